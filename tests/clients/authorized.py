@@ -61,12 +61,12 @@ async def _run(url, mode, token):
             response = await browser.get(address)
         answers.append(dict(parse_qsl(urlsplit(response.headers["location"]).query)))
 
-    async def called_back():
+    async def return_code():
         return AuthorizationCodeResult(**answers.pop())
 
     redirect = "http://127.0.0.1:1/callback"
     metadata = OAuthClientMetadata(client_name="script", redirect_uris=[redirect])
-    auth = OAuthClientProvider(url, metadata, storage, browse, called_back)
+    auth = OAuthClientProvider(url, metadata, storage, browse, return_code)
     with anyio.fail_after(RUNNING):
         async with (
             httpx2.AsyncClient(auth=auth) as http,
@@ -77,7 +77,7 @@ async def _run(url, mode, token):
             revision = client.protocol_version
     return {
         "prompts": [prompt.name for prompt in listed.prompts],
-        "said": got.messages[0].content.text,
+        "text": got.messages[0].content.text,
         "revision": revision,
         "granted": storage.granted,
     }

@@ -86,7 +86,7 @@ def watch(notification: str, path: str, text: str, uri: str | None = None) -> di
     return {"watch": notification, "uri": uri, "write": {"path": path, "text": text}}
 
 
-def refused(code: int, message: str) -> dict[str, Any]:
+def rejection(code: int, message: str) -> dict[str, Any]:
     """Return the outcome of a rejected call."""
     return {"error": {"code": code, "message": message}}
 
@@ -109,7 +109,7 @@ def content(*blocks: dict[str, Any]) -> dict[str, Any]:
     return {"result": {"content": list(blocks)}}
 
 
-def fault(message: str) -> dict[str, Any]:
+def tool_error(message: str) -> dict[str, Any]:
     """Return the outcome of a tool call that reports an error."""
     return {"result": {"content": [text(message)], "isError": True}}
 
@@ -121,11 +121,11 @@ def tool(prompt: dict[str, Any], **properties: dict[str, Any]) -> dict[str, Any]
         "type": "object",
         "properties": properties,
     }
-    if required := [one["name"] for one in prompt.get("arguments", ()) if one["required"]]:
+    if required := [argument["name"] for argument in prompt.get("arguments", ()) if argument["required"]]:
         schema["required"] = required
     hints = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
-    listed = {key: value for key, value in prompt.items() if key != "arguments"}
-    return {**listed, "inputSchema": schema, "annotations": hints}
+    entry = {key: value for key, value in prompt.items() if key != "arguments"}
+    return {**entry, "inputSchema": schema, "annotations": hints}
 
 
 def text(text: str) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def completion(*values: str) -> dict[str, Any]:
     return {"result": {"completion": {"values": list(values), "total": len(values), "hasMore": False}}}
 
 
-def listed(name: str, description: str, *arguments: dict[str, Any], **more: str) -> dict[str, Any]:
+def list_entry(name: str, description: str, *arguments: dict[str, Any], **more: str) -> dict[str, Any]:
     """Return the list entry of a prompt; without arguments, it has no such key."""
     return {
         "name": name,
@@ -159,19 +159,21 @@ def pages(key: str, items: list[dict[str, Any]]) -> dict[str, Any]:
     return {"pages": [{key: items[start : start + PAGE_SIZE]} for start in starts]}
 
 
-def told(steps: list[Step], outcomes: list[Any]) -> dict[str, Any]:
+def collect_outcomes(steps: list[Step], outcomes: list[Any]) -> dict[str, Any]:
     """Return the outcome of each of *steps*, by claim."""
-    return {step.claim: plain(outcome) for step, outcome in zip(steps, outcomes, strict=True)}
+    return {step.claim: strip_envelope(outcome) for step, outcome in zip(steps, outcomes, strict=True)}
 
 
-def expected_of(steps: list[Step], revision: str) -> dict[str, Any]:
+def expected_outcomes(steps: list[Step], revision: str) -> dict[str, Any]:
     """Return the expected outcome of each of *steps* in *revision*, by claim."""
     return {step.claim: step.expected_in(revision) for step in steps}
 
 
-def plain(outcome: Any) -> Any:
+def strip_envelope(outcome: Any) -> Any:
     """Return *outcome* without the fields of the protocol, and without ``"isError": false``."""
     if isinstance(outcome, dict):
-        kept = {key: value for key, value in outcome.items() if key not in ENVELOPE}
-        return {key: plain(value) for key, value in kept.items() if (key, value) != ("isError", False)}
-    return [plain(item) for item in outcome] if isinstance(outcome, list) else outcome
+        fields = {key: value for key, value in outcome.items() if key not in ENVELOPE}
+        return {
+            key: strip_envelope(value) for key, value in fields.items() if (key, value) != ("isError", False)
+        }
+    return [strip_envelope(item) for item in outcome] if isinstance(outcome, list) else outcome

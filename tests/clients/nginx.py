@@ -48,7 +48,7 @@ def nginx(folder: Path, urls: list[str]) -> Iterator[str]:
         process.wait(PATIENCE)
 
 
-def servers_of(folder: Path) -> set[str]:
+def list_servers(folder: Path) -> set[str]:
     """Return the servers that have answered requests, according to nginx's access log."""
     return set((folder / "access.log").read_text(encoding="utf-8").split())
 

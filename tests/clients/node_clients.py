@@ -92,14 +92,14 @@ def _output(command: list[str], seconds: float) -> str:
     """Return the output of *command*; skip the test if it fails or takes more than *seconds*."""
     program = shutil.which(command[0]) or command[0]
     try:
-        ran = subprocess.run(
+        completed = subprocess.run(
             [program, *command[1:]], capture_output=True, encoding="utf-8", timeout=seconds, check=True
         )
     except subprocess.TimeoutExpired:
         pytest.skip(f"{' '.join(command[:2])} took more than {seconds} seconds")
     except subprocess.CalledProcessError as error:
         pytest.skip(f"{' '.join(command[:2])} failed: {' '.join(error.stderr.split())[:300]}")
-    return ran.stdout
+    return completed.stdout
 
 
 def run_typescript(
@@ -140,13 +140,13 @@ def run_typescript(
         "revision": revision,
         "calls": calls,
     }
-    sent = json.dumps({**script, "patience": PATIENCE * 1000})
-    ran = node(installed / "client.mjs", input=sent, timeout=RUNNING)
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout)
+    text = json.dumps({**script, "patience": PATIENCE * 1000})
+    completed = node(installed / "client.mjs", input=text, timeout=RUNNING)
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout)
 
 
-def in_typescript(outcome: dict[str, Any]) -> dict[str, Any]:
+def convert_for_typescript(outcome: dict[str, Any]) -> dict[str, Any]:
     """Return *outcome* as in TypeScript, where a missing resource has the same code in every revision."""
     if outcome.get("error", {}).get("code") != -32002:
         return outcome
@@ -173,14 +173,16 @@ def run_inspector(
             Calls of the script that the Inspector can make.
     """
     options = ["--format", "json", "--protocol-era", era, "--method"]
-    ran = node(installed / INSPECTOR, "--cli", *options, "initialize", "--", *command, timeout=2 * PATIENCE)
-    assert ran.returncode == 0, ran.stderr
-    lines = [[*options, *_inspection(call), "--", *command] for call in calls]
-    sent = json.dumps({"lines": lines, "patience": 2 * PATIENCE * 1000})
-    came = node(installed / "inspect.mjs", input=sent, timeout=RUNNING)
-    assert came.returncode == 0, came.stderr
-    revision = json.loads(ran.stdout)["result"]["protocolVersion"]
-    return {"revision": revision, "outcomes": json.loads(came.stdout)}
+    initialization = node(
+        installed / INSPECTOR, "--cli", *options, "initialize", "--", *command, timeout=2 * PATIENCE
+    )
+    assert initialization.returncode == 0, initialization.stderr
+    command_lines = [[*options, *_inspection(call), "--", *command] for call in calls]
+    text = json.dumps({"lines": command_lines, "patience": 2 * PATIENCE * 1000})
+    inspections = node(installed / "inspect.mjs", input=text, timeout=RUNNING)
+    assert inspections.returncode == 0, inspections.stderr
+    revision = json.loads(initialization.stdout)["result"]["protocolVersion"]
+    return {"revision": revision, "outcomes": json.loads(inspections.stdout)}
 
 
 def can_inspect(call: dict[str, Any]) -> bool:

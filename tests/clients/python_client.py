@@ -40,8 +40,13 @@ async def _run(server, folder, mode, calls):
     script = _Script(folder)
     if isinstance(server, list):
         server = StdioServerParameters(command=server[0], args=server[1:])
-    client = Client(server, mode=mode, elicitation_callback=script.answer, message_handler=script.note)
-    with script.told, script.notifications, anyio.fail_after(RUNNING):
+    client = Client(
+        server,
+        mode=mode,
+        elicitation_callback=script.answer_elicitation,
+        message_handler=script.handle_message,
+    )
+    with script.sender, script.notifications, anyio.fail_after(RUNNING):
         async with client:
             outcomes = [await script.carry_out(client, call) for call in calls]
             revision = client.protocol_version
@@ -52,35 +57,35 @@ class _Script:
     def __init__(self, folder):
         self.folder = folder
         self.asked = []
-        self.person = {}
+        self.answer = {}
         self.complaints = []
-        self.told, self.notifications = anyio.create_memory_object_stream(100)
+        self.sender, self.notifications = anyio.create_memory_object_stream(100)
 
-    async def answer(self, _context, params):
+    async def answer_elicitation(self, _context, params):
         self.asked.append(_plain(params))
-        return types.ElicitResult(**self.person)
+        return types.ElicitResult(**self.answer)
 
-    async def note(self, message):
+    async def handle_message(self, message):
         if isinstance(message, Exception):
             self.complaints.append(str(message))
         else:
-            await self.told.send(message)
+            await self.sender.send(message)
 
     async def carry_out(self, client, call):
         self.asked = []
-        self.person = call.get("answer", {})
+        self.answer = call.get("answer", {})
         try:
             with anyio.fail_after(PATIENCE):
-                outcome = await self.outcome(client, call)
+                outcome = await self.make_call(client, call)
         except MCPError as error:
             outcome = {"error": {"code": error.code, "message": error.message}}
         except TimeoutError:
-            outcome = {"error": f"nothing came for {PATIENCE} seconds"}
+            outcome = {"error": f"no response within {PATIENCE} seconds"}
         except Exception as error:  # noqa: BLE001 (later steps must still run)
             outcome = {"error": repr(error)}
         return {**outcome, "asked": self.asked} if self.asked else outcome
 
-    async def outcome(self, client, call):
+    async def make_call(self, client, call):
         if "pages" in call:
             return {"pages": [page async for page in _pages(client, call["pages"])]}
         if "cancel" in call:
@@ -111,18 +116,18 @@ class _Script:
         if call["uri"]:
             await _ask(client, "resources/subscribe", {"uri": call["uri"]})
         self.write(**call["write"])
-        told = await self.wait(call["watch"])
+        params = await self.wait(call["watch"])
         if call["uri"]:
             await _ask(client, "resources/unsubscribe", {"uri": call["uri"]})
-        return {"told": told}
+        return {"told": params}
 
     async def listen(self, client, call):
         uris = [call["uri"]] if call["uri"] else []
         async with client.listen(prompts_list_changed=not uris, resource_subscriptions=uris) as subscription:
             self.write(**call["write"])
             event = await anext(subscription)
-            told = _plain(event_to_notification(event, {}))
-        return {"honored": _plain(subscription.honored), "told": told["params"]}
+            notification = _plain(event_to_notification(event, {}))
+        return {"honored": _plain(subscription.honored), "told": notification["params"]}
 
     async def wait(self, method):
         while True:
@@ -146,17 +151,17 @@ async def _complete(client, ref, argument, context=None):
 
 
 async def _subscribe(client, uri):
-    with _older():
+    with _ignore_deprecations():
         return await client.subscribe_resource(uri)
 
 
 async def _unsubscribe(client, uri):
-    with _older():
+    with _ignore_deprecations():
         return await client.unsubscribe_resource(uri)
 
 
 @contextmanager
-def _older():
+def _ignore_deprecations():
     """Ignore the client's warning that the newest revision lacks a method."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MCPDeprecationWarning)

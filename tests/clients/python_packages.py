@@ -68,5 +68,5 @@ def _install(requirements: Path, python: Path) -> None:
     except subprocess.TimeoutExpired:
         pytest.skip(f"{requirements.name} was not installed within {INSTALLING} seconds")
     except subprocess.CalledProcessError as error:
-        said = " ".join(error.stderr.split()[-60:])
-        pytest.skip(f"{requirements.name} cannot be installed: {said}")
+        reason = " ".join(error.stderr.split()[-60:])
+        pytest.skip(f"{requirements.name} cannot be installed: {reason}")

@@ -11,15 +11,15 @@ from tests.clients.calls import (
     complete,
     completion,
     content,
-    fault,
     get,
-    listed,
+    list_entry,
     messages,
     pages,
-    refused,
+    rejection,
     request,
     text,
     tool,
+    tool_error,
     watch,
 )
 from tests.clients.recipes import _samples
@@ -30,34 +30,34 @@ PNG: Final = b64encode(_samples.PNG).decode()
 WAV: Final = b64encode(_samples.WAV).decode()
 
 PROMPTS: Final = [
-    listed(
-        "asked",
+    list_entry("audio", "Play a sound."),
+    list_entry(
+        "elicited",
         "Plan a journey.",
         argument("town", "Where to go", required=True),
         argument("days", "For how long (a whole number; default 2)"),
     ),
-    listed("audio", "Play a sound."),
-    listed("begun", "Say that `wait` waits, as soon as it does."),
-    listed("embedded_blob", "Bring bytes along."),
-    listed("embedded_text", "Bring a text along."),
-    listed("ended", "Say how `wait` has ended, as soon as it has."),
-    listed("image", "Show a picture."),
-    listed("link", "Say where a text is."),
-    listed("text", "Say it in words."),
-    listed("turns", "Talk for a while."),
-    listed(
+    list_entry("embedded_blob", "Attach bytes."),
+    list_entry("embedded_text", "Attach a text."),
+    list_entry("ended", "Report how `wait` has ended."),
+    list_entry("image", "Show a picture."),
+    list_entry("link", "Link to a text."),
+    list_entry("started", "Report when `wait` has started."),
+    list_entry("text", "Greet the world."),
+    list_entry("turns", "Talk for a while."),
+    list_entry(
         "typed",
         "Ask for functions.",
         argument("count", "How many functions to write (a whole number)", required=True),
         argument("language", "What to write them in (one of python, ruby, rust; default python)"),
-        argument("model", "Who writes them (default guido)"),
+        argument("model", "Which model writes them (default guido)"),
         title="Write functions",
     ),
-    listed("wait", "Wait for ever."),
+    list_entry("wait", "Wait indefinitely."),
 ]
 
 SCHEMAS: Final = {
-    "asked": {
+    "elicited": {
         "town": {"description": "Where to go", "type": "string"},
         "days": {"description": "For how long (default 2)", "type": "integer", "default": 2},
     },
@@ -69,12 +69,16 @@ SCHEMAS: Final = {
             "enum": ["python", "ruby", "rust"],
             "default": "python",
         },
-        "model": {"description": "Who writes them (default guido)", "type": "string", "default": "guido"},
+        "model": {
+            "description": "Which model writes them (default guido)",
+            "type": "string",
+            "default": "guido",
+        },
     },
 }
 TOOLS: Final = [tool(prompt, **SCHEMAS.get(prompt["name"], {})) for prompt in PROMPTS]
 
-ADDED: Final = listed("added", "Come later.")
+ADDED: Final = list_entry("added", "Come later.")
 
 ADDED_TEXT: Final = '''"""A prompt that is added while recipes are served."""
 
@@ -110,7 +114,7 @@ COVER_BLOB: Final = {"uri": "shelf://cover", "mimeType": "image/png", "blob": PN
 
 FORM: Final = {
     "mode": "form",
-    "message": "The prompt 'asked' needs town.",
+    "message": "The prompt 'elicited' needs town.",
     "requestedSchema": {
         "type": "object",
         "properties": {"town": {"type": "string", "description": "Where to go"}},
@@ -128,51 +132,51 @@ STEPS: Final = [
         pages("resourceTemplates", [BOOK]),
     ),
     Step("tools are listed over several pages", {"pages": "tools/list"}, pages("tools", TOOLS)),
-    Step("text arrives", get("text"), messages("Say it in words.", text("Say hello to 世界 🌍."))),
+    Step("text is received", get("text"), messages("Greet the world.", text("Say hello to 世界 🌍."))),
     Step(
-        "an image arrives",
+        "an image is received",
         get("image"),
         messages("Show a picture.", IMAGE),
     ),
     Step(
-        "a sound arrives",
+        "a sound is received",
         get("audio"),
         messages("Play a sound.", {"type": "audio", "data": WAV, "mimeType": "audio/wav"}),
     ),
     Step(
-        "an embedded text arrives",
+        "an embedded text is received",
         get("embedded_text"),
-        messages("Bring a text along.", {"type": "resource", "resource": NOTICE_TEXT}),
+        messages("Attach a text.", {"type": "resource", "resource": NOTICE_TEXT}),
     ),
     Step(
-        "embedded bytes arrive",
+        "embedded bytes are received",
         get("embedded_blob"),
-        messages("Bring bytes along.", {"type": "resource", "resource": COVER_BLOB}),
+        messages("Attach bytes.", {"type": "resource", "resource": COVER_BLOB}),
     ),
     Step(
-        "a link arrives",
+        "a link is received",
         get("link"),
-        messages("Say where a text is.", {"type": "resource_link", **NOTICE}),
+        messages("Link to a text.", {"type": "resource_link", **NOTICE}),
     ),
     Step(
-        "several turns arrive in order",
+        "several turns are received in order",
         get("turns"),
         messages(
             "Talk for a while.",
             text("Knock, knock."),
-            text("Who is there?"),
+            text("Who's there?"),
             text("A picture:"),
             IMAGE,
             roles="user assistant user user",
         ),
     ),
     Step(
-        "arguments are read from text",
+        "arguments are parsed from text",
         get("typed", count="3", language="rust", model="ferris"),
         messages("Ask for functions.", text("ferris, write 3 functions in rust.")),
     ),
     Step(
-        "an argument that is left out has its default",
+        "an omitted argument has its default",
         get("typed", count="3"),
         messages("Ask for functions.", text("guido, write 3 functions in python.")),
     ),
@@ -182,23 +186,23 @@ STEPS: Final = [
         content(text("ferris, write 3 functions in rust.")),
     ),
     Step(
-        "a tool says whose each of several turns is",
+        "a tool labels each of several turns with its role",
         call("turns"),
         content(
             *(text("[user]"), text("Knock, knock.")),
-            *(text("[assistant]"), text("Who is there?")),
+            *(text("[assistant]"), text("Who's there?")),
             *(text("[user]"), text("A picture:"), IMAGE),
         ),
     ),
     Step(
-        "a tool says what is wrong with a call",
+        "a tool reports an invalid argument",
         call("typed", count="three"),
-        fault("prompt 'typed': 'count' is 'three', not a whole number"),
+        tool_error("prompt 'typed': 'count' is 'three', not a whole number"),
     ),
     Step(
-        "an unknown tool is refused",
+        "an unknown tool is rejected",
         call("txet"),
-        refused(-32602, "unknown tool 'txet'; did you mean 'text'?"),
+        rejection(-32602, "unknown tool 'txet'; did you mean 'text'?"),
     ),
     Step(
         "an argument is completed from its type",
@@ -206,7 +210,7 @@ STEPS: Final = [
         completion("ruby", "rust"),
     ),
     Step(
-        "an argument is completed for what was chosen before",
+        "an argument is completed according to earlier arguments",
         complete(TYPED, "model", "", language="rust"),
         completion("crab", "ferris"),
     ),
@@ -241,83 +245,83 @@ STEPS: Final = [
         },
     ),
     Step(
-        "a person is asked for a missing argument",
-        {**get("asked"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
+        "a missing argument is elicited",
+        {**get("elicited"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
         {"asked": [FORM], **messages("Plan a journey.", text("Plan 2 days in Kyoto."))},
         alone=False,
         session=True,
     ),
     Step(
-        "a person is asked for a missing argument of a tool",
-        {**call("asked", days=3), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
+        "a missing argument of a tool is elicited",
+        {**call("elicited", days=3), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
         {"asked": [FORM], **content(text("Plan 3 days in Kyoto."))},
         alone=False,
         session=True,
     ),
     Step(
-        "a person may decline to say",
-        {**get("asked", days="3"), "answer": {"action": "decline"}},
-        {"asked": [FORM], **refused(-32602, "prompt 'asked': 'town' is missing")},
+        "an elicitation can be declined",
+        {**get("elicited", days="3"), "answer": {"action": "decline"}},
+        {"asked": [FORM], **rejection(-32602, "prompt 'elicited': 'town' is missing")},
         session=True,
     ),
     Step(
-        "nobody is asked for what is given",
-        {**get("asked", town="Oslo"), "answer": {"action": "decline"}},
+        "a given argument is not elicited",
+        {**get("elicited", town="Oslo"), "answer": {"action": "decline"}},
         messages("Plan a journey.", text("Plan 2 days in Oslo.")),
     ),
     Step(
         "a request is cancelled while others are answered",
-        {"cancel": get("wait"), "once": get("begun")},
-        {"cancelled": True, **messages("Say that `wait` waits, as soon as it does.", text("It waits."))},
+        {"cancel": get("wait"), "once": get("started")},
+        {"cancelled": True, **messages("Report when `wait` has started.", text("It has started."))},
         alone=False,
     ),
     Step(
-        "a cancelled request is no longer worked on",
+        "a cancelled request is stopped",
         get("ended"),
-        messages("Say how `wait` has ended, as soon as it has.", text("It was cancelled.")),
+        messages("Report how `wait` has ended.", text("It was cancelled.")),
         alone=False,
         session=True,
     ),
     Step(
-        "an unknown prompt is refused",
+        "an unknown prompt is rejected",
         get("txet"),
-        refused(-32602, "unknown prompt 'txet'; did you mean 'text'?"),
+        rejection(-32602, "unknown prompt 'txet'; did you mean 'text'?"),
     ),
     Step(
-        "a missing argument is refused",
+        "a missing argument is rejected",
         get("typed"),
-        refused(-32602, "prompt 'typed': 'count' is missing"),
+        rejection(-32602, "prompt 'typed': 'count' is missing"),
     ),
     Step(
-        "an unknown argument is refused",
+        "an unknown argument is rejected",
         get("typed", count="3", langauge="rust"),
-        refused(
+        rejection(
             -32602, "prompt 'typed': 'langauge' is not an argument of this prompt (did you mean 'language'?)"
         ),
     ),
     Step(
-        "a wrong argument is refused",
+        "an invalid argument is rejected",
         get("typed", count="three"),
-        refused(-32602, "prompt 'typed': 'count' is 'three', not a whole number"),
+        rejection(-32602, "prompt 'typed': 'count' is 'three', not a whole number"),
     ),
     Step(
-        "an unknown cursor is refused",
+        "an unknown cursor is rejected",
         request("prompts/list", cursor="nowhere"),
-        refused(-32602, "unknown cursor: the list may have changed, so list again from the start"),
+        rejection(-32602, "unknown cursor: the list may have changed, so list again from the start"),
     ),
     Step(
-        "an unknown resource is refused",
+        "an unknown resource is rejected",
         request("resources/read", uri="shelf://notcie"),
-        refused(-32002, "unknown resource 'shelf://notcie'; did you mean 'shelf://notice'?"),
-        modern=refused(-32602, "unknown resource 'shelf://notcie'; did you mean 'shelf://notice'?"),
+        rejection(-32002, "unknown resource 'shelf://notcie'; did you mean 'shelf://notice'?"),
+        modern=rejection(-32602, "unknown resource 'shelf://notcie'; did you mean 'shelf://notice'?"),
     ),
     Step(
-        "an unknown method is refused",
+        "an unknown method is rejected",
         request("prompts/put", name="text"),
-        refused(-32601, "method not found: prompts/put"),
+        rejection(-32601, "method not found: prompts/put"),
     ),
     Step(
-        "a client is told of an update of what it reads",
+        "a client is notified of an updated resource",
         watch(
             "notifications/resources/updated",
             "shelf.py",
@@ -330,14 +334,14 @@ STEPS: Final = [
         session=True,
     ),
     Step(
-        "what was updated is read as it is now",
+        "an updated resource has its new content",
         request("resources/read", uri="shelf://notice"),
         {"result": {"contents": [{**NOTICE_TEXT, "text": "Closed on Tuesday."}]}},
         alone=False,
         session=True,
     ),
     Step(
-        "a client is told that prompts have changed",
+        "a client is notified of changed prompts",
         watch("notifications/prompts/list_changed", "added.py", ADDED_TEXT),
         {"told": {}},
         modern={"honored": {"promptsListChanged": True}, "told": {}},
@@ -345,14 +349,14 @@ STEPS: Final = [
         session=True,
     ),
     Step(
-        "the changed list is listed",
+        "the changed list of prompts is listed",
         {"pages": "prompts/list"},
         pages("prompts", [ADDED, *PROMPTS]),
         alone=False,
         session=True,
     ),
     Step(
-        "so is the changed list of tools",
+        "the changed list of tools is listed",
         {"pages": "tools/list"},
         pages("tools", [tool(ADDED), *TOOLS]),
         alone=False,
@@ -370,13 +374,13 @@ STEPS: Final = [
 #: Steps for a client with a handshake if no session is kept.
 WITHOUT_SESSION: Final = [
     Step(
-        "nobody is asked where the server cannot ask",
-        {**get("asked"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
-        refused(-32602, "prompt 'asked': 'town' is missing"),
+        "a missing argument is rejected if the server cannot elicit it",
+        {**get("elicited"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
+        rejection(-32602, "prompt 'elicited': 'town' is missing"),
     ),
     Step(
-        "nobody can subscribe where the server cannot tell",
+        "a subscription is rejected if the server cannot notify the client",
         request("resources/subscribe", uri="shelf://notice"),
-        refused(-32601, "method not found: resources/subscribe"),
+        rejection(-32601, "method not found: resources/subscribe"),
     ),
 ]

@@ -33,6 +33,6 @@ def validator(*folders: str) -> list[list[str]]:
 
 
 if __name__ == "__main__":
-    who, *arguments = sys.argv[1:]
-    came = asyncio.run(fastmcp(*arguments)) if who == "fastmcp" else validator(*arguments)
-    print(json.dumps(came))  # noqa: T201 (it is a script)
+    reader, *arguments = sys.argv[1:]
+    result = asyncio.run(fastmcp(*arguments)) if reader == "fastmcp" else validator(*arguments)
+    print(json.dumps(result))  # noqa: T201 (it is a script)

@@ -31,8 +31,8 @@ PROGRAMS = {
     "opencode": "opencode-*/bin/opencode",
 }
 
-#: The arguments of each client's status command, and what it prints for a connected server.
-SAYS = {
+#: The arguments of each client's status command, and the pattern of its output for a connected server.
+STATUS = {
     "claude-code": (["mcp", "get", "team"], r"Status: .*Connected(?s:.*)Args: serve \S+/prompts"),
     "gemini-cli": (["mcp", "list"], r"team: \S+ serve \S+/prompts \(stdio\) - Connected"),
     "opencode": (["mcp", "list"], r"team .*connected"),
@@ -48,9 +48,9 @@ def assistants(installations):
 
 
 @pytest.fixture
-def person(assistants, tmp_path):
+def run_as_user(assistants, tmp_path):
     """
-    A user with prompts, and `claude` on the PATH; a function that runs a command and returns its output.
+    A function that runs a command as a user with prompts, with `claude` on the PATH, and returns its output.
     """
     home, project, programs = (tmp_path / name for name in ("home", "team", "bin"))
     for folder in (home / ".gemini", project / "prompts", programs):
@@ -61,12 +61,12 @@ def person(assistants, tmp_path):
     (home / ".claude").mkdir()
     (home / ".claude" / "settings.json").write_text('{"enableAllProjectMcpServers": true}')
     (programs / "claude").symlink_to(program("claude-code", assistants))
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")}
     path = os.pathsep.join([str(programs), sysconfig.get_path("scripts"), os.environ["PATH"]])
-    environment = {**kept, "HOME": str(home), "PATH": path, "CI": "1"}
+    environment = {**variables, "HOME": str(home), "PATH": path, "CI": "1"}
 
     def run(*command):
-        ran = subprocess.run(
+        completed = subprocess.run(
             [str(word) for word in command],
             cwd=project,
             env=environment,
@@ -77,58 +77,58 @@ def person(assistants, tmp_path):
             timeout=120,
             check=False,
         )
-        assert ran.returncode == 0, ran.stdout
-        return ran.stdout
+        assert completed.returncode == 0, completed.stdout
+        return completed.stdout
 
     return run
 
 
 def program(client, assistants):
     """Return the executable of a client; if several fit, the one with the shortest path."""
-    found = sorted(assistants.glob(PROGRAMS[client]), key=lambda path: len(str(path)))
-    if not found:
+    executables = sorted(assistants.glob(PROGRAMS[client]), key=lambda path: len(str(path)))
+    if not executables:
         pytest.skip(f"{client} has nothing for this machine")
-    return found[0]
+    return executables[0]
 
 
-def promptkit(person, *argv):
+def run_promptkit(run_as_user, *argv):
     """Run a promptkit command, and return its JSON output."""
-    return json.loads(person(sys.executable, "-m", "promptkit", *argv, "--json"))
+    return json.loads(run_as_user(sys.executable, "-m", "promptkit", *argv, "--json"))
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
-@pytest.mark.parametrize("client", SAYS)
-def test_a_client_starts_the_server(client, scope, assistants, person):
+@pytest.mark.parametrize("client", STATUS)
+def test_client_starts_the_server(client, scope, assistants, run_as_user):
     """
     The client reports the installed server as connected, and no longer lists it after `uninstall`. This holds
     for a project's file as well, whose paths must work for every user.
     """
-    asked, says = SAYS[client]
-    promptkit(person, "install", client, "--scope", scope, "--env", "TEAM=core")
-    said = person(program(client, assistants), *asked)
-    assert re.search(says, said), said
+    command, pattern = STATUS[client]
+    run_promptkit(run_as_user, "install", client, "--scope", scope, "--env", "TEAM=core")
+    output = run_as_user(program(client, assistants), *command)
+    assert re.search(pattern, output), output
 
-    promptkit(person, "uninstall", client, "--scope", scope)
-    assert "team" not in person(program(client, assistants), "mcp", "list").replace("/team", "")
+    run_promptkit(run_as_user, "uninstall", client, "--scope", scope)
+    assert "team" not in run_as_user(program(client, assistants), "mcp", "list").replace("/team", "")
 
 
-def test_codex_reads_the_entry(assistants, person):
+def test_codex_reads_the_entry(assistants, run_as_user):
     """Codex lists the command, or the URL, of each installed entry."""
-    started = promptkit(person, "install", "codex", "--env", "TEAM=core")["entry"]
-    promptkit(person, "install", "codex", "--url", "http://127.0.0.1:9/mcp", "--name", "reached")
-    printed = person(program("codex", assistants), "mcp", "list", "--json")
-    listed = {one["name"]: one for one in json.loads(printed[printed.index("[\n") :])}
+    command_entry = run_promptkit(run_as_user, "install", "codex", "--env", "TEAM=core")["entry"]
+    run_promptkit(run_as_user, "install", "codex", "--url", "http://127.0.0.1:9/mcp", "--name", "reached")
+    printed = run_as_user(program("codex", assistants), "mcp", "list", "--json")
+    entries = {entry["name"]: entry for entry in json.loads(printed[printed.index("[\n") :])}
 
-    assert listed["team"]["enabled"]
-    assert {key: listed["team"]["transport"][key] for key in started} == started
-    assert listed["reached"]["transport"]["url"] == "http://127.0.0.1:9/mcp"
+    assert entries["team"]["enabled"]
+    assert {key: entries["team"]["transport"][key] for key in command_entry} == command_entry
+    assert entries["reached"]["transport"]["url"] == "http://127.0.0.1:9/mcp"
 
 
-def test_claude_code_changes_its_file_itself(person):
+def test_claude_code_writes_its_own_file(run_as_user):
     """Claude Code's own command writes the entry, and also replaces an existing one."""
-    first = promptkit(person, "install", "claude-code", "--name", "team")
+    first = run_promptkit(run_as_user, "install", "claude-code", "--name", "team")
     url = "http://127.0.0.1:9/mcp"
-    second = promptkit(person, "install", "claude-code", "--name", "team", "--url", url)
+    second = run_promptkit(run_as_user, "install", "claude-code", "--name", "team", "--url", url)
     servers = json.loads(Path(second["file"]).read_text())["mcpServers"]
 
     assert [command[2] for command in first["commands"]] == ["add-json"]

@@ -1,7 +1,7 @@
 """
 Widely used clients run the script of calls in each of their modes.
 
-Those that need Node are skipped where it is missing.
+Clients that need Node are skipped if it is not installed.
 """
 
 import sys
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.clients import python_client
-from tests.clients.calls import PAGE_SIZE, expected_of, told
+from tests.clients.calls import PAGE_SIZE, collect_outcomes, expected_outcomes
 from tests.clients.node_clients import (
     PATIENT,
     can_inspect,
-    in_typescript,
+    convert_for_typescript,
     install,
     run_inspector,
     run_typescript,
@@ -44,7 +44,7 @@ def command(folder):
 
 
 @pytest.fixture(params=["stdio", "http"])
-def reached(request, command, folder):
+def server_arguments(request, command, folder):
     """The Inspector's arguments for a server: the command that starts it, or its URL."""
     if request.param == "stdio":
         yield command
@@ -59,7 +59,7 @@ def inspector(installations):
     return install(HERE / "inspector", installations)
 
 
-def inspected(outcome):
+def convert_for_inspector(outcome):
     """Return *outcome* as the Inspector prints it: with joined pages, and without error codes."""
     if "pages" in outcome:
         (key,) = outcome["pages"][0]
@@ -73,15 +73,15 @@ def inspected(outcome):
     ("mode", "revision"),
     [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
 )
-def test_the_python_client_gets_what_the_script_says(folder, command, mode, revision):
+def test_python_client_gets_the_expected_outcomes(folder, command, mode, revision):
     """
     The official Python client negotiates the newest revision that its mode allows, gets the expected outcome
     of every step, and reports no problem.
     """
-    came = python_client.run(command, folder, mode, [step.call for step in STEPS])
+    result = python_client.run(command, folder, mode, [step.call for step in STEPS])
 
-    assert (came["revision"], came["complaints"]) == (revision, [])
-    assert told(STEPS, came["outcomes"]) == expected_of(STEPS, revision)
+    assert (result["revision"], result["complaints"]) == (revision, [])
+    assert collect_outcomes(STEPS, result["outcomes"]) == expected_outcomes(STEPS, revision)
 
 
 @pytest.mark.installs
@@ -91,13 +91,15 @@ def test_the_python_client_gets_what_the_script_says(folder, command, mode, revi
     [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ({"pin": "2026-07-28"}, "2026-07-28")],
     ids=["legacy", "auto", "pin"],
 )
-def test_the_typescript_client_gets_what_the_script_says(typescript, folder, command, mode, revision):
+def test_typescript_client_gets_the_expected_outcomes(typescript, folder, command, mode, revision):
     """The official TypeScript client negotiates the revision and gets every expected outcome over stdio."""
-    came = run_typescript(typescript, command, folder, mode, [step.call for step in STEPS])
-    expected = expected_of(STEPS, revision)
+    result = run_typescript(typescript, command, folder, mode, [step.call for step in STEPS])
+    expected = expected_outcomes(STEPS, revision)
 
-    assert (came["revision"], came["complaints"]) == (revision, [])
-    assert told(STEPS, came["outcomes"]) == {claim: in_typescript(expected[claim]) for claim in expected}
+    assert (result["revision"], result["complaints"]) == (revision, [])
+    assert collect_outcomes(STEPS, result["outcomes"]) == {
+        claim: convert_for_typescript(expected[claim]) for claim in expected
+    }
 
 
 @pytest.mark.installs
@@ -106,16 +108,18 @@ def test_the_typescript_client_gets_what_the_script_says(typescript, folder, com
     ("era", "revision"),
     [("legacy", "2025-11-25"), ("modern", "2026-07-28")],
 )
-def test_the_inspector_gets_what_the_script_says(inspector, reached, era, revision):
+def test_inspector_gets_the_expected_outcomes(inspector, server_arguments, era, revision):
     """
     The Inspector's command line gets the expected outcome of every call that works in isolation, over stdio
     and HTTP. With a handshake, it has no session over HTTP.
     """
-    has_session = len(reached) > 1 or era == "modern"
+    has_session = len(server_arguments) > 1 or era == "modern"
     steps = [step for step in INSPECTIONS if has_session or not step.session]
 
-    came = run_inspector(inspector, reached, era, [step.call for step in steps])
-    expected = expected_of(steps, revision)
+    result = run_inspector(inspector, server_arguments, era, [step.call for step in steps])
+    expected = expected_outcomes(steps, revision)
 
-    assert came["revision"] == revision
-    assert told(steps, came["outcomes"]) == {claim: inspected(expected[claim]) for claim in expected}
+    assert result["revision"] == revision
+    assert collect_outcomes(steps, result["outcomes"]) == {
+        claim: convert_for_inspector(expected[claim]) for claim in expected
+    }

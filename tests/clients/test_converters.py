@@ -51,18 +51,18 @@ def samples(annotation: Any) -> list[Any]:
     """Return sample values of a type, the same in each run."""
     if annotation in MORE_TYPES:
         return MORE_TYPES[annotation]
-    found: list[Any] = []
+    values: list[Any] = []
 
     @settings(max_examples=SAMPLES, derandomize=True, database=None)
     @given(TYPES[annotation])
     def collect(value):
-        found.append(value)
+        values.append(value)
 
     collect()
-    return found[:SAMPLES]
+    return values[:SAMPLES]
 
 
-def as_json(value: Any) -> Any:
+def to_json(value: Any) -> Any:
     """Return a value as a client sends it."""
     return json.loads(json.dumps(json_of(value)))
 
@@ -111,7 +111,7 @@ PROBES = [
 ]
 
 
-def findings(case: Case) -> Iterator[str]:
+def find_differences(case: Case) -> Iterator[str]:
     """Yield the differences between a type and its conversion."""
     if "error" in case.converted:
         yield "not converted"
@@ -119,54 +119,60 @@ def findings(case: Case) -> Iterator[str]:
     schema = case.converted["schema"]
     if schema.pop("strict", True) is False:
         yield "not strict"
-    wide = jsonschema.Draft202012Validator(plain(schema))
+    converted = jsonschema.Draft202012Validator(convert_from_gemini(schema))
     for value, call in zip(case.values, case.converted["calls"], strict=True):
-        if not wide.is_valid({"value": as_json(value)}):
-            yield "a value does not fit"
+        if not converted.is_valid({"value": to_json(value)}):
+            yield "a value is invalid"
         if "error" in call:
-            yield "a value is refused"
-        elif read(case.annotation, call["sent"]["value"]) != value:
+            yield "a value is rejected"
+        elif parse(case.annotation, call["sent"]["value"]) != value:
             yield "a value is changed"
-    narrow = jsonschema.Draft202012Validator({"properties": {"value": types_of(case.schema)}})
-    if any(wide.is_valid({"value": probe}) and not narrow.is_valid({"value": probe}) for probe in PROBES):
-        yield "other values fit"
+    served = jsonschema.Draft202012Validator({"properties": {"value": reduce_to_types(case.schema)}})
+    if any(
+        converted.is_valid({"value": probe}) and not served.is_valid({"value": probe}) for probe in PROBES
+    ):
+        yield "other values are valid"
     if not all(isinstance(choice, str) for choice in choices_for_gemini(schema)):
-        yield "choices are no text"
-    if not any(said.startswith(case.schema["description"]) for said in descriptions(schema)):
-        yield "its words are lost"
+        yield "choices are not strings"
+    if not any(description.startswith(case.schema["description"]) for description in descriptions(schema)):
+        yield "its description is lost"
 
 
-def read(annotation: Any, sent: Any) -> Any:
+def parse(annotation: Any, sent: Any) -> Any:
     """Return the value that the server reads; null means that the argument is omitted."""
     with suppress(ConversionError):
         return None if sent is None else reader_of(annotation).read(sent)
 
 
-def plain(schema: Any) -> Any:
+def convert_from_gemini(schema: Any) -> Any:
     """Convert Gemini's form of a schema to JSON Schema; other schemas stay as they are."""
     if isinstance(schema, list):
-        return [plain(one) for one in schema]
+        return [convert_from_gemini(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {"anyOf" if word == "any_of" else word: plain(value) for word, value in schema.items()}
-    if isinstance(kind := found.get("type"), str):
-        found["type"] = kind.lower()
-    if found.pop("nullable", None) is True:
-        return {"anyOf": [found, {"type": "null"}]}
-    return found
+    converted = {
+        "anyOf" if key == "any_of" else key: convert_from_gemini(value) for key, value in schema.items()
+    }
+    if isinstance(kind := converted.get("type"), str):
+        converted["type"] = kind.lower()
+    if converted.pop("nullable", None) is True:
+        return {"anyOf": [converted, {"type": "null"}]}
+    return converted
 
 
-def types_of(schema: Any) -> Any:
+def reduce_to_types(schema: Any) -> Any:
     """Return a schema reduced to its types, without limits and references."""
     if not isinstance(schema, dict):
         return schema
-    found = {word: schema[word] for word in ("type", "enum") if word in schema}
-    found |= {word: types_of(schema[word]) for word in ("items", "additionalProperties") if word in schema}
+    reduced = {key: schema[key] for key in ("type", "enum") if key in schema}
+    reduced |= {
+        key: reduce_to_types(schema[key]) for key in ("items", "additionalProperties") if key in schema
+    }
     if "anyOf" in schema:
-        found["anyOf"] = [types_of(one) for one in schema["anyOf"]]
+        reduced["anyOf"] = [reduce_to_types(part) for part in schema["anyOf"]]
     if "properties" in schema:
-        found["properties"] = {name: types_of(one) for name, one in schema["properties"].items()}
-    return found
+        reduced["properties"] = {name: reduce_to_types(part) for name, part in schema["properties"].items()}
+    return reduced
 
 
 def choices_for_gemini(schema: Any) -> Iterator[Any]:
@@ -187,91 +193,91 @@ def descriptions(schema: Any) -> Iterator[str]:
         yield from descriptions(part)
 
 
-def names_any(case: Case) -> bool:
+def has_arbitrary_members(case: Case) -> bool:
     """Whether a type has members with arbitrary names."""
     return "additionalProperties" in case.schema
 
 
-def holds_itself(case: Case) -> bool:
+def is_recursive(case: Case) -> bool:
     """Whether a type is recursive."""
     return "$ref" in case.schema
 
 
-def has_choices_of_no_text(case: Case) -> bool:
+def has_choices_other_than_text(case: Case) -> bool:
     """Whether a type has choices that are not strings."""
     members = case.schema.get("anyOf", [case.schema])
-    return any("enum" in one and one["type"] != "string" for one in members)
+    return any("enum" in member and member["type"] != "string" for member in members)
 
 
-def one_of(*annotations: Any) -> Callable[[Case], bool]:
+def has_type(*annotations: Any) -> Callable[[Case], bool]:
     """Return a predicate: whether a case's type is one of *annotations*."""
     return lambda case: case.annotation in annotations
 
 
-#: The known losses: which converters, which finding, for which types, and why.
-LOST: list[tuple[set[str], str, Callable[[Case], bool], str]] = [
+#: The known losses: the converters, the difference, the types that have it, and the reason.
+KNOWN_LOSSES: list[tuple[set[str], str, Callable[[Case], bool], str]] = [
     (
         {"openai-agents"},
         "not strict",
-        lambda case: holds_itself(case) or '"additionalProperties"' in json.dumps(case.schema),
-        "The strict form has neither members of any names nor what holds itself: the schema goes as it is.",
+        lambda case: is_recursive(case) or '"additionalProperties"' in json.dumps(case.schema),
+        "The strict form supports neither arbitrary members nor recursion: the schema is sent unchanged.",
     ),
     (
         {"openai-agents"},
-        "a value does not fit",
-        one_of(Options),
-        "In the strict form every member is required, also one that may be left out.",
+        "a value is invalid",
+        has_type(Options),
+        "In the strict form every member is required, including optional ones.",
     ),
     (
         {"google-genai", "litellm", "autogen", "crewai"},
-        "other values fit",
-        names_any,
-        "They say of an object what its members are called, or nothing: its words say the rest.",
+        "other values are valid",
+        has_arbitrary_members,
+        "They list the names of an object's members, or nothing: the description has the rest.",
     ),
     (
         {"google-genai", "litellm", "crewai"},
-        "its words are lost",
-        holds_itself,
-        "They put what is referred to in the place of the reference, and of all next to it.",
+        "its description is lost",
+        is_recursive,
+        "They replace a reference, and everything next to it, with its target.",
     ),
     (
         {"litellm"},
-        "other values fit",
-        has_choices_of_no_text,
-        "Gemini has text alone as choices. The words of others list them.",
+        "other values are valid",
+        has_choices_other_than_text,
+        "Gemini's choices must be strings. The description lists other choices.",
     ),
     (
         {"google-genai"},
-        "choices are no text",
-        has_choices_of_no_text,
-        "Gemini has text alone as choices, and this leaves numbers there. Use texts for a server for it.",
+        "choices are not strings",
+        has_choices_other_than_text,
+        "Gemini's choices must be strings, and this converter leaves numbers: serve strings to it.",
     ),
     (
         {"autogen"},
         "not converted",
-        holds_itself,
-        "The schema of a type that holds itself is a circle there.",
+        is_recursive,
+        "It converts a recursive type to a circular schema.",
     ),
     (
         {"autogen"},
-        "its words are lost",
+        "its description is lost",
         lambda case: "properties" in case.schema,
-        "A class is shown without what is said of the argument.",
+        "It converts a class without the description of the argument.",
     ),
     *(
         (
             {"autogen"},
-            what,
-            one_of(tuple[int, str], Pair, Row, list[Tone | None]),
-            "Items of several types are text.",
+            difference,
+            has_type(tuple[int, str], Pair, Row, list[Tone | None]),
+            "It converts items of several types to text.",
         )
-        for what in ("a value does not fit", "a value is refused")
+        for difference in ("a value is invalid", "a value is rejected")
     ),
     (
         {"autogen"},
-        "other values fit",
-        one_of(list[Tone], list[Tone | None], list[Literal["b", "a"]], Optional[Point]),  # noqa: UP045
-        "Of items, and of what may be null, only the JSON type is kept.",
+        "other values are valid",
+        has_type(list[Tone], list[Tone | None], list[Literal["b", "a"]], Optional[Point]),  # noqa: UP045
+        "It keeps only the JSON type of items and of optional values.",
     ),
 ]
 
@@ -281,15 +287,15 @@ ANNOTATIONS = [*TYPES, *MORE_TYPES]
 @pytest.fixture(scope="module")
 def tools():
     """A tool for each type, with sample values."""
-    values = [samples(annotation) for annotation in ANNOTATIONS]
+    values_by_type = [samples(annotation) for annotation in ANNOTATIONS]
     return [
         {
             "name": f"type_{number}",
             "inputSchema": compiled(annotation).schema,
-            "values": found,
-            "samples": [{"value": as_json(value)} for value in found],
+            "values": values,
+            "samples": [{"value": to_json(value)} for value in values],
         }
-        for number, (annotation, found) in enumerate(zip(ANNOTATIONS, values, strict=True))
+        for number, (annotation, values) in enumerate(zip(ANNOTATIONS, values_by_type, strict=True))
     ]
 
 
@@ -297,33 +303,37 @@ def tools():
 def cases(request, tools, installations):
     """The name of a converter, and its result for each type."""
     python = install_packages(FRAMEWORKS / "mcp_1.txt", installations)
-    ran = subprocess.run(
+    completed = subprocess.run(
         [str(python), str(FRAMEWORKS / "convert.py"), request.param],
-        input=json.dumps([{key: one[key] for key in ("name", "inputSchema", "samples")} for one in tools]),
+        input=json.dumps([{key: tool[key] for key in ("name", "inputSchema", "samples")} for tool in tools]),
         env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
         capture_output=True,
         encoding="utf-8",
         timeout=RUNNING,
         check=False,
     )
-    assert ran.returncode == 0, ran.stderr
-    outcomes = json.loads(ran.stdout.splitlines()[-1])
+    assert completed.returncode == 0, completed.stderr
+    outcomes = json.loads(completed.stdout.splitlines()[-1])
     return request.param, [
         Case(annotation, tool["inputSchema"]["properties"]["value"], tool["values"], outcome)
         for annotation, tool, outcome in zip(ANNOTATIONS, tools, outcomes, strict=True)
     ]
 
 
-def test_every_type_is_as_it_was_but_for_what_is_known_to_be_lost(cases):
+def test_types_are_converted_unchanged_except_for_known_losses(cases):
     """
     Each type's values are valid and arrive unchanged, other values are invalid, and its description is kept,
     except for the known losses.
     """
     converter, converted = cases
-    found = {str(case.annotation): set(findings(case)) for case in converted}
+    differences = {str(case.annotation): set(find_differences(case)) for case in converted}
     expected = {
-        str(case.annotation): {what for who, what, where, _ in LOST if converter in who and where(case)}
+        str(case.annotation): {
+            difference
+            for converters, difference, applies, _ in KNOWN_LOSSES
+            if converter in converters and applies(case)
+        }
         for case in converted
     }
 
-    assert found == expected
+    assert differences == expected

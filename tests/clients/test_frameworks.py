@@ -32,15 +32,17 @@ def server():
 
 
 @pytest.fixture
-def in_framework(server, installations):
+def run_in_framework(server, installations):
     """A function that runs a program with a framework and returns its JSON output."""
 
     def run(program, framework, packages):
         python = install_packages(FRAMEWORKS / f"{packages}.txt", installations)
         command = [str(python), str(FRAMEWORKS / program), framework, server]
-        ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=RUNNING, check=False)
-        assert ran.returncode == 0, ran.stderr
-        return json.loads(ran.stdout)
+        completed = subprocess.run(
+            command, capture_output=True, encoding="utf-8", timeout=RUNNING, check=False
+        )
+        assert completed.returncode == 0, completed.stderr
+        return json.loads(completed.stdout)
 
     return run
 
@@ -49,26 +51,26 @@ def in_framework(server, installations):
     ("framework", "packages"),
     [("fastmcp", "mcp_2"), ("pydantic-ai", "mcp_2"), ("langchain", "mcp_1")],
 )
-def test_it_lists_and_gets(in_framework, framework, packages):
+def test_client_lists_and_gets_prompts(run_in_framework, framework, packages):
     """
     The client lists all pages of prompts, gets one with arguments, and shows the error for an unknown prompt.
     """
-    came = in_framework("ask.py", framework, packages)
+    result = run_in_framework("ask.py", framework, packages)
 
-    assert came["listed"] == [prompt["name"] for prompt in PROMPTS]
-    assert came["got"] == [{"role": "user", "text": "ferris, write 3 functions in rust."}]
-    assert "unknown prompt 'txet'; did you mean 'text'?" in came["missing"]
+    assert result["listed"] == [prompt["name"] for prompt in PROMPTS]
+    assert result["got"] == [{"role": "user", "text": "ferris, write 3 functions in rust."}]
+    assert "unknown prompt 'txet'; did you mean 'text'?" in result["missing"]
 
 
 @pytest.mark.parametrize(("framework", "packages"), [("pydantic-ai", "mcp_2"), ("langchain", "mcp_1")])
-def test_an_agent_calls_a_prompt_as_a_tool(in_framework, framework, packages):
+def test_agent_calls_a_prompt_as_a_tool(run_in_framework, framework, packages):
     """
     The agent's model gets every prompt as a tool, reads the error of its first call, and corrects the call.
     """
-    came = in_framework("call.py", framework, packages)
+    result = run_in_framework("call.py", framework, packages)
 
-    assert came["told"] == [tool["name"] for tool in TOOLS]
-    assert came["read"] == [
+    assert result["tools"] == [tool["name"] for tool in TOOLS]
+    assert result["results"] == [
         "prompt 'typed': 'count' is 'three', not a whole number",
         "ferris, write 3 functions in rust.",
     ]

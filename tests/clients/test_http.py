@@ -1,8 +1,8 @@
 """
-The official clients run the script of calls over HTTP, against one server and against two behind nginx.
+The official clients run the script of calls over HTTP, against one server and through nginx against two.
 
 A client with a handshake has no session over HTTP, so the server can neither elicit from it nor notify it.
-Tests that need Node or nginx are skipped where it is missing.
+Tests that need Node or nginx are skipped if it is not installed.
 """
 
 import json
@@ -14,9 +14,9 @@ import pytest
 
 from promptkit.transports.secret_files import VARIABLE
 from tests.clients import python_client
-from tests.clients.calls import PAGE_SIZE, expected_of, told
-from tests.clients.nginx import nginx, servers_of
-from tests.clients.node_clients import PATIENCE, PATIENT, in_typescript, run_typescript
+from tests.clients.calls import PAGE_SIZE, collect_outcomes, expected_outcomes
+from tests.clients.nginx import list_servers, nginx
+from tests.clients.node_clients import PATIENCE, PATIENT, convert_for_typescript, run_typescript
 from tests.clients.script import ADDED, STEPS, WITHOUT_SESSION
 from tests.http_server import http_server
 from tests.wire import request
@@ -69,139 +69,142 @@ def proxy(tmp_path, servers):
     folder.mkdir()
     with nginx(folder, servers) as url:
         yield url
-    assert len(servers_of(folder)) == len(servers)
+    assert len(list_servers(folder)) == len(servers)
 
 
 @pytest.fixture
-def in_python(folder):
+def run_in_python(folder):
     """A function that runs steps with the official Python client."""
 
-    def carry_out(url, mode, steps):
-        came = python_client.run(url, folder, mode, [step.call for step in steps])
-        return came["revision"], came["complaints"], told(steps, came["outcomes"])
+    def run(url, mode, steps):
+        result = python_client.run(url, folder, mode, [step.call for step in steps])
+        return result["revision"], result["complaints"], collect_outcomes(steps, result["outcomes"])
 
-    return carry_out
+    return run
 
 
 @pytest.fixture
-def in_node(folder, typescript):
+def run_in_node(folder, typescript):
     """A function that runs steps with the official TypeScript client."""
 
-    def carry_out(url, mode, steps, **only):
-        came = run_typescript(typescript, url, folder, mode, [step.call for step in steps], **only)
-        return came["revision"], came["complaints"], told(steps, came["outcomes"])
+    def run(url, mode, steps, **options):
+        result = run_typescript(typescript, url, folder, mode, [step.call for step in steps], **options)
+        return result["revision"], result["complaints"], collect_outcomes(steps, result["outcomes"])
 
-    return carry_out
+    return run
 
 
-def steps_of(revision):
+def steps_for(revision):
     """Return the steps that a client of this revision can run over HTTP."""
     return SESSIONLESS if revision == "2025-11-25" else STEPS
 
 
-def expected_in_node(steps, revision):
+def expected_node_outcomes(steps, revision):
     """Return the expected outcome of each of *steps*, as the TypeScript client reports it."""
-    return {claim: in_typescript(outcome) for claim, outcome in expected_of(steps, revision).items()}
+    return {
+        claim: convert_for_typescript(outcome)
+        for claim, outcome in expected_outcomes(steps, revision).items()
+    }
 
 
 def wait_until_changed(servers):
     """Wait until each of the servers has loaded the last change."""
-    asked = json.dumps(request(1, "prompts/get", {"name": ADDED["name"]})).encode()
-    until = time.monotonic() + PATIENCE
+    body = json.dumps(request(1, "prompts/get", {"name": ADDED["name"]})).encode()
+    deadline = time.monotonic() + PATIENCE
     for url in servers:
-        posted = Request(url, asked, {"Content-Type": "application/json"})  # noqa: S310 (the URL is ours)
-        while "result" not in json.load(urlopen(posted)):  # noqa: S310
-            assert time.monotonic() < until, f"{url} has not seen the change"
+        post = Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 (the URL is ours)
+        while "result" not in json.load(urlopen(post)):  # noqa: S310
+            assert time.monotonic() < deadline, f"{url} has not seen the change"
             time.sleep(0.01)
 
 
 @PYTHON_MODES
-def test_the_python_client_gets_what_the_script_says(server, in_python, mode, revision):
+def test_python_client_gets_the_expected_outcomes(server, run_in_python, mode, revision):
     """
     The official Python client negotiates the newest revision that its mode allows, gets the expected outcome
     of every step, and reports no problem. In the newest revision it listens, and is notified of changes.
     """
-    steps = steps_of(revision)
+    steps = steps_for(revision)
 
-    agreed, complaints, came = in_python(server, mode, steps)
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_of(steps, revision)
+    negotiated, complaints, outcomes = run_in_python(server, mode, steps)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_outcomes(steps, revision)
 
 
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
 @TYPESCRIPT_MODES
-def test_the_typescript_client_gets_what_the_script_says(server, in_node, mode, revision):
+def test_typescript_client_gets_the_expected_outcomes(server, run_in_node, mode, revision):
     """The official TypeScript client negotiates the revision and gets every expected outcome over HTTP."""
-    steps = steps_of(revision)
+    steps = steps_for(revision)
 
-    agreed, complaints, came = in_node(server, mode, steps)
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_in_node(steps, revision)
+    negotiated, complaints, outcomes = run_in_node(server, mode, steps)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_node_outcomes(steps, revision)
 
 
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
-def test_the_typescript_client_gets_it_in_each_older_revision(server, in_node, revision):
+def test_typescript_client_gets_the_expected_outcomes_in_older_revisions(server, run_in_node, revision):
     """
     The official TypeScript client also gets every expected outcome if it supports one older revision only.
     """
-    agreed, complaints, came = in_node(server, "legacy", OLDER, revision=revision)
+    negotiated, complaints, outcomes = run_in_node(server, "legacy", OLDER, revision=revision)
 
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_in_node(OLDER, revision)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_node_outcomes(OLDER, revision)
 
 
-def test_the_python_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_python):
+def test_python_client_works_with_several_servers(proxy, servers, run_in_python):
     """
-    Behind a proxy, any server can answer the Python client's requests and take the replies to its questions.
+    Through a proxy, any server can answer the Python client's requests and take the replies to its questions.
     """
     revision = "2026-07-28"
 
-    agreed, complaints, came = in_python(proxy, "auto", UNCHANGED)
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_of(UNCHANGED, revision)
+    negotiated, complaints, outcomes = run_in_python(proxy, "auto", UNCHANGED)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_outcomes(UNCHANGED, revision)
     wait_until_changed(servers)
-    agreed, complaints, came = in_python(proxy, "auto", CHANGED)
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_of(CHANGED, revision)
+    negotiated, complaints, outcomes = run_in_python(proxy, "auto", CHANGED)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_outcomes(CHANGED, revision)
 
 
-def test_the_python_client_does_not_notice_it_with_a_handshake(proxy, in_python):
+def test_python_client_works_with_several_servers_after_a_handshake(proxy, run_in_python):
     """A revision that the Python client has negotiated with one server is valid for all servers."""
     revision = "2025-11-25"
 
-    agreed, complaints, came = in_python(proxy, "legacy", SESSIONLESS)
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_of(SESSIONLESS, revision)
+    negotiated, complaints, outcomes = run_in_python(proxy, "legacy", SESSIONLESS)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_outcomes(SESSIONLESS, revision)
 
 
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
 @pytest.mark.parametrize("mode", ["auto", {"pin": "2026-07-28"}], ids=["auto", "pin"])
-def test_the_typescript_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_node, mode):
+def test_typescript_client_works_with_several_servers(proxy, servers, run_in_node, mode):
     """
-    Behind a proxy, any server can answer the TypeScript client's requests and take the replies to its
+    Through a proxy, any server can answer the TypeScript client's requests and take the replies to its
     questions.
     """
     revision = "2026-07-28"
 
-    agreed, complaints, came = in_node(proxy, mode, UNCHANGED)
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_in_node(UNCHANGED, revision)
+    negotiated, complaints, outcomes = run_in_node(proxy, mode, UNCHANGED)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_node_outcomes(UNCHANGED, revision)
     wait_until_changed(servers)
-    agreed, complaints, came = in_node(proxy, mode, CHANGED)
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_in_node(CHANGED, revision)
+    negotiated, complaints, outcomes = run_in_node(proxy, mode, CHANGED)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_node_outcomes(CHANGED, revision)
 
 
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
-def test_the_typescript_client_does_not_notice_it_with_a_handshake(proxy, in_node):
+def test_typescript_client_works_with_several_servers_after_a_handshake(proxy, run_in_node):
     """A revision that the TypeScript client has negotiated with one server is valid for all servers."""
     revision = "2025-11-25"
 
-    agreed, complaints, came = in_node(proxy, "legacy", SESSIONLESS)
-    assert (agreed, complaints) == (revision, [])
-    assert came == expected_in_node(SESSIONLESS, revision)
+    negotiated, complaints, outcomes = run_in_node(proxy, "legacy", SESSIONLESS)
+    assert (negotiated, complaints) == (revision, [])
+    assert outcomes == expected_node_outcomes(SESSIONLESS, revision)

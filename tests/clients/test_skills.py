@@ -21,83 +21,88 @@ COMMAND = [sys.executable, "-m", "promptkit", "serve", str(RECIPES)]
 
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
-@pytest.mark.parametrize("way", ["stdio", "http"])
-def test_the_inspector_verifies_them(installations, way):
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_inspector_verifies_the_skills(installations, transport):
     """
     Every file has the listed size and digest, and the Inspector finds no violation of the extension's rules.
     """
     inspector = install(HERE / "inspector", installations)
-    verify = ["--cli", "--method", "skills/list", "--verify", "--require-digests", "--"]
+    options = ["--cli", "--method", "skills/list", "--verify", "--require-digests", "--"]
 
-    def verified(*server):
-        return node(inspector / INSPECTOR, *verify, *server, timeout=2 * PATIENCE)
+    def verify_skills(*server):
+        return node(inspector / INSPECTOR, *options, *server, timeout=2 * PATIENCE)
 
-    if way == "stdio":
-        ran = verified(*COMMAND)
+    if transport == "stdio":
+        completed = verify_skills(*COMMAND)
     else:
         with http_server(RECIPES) as url:
-            ran = verified(url)
+            completed = verify_skills(url)
 
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    found = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
-    assert [(one["uri"], one["outcome"]) for one in found] == [(uri, "verified") for uri in SKILLS]
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    rows = [json.loads(line) for line in completed.stdout.splitlines() if line.startswith("{")]
+    assert [(row["uri"], row["outcome"]) for row in rows] == [(uri, "verified") for uri in SKILLS]
 
 
-def others(*arguments):
+def run_skill_reader(*arguments):
     """Return the JSON that `skill_readers.py` prints in a separate process."""
     command = [sys.executable, str(HERE / "skill_readers.py"), *map(str, arguments)]
-    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=5 * PATIENCE, check=False)
-    assert ran.returncode == 0, ran.stderr
-    return json.loads(ran.stdout)
+    completed = subprocess.run(
+        command, capture_output=True, encoding="utf-8", timeout=5 * PATIENCE, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
+    return json.loads(completed.stdout)
 
 
-def test_fastmcp_reads_them():
+def test_fastmcp_reads_the_skills():
     """FastMCP's client supports the extension and verifies the files that it reads."""
-    assert others("fastmcp", RECIPES) == {
+    assert run_skill_reader("fastmcp", RECIPES) == {
         SKILLS[0]: ["SKILL.md", "references/focus.md"],
         SKILLS[1]: ["SKILL.md", "references/sections.md", "scripts/commits.py"],
     }
 
 
-def test_the_python_client_sees_resources():
+def test_python_client_sees_resources():
     """The official Python client lacks the extension: it lists each skill as a resource and can read it."""
 
     async def read():
         async with Client(StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])) as client:
-            listed = (await client.list_resources()).resources
-            texts = [(await client.read_resource(str(one.uri))).contents[0].text for one in listed[-2:]]
-            return listed, texts, len((await client.list_prompts()).prompts)
+            resources = (await client.list_resources()).resources
+            texts = [
+                (await client.read_resource(str(resource.uri))).contents[0].text
+                for resource in resources[-2:]
+            ]
+            return resources, texts, len((await client.list_prompts()).prompts)
 
-    listed, texts, prompts = asyncio.run(read())
+    resources, texts, prompts = asyncio.run(read())
 
-    assert [str(one.uri) for one in listed][-2:] == SKILLS
+    assert [str(resource.uri) for resource in resources][-2:] == SKILLS
     assert [text.splitlines()[1] for text in texts] == ["name: review-changes", "name: write-changelog"]
     assert prompts == 13
 
 
-def test_the_validator_of_the_format_minds_nothing(tmp_path):
+def test_format_validator_reports_no_errors(tmp_path):
     """The reference library of the format accepts the files of `export skills`."""
     names = ["review-changes", "write-changelog"]
     assert main(["export", "skills", str(tmp_path), *names, "--target", str(RECIPES)]) == 0
 
-    assert others("validator", *(tmp_path / name for name in names)) == [[], []]
+    assert run_skill_reader("validator", *(tmp_path / name for name in names)) == [[], []]
 
 
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_the_typescript_client_sees_resources(installations, mode):
+def test_typescript_client_sees_resources(installations, mode):
     """The official TypeScript client, without the extension, lists and reads each skill in both eras."""
     client = install(HERE / "typescript", installations)
     calls = [
         {"pages": "resources/list"},
-        *({"request": "resources/read", "params": {"uri": u}} for u in SKILLS),
+        *({"request": "resources/read", "params": {"uri": uri}} for uri in SKILLS),
     ]
 
-    came = run_typescript(client, COMMAND, RECIPES, mode, calls)
+    result = run_typescript(client, COMMAND, RECIPES, mode, calls)
 
-    listed, *read = came["outcomes"]
-    assert came["complaints"] == []
-    assert [one["uri"] for page in listed["pages"] for one in page["resources"]][-2:] == SKILLS
-    texts = [one["result"]["contents"][0]["text"] for one in read]
+    listed, *reads = result["outcomes"]
+    assert result["complaints"] == []
+    assert [resource["uri"] for page in listed["pages"] for resource in page["resources"]][-2:] == SKILLS
+    texts = [outcome["result"]["contents"][0]["text"] for outcome in reads]
     assert [text.splitlines()[1] for text in texts] == ["name: review-changes", "name: write-changelog"]

@@ -3,35 +3,38 @@ import re
 import pytest
 
 from promptkit import Tool, prompt
+from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
 
 
 @pytest.mark.parametrize("name", ["read_only", "idempotent", "open_world", "destructive"])
-def test_what_is_said_is_yes_or_no(name):
-    """A flag of `Tool` that is not a bool raises at once."""
+def test_flag_that_is_not_a_bool_is_rejected(name):
+    """A flag of `Tool` that is not a bool raises TypeError."""
     with pytest.raises(TypeError, match=f"^{name} takes True or False, not a str"):
         Tool(**{name: "yes"})
 
 
-def test_what_changes_nothing_destroys_nothing():
+def test_read_only_tool_cannot_be_destructive():
     """A tool cannot be both read-only and destructive."""
     with pytest.raises(ValueError, match=re.escape("add read_only=False")):
         Tool(destructive=True)
     assert Tool(read_only=False, destructive=True).destructive
 
 
-@pytest.mark.parametrize("said", ["no", {"read_only": True}, 1])
-def test_the_option_takes_no_other_value(said):
+@pytest.mark.parametrize("value", ["no", {"read_only": True}, 1])
+def test_option_rejects_other_values(value):
     """The option `tool` takes a `Tool` or False."""
     with pytest.raises(TypeError, match=r"^tool takes False or promptkit\.Tool\(\.\.\.\), not "):
-        prompt(tool=said)(lambda: "x")
+        prompt(tool=value)(lambda: "x")
 
 
-def test_a_mistake_is_told_with_its_line(recipes, found):
+def test_invalid_tool_is_reported_with_its_line(recipes):
     """An invalid `Tool` is reported with its line and a fix."""
     head = "from promptkit import Tool, prompt\n\n@prompt(tool=Tool(destructive=True))\n"
-    text = f"{head}def wipe():\n    return 'x'\n"
-    (diagnostic,) = found(wipe=text)
+    source = f"{head}def wipe():\n    return 'x'\n"
+    folder = recipes(wipe=source)
+
+    (diagnostic,) = compile(load(folder), lint=True).diagnostics
 
     assert (diagnostic.location.line, "add read_only=False" in diagnostic.message) == (3, True)
-    assert load(recipes(wipe=text)).prompts == ()
+    assert load(folder).prompts == ()

@@ -33,10 +33,10 @@ from tests.ids import shown
 #: A text so large that few repetitions exceed the limit.
 LARGE = "x" * 1_000_000
 
-SAYS = r"more than 67,108,864 bytes, in [\d,]+ items: let it end, or give less$"
+MESSAGE = r"more than 67,108,864 bytes, in [\d,]+ items: let it end, or give less$"
 
 
-def test_one_limit():
+def test_default_limit():
     """Without a server, the limit is the server's default."""
     assert Limits().reply == MAX_REPLY_BYTES
 
@@ -49,13 +49,13 @@ BLOCKS = (
 
 
 @given(st.lists(BLOCKS, max_size=20))
-def test_nothing_is_refused_that_fits(parts):
+def test_content_within_the_limit_is_accepted(parts):
     """The counted size never exceeds that of the encoded reply, in any revision."""
-    said = workflow_from(parts)
+    workflow = workflow_from(parts)
     prompt = SimpleNamespace(description=None)
-    sizes = [len(lowering_for(revision).result(prompt, said)) for revision in REVISIONS.values()]
+    sizes = [len(lowering_for(revision).result(prompt, workflow)) for revision in REVISIONS.values()]
 
-    assert workflow_from(parts, min(sizes)) == said
+    assert workflow_from(parts, min(sizes)) == workflow
 
 
 class TestEndlessResults:
@@ -75,7 +75,7 @@ class TestEndlessResults:
         ids=shown,
     )
     @pytest.mark.parametrize(
-        "around",
+        "wrap",
         [
             repeat,
             lambda value: [repeat(value)],
@@ -84,14 +84,14 @@ class TestEndlessResults:
         ],
         ids=["iterator", "in a list", "nested", "lists"],
     )
-    def test_without_an_end(self, value, around):
+    def test_endless_iterator_is_rejected(self, value, wrap):
         """An endless iterator of any content, nested at any depth, is read up to the limit."""
         with pytest.raises(
             TooLongError, match=r"^more than 10,000 bytes, in [\d,]+ items: let it end, or give less$"
         ):
-            workflow_from(around(value), 10_000)
+            workflow_from(wrap(value), 10_000)
 
-    def test_a_sequence_without_an_end(self):
+    def test_endless_sequence_is_rejected(self):
         """An endless sequence class of an author is limited, too."""
 
         class Endless(list):
@@ -101,12 +101,12 @@ class TestEndlessResults:
         with pytest.raises(TooLongError):
             workflow_from(("a", "b", Endless()), 10_000)
 
-    def test_one_message_many_times(self):
+    def test_repeated_message_counts_each_time(self):
         """A message that is repeated counts every time, although it takes memory only once."""
         with pytest.raises(TooLongError):
             workflow_from(Workflow([*user(LARGE)] * 1000))
 
-    def test_media_count(self, png):
+    def test_media_count_with_their_encoded_size(self, png):
         """Media count with their encoded size."""
         from promptkit import Image
 
@@ -115,7 +115,7 @@ class TestEndlessResults:
 
 
 class TestIterables:
-    def test_all_of_it(self):
+    def test_finite_iterator_is_read_completely(self):
         """A finite iterator is read completely; a list is returned as it is."""
         items = ["a", "b"]
 
@@ -123,7 +123,7 @@ class TestIterables:
         assert read_all(iter(items)) == read_all({"a": 1, "b": 2}) == items
 
     @pytest.mark.parametrize(
-        ("call", "whose"),
+        ("call", "prefix"),
         [
             (lambda: bullets(repeat(LARGE)), r"bullets\(items\): "),
             (lambda: numbered(repeat(LARGE)), r"numbered\(items\): "),
@@ -134,39 +134,39 @@ class TestIterables:
         ],
         ids=["bullets", "numbered", "table", "row", "header", "Workflow"],
     )
-    def test_what_an_author_calls(self, call, whose):
+    def test_error_names_the_argument(self, call, prefix):
         """Functions that read an iterator reject an endless one with an error that names the argument."""
-        with pytest.raises(ValueError, match=f"^{whose}{SAYS}"):
+        with pytest.raises(ValueError, match=f"^{prefix}{MESSAGE}"):
             call()
 
-    def test_a_skill(self):
+    def test_endless_skill_is_reported(self):
         """An endless skill is reported."""
 
         @skill(description="Endless.")
         def endless():
             return repeat(LARGE)
 
-        compiled, (found,) = endless.compile()
+        compiled, (diagnostic,) = endless.compile()
 
         assert compiled is None
-        assert re.search(f"did not return text: {SAYS}", found.message)
+        assert re.search(f"did not return text: {MESSAGE}", diagnostic.message)
 
-    def test_candidates(self):
+    def test_endless_completion_is_rejected(self):
         """An endless completion function, synchronous or not, raises an error."""
 
-        def plain():
+        def generate():
             yield from repeat(LARGE)
 
-        async def later():
+        async def generate_async():
             for number in count():
                 yield f"{number} {LARGE}"
 
-        async def at_once():
+        async def return_endless():
             return repeat(LARGE)
 
-        for function in (plain, later, at_once):
-            named = f"^complete function '{function.__name__}' returned {SAYS}"
-            with pytest.raises(ResultError, match=named):
+        for function in (generate, generate_async, return_endless):
+            message = f"^complete function '{function.__name__}' returned {MESSAGE}"
+            with pytest.raises(ResultError, match=message):
                 Completer(function).complete("x")
-            with pytest.raises(ResultError, match=named):
+            with pytest.raises(ResultError, match=message):
                 asyncio.run(Completer(function).complete_async("x"))

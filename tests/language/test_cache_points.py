@@ -27,34 +27,39 @@ from promptkit.testing.transcripts import transcript
 LINK = ResourceLink("a:b", name="a")
 HERE = cache_point()
 
-said = st.sampled_from(["a", "bb", "\n\nc", "d\n\n", " e "])
-blank = st.sampled_from(["", " ", None, False, Text("")])
+texts = st.sampled_from(["a", "bb", "\n\nc", "d\n\n", " e "])
+blanks = st.sampled_from(["", " ", None, False, Text("")])
 points = st.just(HERE)
-system_parts = st.lists(said | said.map(Text) | blank | points, max_size=6)
+system_parts = st.lists(texts | texts.map(Text) | blanks | points, max_size=6)
 parts = st.lists(
-    said | said.map(Text) | said.map(lambda text: Text(text, priority=1)) | st.just(LINK) | blank | points,
+    texts
+    | texts.map(Text)
+    | texts.map(lambda text: Text(text, priority=1))
+    | st.just(LINK)
+    | blanks
+    | points,
     max_size=8,
 )
 workflows = st.one_of(
-    parts.map(lambda some: user(*some)),
-    parts.map(lambda some: assistant(*some)),
-    system_parts.map(lambda some: system(*some)),
+    parts.map(lambda parts: user(*parts)),
+    parts.map(lambda parts: assistant(*parts)),
+    system_parts.map(lambda parts: system(*parts)),
     points,
 )
 
 
-def without(some):
+def drop_cache_points(parts):
     """Return the parts that are not cache points."""
-    return [part for part in some if not isinstance(part, CachePoint)]
+    return [part for part in parts if not isinstance(part, CachePoint)]
 
 
-def before(workflow, position):
-    """Return the messages before a position, without the blank line in front of it."""
-    message, offset = position
-    whole, cut = workflow.messages[:message], workflow.messages[message : message + 1]
-    text = [Message(one.role, one.content.text[: offset - 2]) for one in cut if offset]
-    assert all(one.content.text[offset - 2 : offset] == "\n\n" for one in cut if offset)
-    return tuple((one.role, str(one.content)) for one in (*whole, *text))
+def describe_messages_before(workflow, position):
+    """Return the roles and contents before a position, without the blank line in front of it."""
+    index, offset = position
+    complete, partial = workflow.messages[:index], workflow.messages[index : index + 1]
+    truncated = [Message(message.role, message.content.text[: offset - 2]) for message in partial if offset]
+    assert all(message.content.text[offset - 2 : offset] == "\n\n" for message in partial if offset)
+    return tuple((message.role, str(message.content)) for message in (*complete, *truncated))
 
 
 class TestParts:
@@ -74,7 +79,7 @@ class TestParts:
         ids=[
             "alone",
             "in a text",
-            "behind it",
+            "after it",
             "before it",
             "around other content",
             "twice",
@@ -86,7 +91,7 @@ class TestParts:
     def test_positions_in_a_turn(self, parts, positions):
         """A point within a text has the offset of the next character; others precede the next message."""
         assert user(*parts).cache_points == assistant(*parts).cache_points == positions
-        assert user(*parts) == user(*without(parts))
+        assert user(*parts) == user(*drop_cache_points(parts))
 
     @pytest.mark.parametrize(
         ("parts", "positions"),
@@ -96,78 +101,90 @@ class TestParts:
             ([HERE, "a", None, HERE, HERE], ((-1, 0), (-1, 1))),
             ([HERE], ((-1, 0),)),
         ],
-        ids=["in the text", "behind it", "around it", "alone"],
+        ids=["in the text", "after it", "around it", "alone"],
     )
     def test_positions_in_a_system_part(self, parts, positions):
         """The system part is message -1, in which the end is a valid offset."""
         assert system(*parts).cache_points == positions
-        assert system(*parts) == system(*without(parts))
+        assert system(*parts) == system(*drop_cache_points(parts))
 
     @given(parts)
-    def test_what_stands_before_a_point_is_what_the_parts_before_it_make(self, parts):
+    def test_content_before_a_point_is_that_of_the_parts_before_it(self, parts):
         """The content before a point is what the parts before it would produce alone."""
-        made = [user(*without(parts[:i])) for i, part in enumerate(parts) if isinstance(part, CachePoint)]
-        whole = user(*parts)
+        prefixes = [
+            user(*drop_cache_points(parts[:i]))
+            for i, part in enumerate(parts)
+            if isinstance(part, CachePoint)
+        ]
+        workflow = user(*parts)
 
-        assert {before(whole, position) for position in whole.cache_points} == {
-            tuple((one.role, str(one.content)) for one in some) for some in made
+        assert {describe_messages_before(workflow, position) for position in workflow.cache_points} == {
+            tuple((message.role, str(message.content)) for message in prefix) for prefix in prefixes
         }
 
     @given(system_parts)
-    def test_so_is_what_stands_before_it_in_a_system_part(self, parts):
+    def test_system_text_before_a_point_is_that_of_the_parts_before_it(self, parts):
         """In a system part, the blank line at a point belongs to the text before it."""
-        made = [system(*without(parts[:i])) for i, part in enumerate(parts) if isinstance(part, CachePoint)]
-        whole = system(*parts)
-        text = str(whole.system or "")
-        ends = {offset - 2 if 0 < offset < len(text) else offset for _, offset in whole.cache_points}
+        prefixes = [
+            system(*drop_cache_points(parts[:i]))
+            for i, part in enumerate(parts)
+            if isinstance(part, CachePoint)
+        ]
+        workflow = system(*parts)
+        text = str(workflow.system or "")
+        ends = {offset - 2 if 0 < offset < len(text) else offset for _, offset in workflow.cache_points}
 
-        assert {text[:end] for end in ends} == {str(one.system or "") for one in made}
+        assert {text[:end] for end in ends} == {str(prefix.system or "") for prefix in prefixes}
 
 
 class TestSums:
-    def test_positions(self):
+    def test_sums_shift_positions(self):
         """Adding shifts positions by the messages and system text in front."""
-        whole = system("a", HERE) + user("b", HERE, "c") + HERE + system("d", HERE, "e") + user("f") + HERE
+        workflow = system("a", HERE) + user("b", HERE, "c") + HERE + system("d", HERE, "e") + user("f") + HERE
 
-        assert str(whole.system) == "a\n\nd\n\ne"
-        assert whole.cache_points == ((-1, 3), (-1, 6), (0, 3), (1, 0), (2, 0))
+        assert str(workflow.system) == "a\n\nd\n\ne"
+        assert workflow.cache_points == ((-1, 3), (-1, 6), (0, 3), (1, 0), (2, 0))
         assert ("a" + HERE + Message("user", "b") + HERE).cache_points == ((1, 0), (2, 0))
         assert (Text("a") + HERE).cache_points == (Message("user", "a") + HERE).cache_points == ((1, 0),)
 
     @example(system("a"), system(HERE), system("b"))
     @given(workflows, workflows, workflows)
-    def test_they_are_associative(self, one, two, three):
+    def test_sums_are_associative(self, first, second, third):
         """Adding is associative, and equal to yielding the same parts from a prompt."""
-        whole = (one + two) + three
+        workflow = (first + second) + third
 
-        assert whole.cache_points == (one + (two + three)).cache_points
-        assert whole.cache_points == workflow_from([one, [two, None], three]).cache_points
-        assert (Workflow() + whole).cache_points == (whole + Workflow()).cache_points == whole.cache_points
+        assert workflow.cache_points == (first + (second + third)).cache_points
+        assert workflow.cache_points == workflow_from([first, [second, None], third]).cache_points
+        assert (
+            (Workflow() + workflow).cache_points
+            == (workflow + Workflow()).cache_points
+            == workflow.cache_points
+        )
 
     @given(st.lists(workflows, max_size=6))
-    def test_positions_are_inside(self, some):
+    def test_positions_are_within_the_workflow(self, turns):
         """Positions are sorted, unique and within the workflow."""
-        whole = sum(some, Workflow())
-        system_text = str(whole.system or "")
+        workflow = sum(turns, Workflow())
+        system_text = str(workflow.system or "")
 
-        assert whole.cache_points == tuple(sorted(set(whole.cache_points)))
-        for message, offset in whole.cache_points:
-            assert -1 <= message <= len(whole)
+        assert workflow.cache_points == tuple(sorted(set(workflow.cache_points)))
+        for message, offset in workflow.cache_points:
+            assert -1 <= message <= len(workflow)
             if message == -1:
                 assert 0 <= offset <= len(system_text)
             elif offset:
-                assert offset < len(whole[message].content.text)
+                assert offset < len(workflow[message].content.text)
 
     @given(st.lists(workflows, max_size=6))
-    def test_nothing_else_is_changed(self, some):
+    def test_points_change_nothing_else(self, turns):
         """Points change neither equality, hash, text nor the bytes of any revision."""
-        marked = sum(some, Workflow())
+        marked = sum(turns, Workflow())
         plain = Workflow(marked.messages, marked.system)
 
         assert plain.cache_points == ()
         assert marked == plain
-        for shown in (hash, str, repr, transcript):
-            assert shown(marked) == shown(plain)
+        for function in (hash, str, repr, transcript):
+            assert function(marked) == function(plain)
         for revision in REVISIONS.values():
             lowering = lowering_for(revision)
             assert lowering.result(nothing.compiled, marked) == lowering.result(nothing.compiled, plain)
@@ -176,20 +193,20 @@ class TestSums:
 
 @prompt
 def nothing():
-    """Say nothing."""
+    """Return nothing."""
 
 
 class TestWorkflows:
     @given(st.lists(workflows, max_size=4))
-    def test_slices_have_none_and_copies_have_all(self, some):
+    def test_slices_drop_points_and_copies_keep_them(self, turns):
         """Slices drop the points, because positions refer to the whole; copies keep them."""
-        whole = sum(some, Workflow())
+        workflow = sum(turns, Workflow())
 
-        assert whole[:].cache_points == ()
-        assert copy.deepcopy(whole).cache_points == whole.cache_points
-        assert pickle.loads(pickle.dumps(whole)).cache_points == whole.cache_points  # noqa: S301 (our own pickle)
+        assert workflow[:].cache_points == ()
+        assert copy.deepcopy(workflow).cache_points == workflow.cache_points
+        assert pickle.loads(pickle.dumps(workflow)).cache_points == workflow.cache_points  # noqa: S301 (our own pickle)
 
-    def test_a_point_is_a_workflow_that_says_nothing(self):
+    def test_point_is_an_empty_workflow(self):
         """A point equals an empty workflow; its repr is the call that creates it."""
         assert Workflow() == HERE
         assert (len(HERE), str(HERE), repr(HERE)) == (0, "", "cache_point()")
@@ -197,7 +214,7 @@ class TestWorkflows:
 
 
 class TestPrompts:
-    def test_yielded_and_returned(self):
+    def test_points_in_results_are_kept(self):
         """Points are kept whether a prompt yields, returns or adds them, and with an answer type."""
 
         @prompt(answer=list[int])
@@ -220,7 +237,7 @@ class TestPrompts:
         assert later.render_wire({"question": "And?"}).cache_points == ((-1, 6), (0, 11), (1, 0))
         assert summed.render("And?").cache_points == ((1, 0),)
 
-    def test_a_point_alone_says_nothing(self):
+    def test_prompt_with_only_a_point_is_rejected(self):
         """A prompt that returns only a point raises an error."""
 
         @prompt
@@ -232,7 +249,7 @@ class TestPrompts:
 
 
 class TestMistakes:
-    def test_it_is_no_text(self):
+    def test_point_is_not_text(self):
         """A point in place of text raises an error that says where it belongs."""
         with pytest.raises(TypeError, match=r"not CachePoint; pass it to user\(\.\.\.\) next to"):
             section("Rules", "Be brief.", HERE)
@@ -241,7 +258,7 @@ class TestMistakes:
         with pytest.raises(TypeError, match="a CachePoint is not text"):
             f"{HERE}"
 
-    def test_the_function_itself(self):
+    def test_function_itself_is_rejected(self):
         """Passing the function `cache_point` raises an error with the hint to call it."""
         with pytest.raises(TypeError, match=r"part 2 is the function 'cache_point': call it"):
             user("a", cache_point)

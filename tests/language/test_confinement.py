@@ -26,7 +26,7 @@ SECRET = b"GIF89a, the secret of someone else"
 NOT_PLAIN = "{path!r} is not a plain relative path below 'pictures'"
 NO_FILE = "there is no file {path!r} in 'pictures'"
 LEADS_OUT = "{path!r} leads out of 'pictures'"
-TOO_LONG = "{begin!r} has {length:,} characters: a path has at most 4,096"
+TOO_LONG = "{shortened!r} has {length:,} characters: a path has at most 4,096"
 
 #: Paths to try, and the expected error messages.
 PATHS = {
@@ -36,8 +36,8 @@ PATHS = {
     "parent and back": ("../pictures/cat.png", NOT_PLAIN),
     "parent that stays inside": ("cats/../cat.png", NOT_PLAIN),
     "parent of a folder that is not there": ("nothing/../../secret.gif", NOT_PLAIN),
-    "parent behind a dot": ("./../secret.gif", NOT_PLAIN),
-    "parent behind slashes": ("cats//..//..//secret.gif", NOT_PLAIN),
+    "parent after a dot": ("./../secret.gif", NOT_PLAIN),
+    "parent after slashes": ("cats//..//..//secret.gif", NOT_PLAIN),
     "parent of a file": ("cat.png/../../secret.gif", NOT_PLAIN),
     "parent, backslashes": ("..\\secret.gif", NOT_PLAIN),
     "parent, both slashes": ("cats/..\\../secret.gif", NOT_PLAIN),
@@ -48,7 +48,7 @@ PATHS = {
     "three dots": (".../secret.gif", NO_FILE),
     "four dots": ("..../secret.gif", NO_FILE),
     "doubled against one-time cleaning": ("....//secret.gif", NO_FILE),
-    "a space behind the dots": (".. /secret.gif", NO_FILE),
+    "a space after the dots": (".. /secret.gif", NO_FILE),
     "percent": ("%2e%2e/secret.gif", NO_FILE),
     "percent slash": ("..%2fsecret.gif", NO_FILE),
     "percent twice": ("%252e%252e%252fsecret.gif", NO_FILE),
@@ -75,7 +75,7 @@ PATHS = {
     "standard input": ("/dev/stdin", NOT_PLAIN),
     "terminal": ("/dev/tty", NOT_PLAIN),
     "home": ("~/secret.gif", NO_FILE),
-    "somebody's home": ("~root/.ssh/id_rsa", NO_FILE),
+    "another user's home": ("~root/.ssh/id_rsa", NO_FILE),
     "variable": ("$HOME/secret.gif", NO_FILE),
     "variable of Windows": ("%USERPROFILE%\\secret.gif", NO_FILE),
     # Windows paths.
@@ -106,11 +106,11 @@ PATHS = {
     "NUL byte": ("\0", NOT_PLAIN),
     "NUL before an ending": ("cat.png\0.txt", NOT_PLAIN),
     "NUL before a parent": ("cats\0/../../secret.gif", NOT_PLAIN),
-    "slash behind": ("cat.png/", NO_FILE),
-    "slash and dot behind": ("cat.png/.", NO_FILE),
-    "space behind": ("cat.png ", NO_FILE),
-    "dot behind": ("cat.png.", NO_FILE),
-    "line feed behind": ("cat.png\n", NO_FILE),
+    "slash after": ("cat.png/", NO_FILE),
+    "slash and dot after": ("cat.png/.", NO_FILE),
+    "space after": ("cat.png ", NO_FILE),
+    "dot after": ("cat.png.", NO_FILE),
+    "line feed after": ("cat.png\n", NO_FILE),
     "line feed before": ("\ncat.png", NO_FILE),
     "carriage return": ("cat.png\r\n/etc/passwd", NO_FILE),
     "escape sequence": ("\x1b[2Jcat.png", NO_FILE),
@@ -224,29 +224,29 @@ def folder(tmp_path_factory, png):
 
 
 class TestPaths:
-    def test_there_are_enough_of_them(self):
+    def test_table_has_at_least_100_paths(self):
         """The table has at least 100 different paths."""
         assert len({path for path, _ in PATHS.values()}) == len(PATHS) >= 100
 
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize("kind", [Image, Audio, EmbeddedResource])
-    @pytest.mark.parametrize(("path", "says"), PATHS.values(), ids=PATHS)
-    def test_no_attack_reads_a_byte(self, folder, path, says, kind):
+    @pytest.mark.parametrize(("path", "template"), PATHS.values(), ids=PATHS)
+    def test_attack_is_rejected(self, folder, path, template, kind):
         """Each path is rejected with a readable error that reveals nothing but the path itself."""
         with pytest.raises(MediaError) as caught:
             kind.from_path(path, root=folder)
-        said = str(caught.value)
+        message = str(caught.value)
 
         assert isinstance(caught.value, PromptError)
-        begin = f"{path[:200]}..." if len(path) > 200 else path
-        if says is not None:
-            assert said == says.format(path=begin, begin=begin, length=len(path))
-        assert str(folder.parent) not in said
-        assert SECRET.decode() not in said
-        assert len(said) < 1000
+        shortened = f"{path[:200]}..." if len(path) > 200 else path
+        if template is not None:
+            assert message == template.format(path=shortened, shortened=shortened, length=len(path))
+        assert str(folder.parent) not in message
+        assert SECRET.decode() not in message
+        assert len(message) < 1000
 
     @pytest.mark.parametrize("path", ["../secret.gif", "links/out.gif", "/etc/passwd"])
-    def test_a_path_is_refused_as_a_string_is(self, folder, path):
+    def test_path_object_is_rejected_like_a_string(self, folder, path):
         """A `Path` is rejected like a string."""
         with pytest.raises(MediaError):
             Image.from_path(Path(path), root=folder)
@@ -273,7 +273,7 @@ class TestPaths:
         ],
         ids=ascii,
     )
-    def test_honest_names_are_read(self, folder, png, name):
+    def test_file_with_any_name_is_read(self, folder, png, name):
         """Files in the folder can be read, whatever their names."""
         with suppress(FileExistsError):
             (folder / name).parent.mkdir(parents=True)
@@ -281,7 +281,7 @@ class TestPaths:
 
         assert Image.from_path(name, root=folder).data == png
 
-    def test_a_hard_link_is_a_file_of_the_folder(self, folder, png):
+    def test_hard_link_is_read(self, folder, png):
         """A hard link is read, because it cannot be distinguished from a file."""
         (folder.parent / "original.png").write_bytes(png)
         (folder / "hard.png").hardlink_to(folder.parent / "original.png")
@@ -289,7 +289,7 @@ class TestPaths:
         assert Image.from_path("hard.png", root=folder).data == png
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-    def test_a_file_that_may_not_be_read_is_refused(self, folder, png):
+    def test_unreadable_file_is_rejected(self, folder, png):
         """The error has the system's reason, without the folder's path."""
         (folder / "locked.png").write_bytes(png)
         (folder / "locked.png").chmod(0)
@@ -297,7 +297,7 @@ class TestPaths:
         with pytest.raises(MediaError, match=r"^'locked\.png' cannot be read: Permission denied$"):
             Image.from_path("locked.png", root=folder)
 
-    def test_a_refusal_leaves_nothing_open(self, folder):
+    def test_rejected_paths_leak_no_descriptors(self, folder):
         """Rejected paths leak no file descriptors."""
         descriptors = Path("/dev/fd")
         gc.collect()
@@ -315,7 +315,7 @@ class TestRaces:
 
     @pytest.fixture
     def swap(self, tmp_path, png, monkeypatch):
-        """Return a function that runs *attack* right after the path was checked."""
+        """A function that reads a file, and runs *attack* right after the path was checked."""
         pictures = tmp_path / "pictures"
         (pictures / "cats").mkdir(parents=True)
         (pictures / "cats" / "a.png").write_bytes(png)
@@ -324,12 +324,12 @@ class TestRaces:
         confine = files.confine
 
         def read(attack):
-            def look(path, root):
-                found = confine(path, root)
+            def confine_and_attack(path, root):
+                confined = confine(path, root)
                 attack(pictures)
-                return found
+                return confined
 
-            monkeypatch.setattr(files, "confine", look)
+            monkeypatch.setattr(files, "confine", confine_and_attack)
             return read_below("cats/a.png", pictures)
 
         return read
@@ -345,7 +345,7 @@ class TestRaces:
         ],
         ids=["file", "device", "folder", "absolute folder", "link that stays inside"],
     )
-    def test_a_link_that_comes_later_is_not_followed(self, swap, moved, target):
+    def test_link_created_after_the_check_is_not_followed(self, swap, moved, target):
         """A link that is created after the check is not followed."""
 
         def attack(pictures):
@@ -355,40 +355,40 @@ class TestRaces:
         with pytest.raises(MediaError, match=r"^'cats/a\.png' cannot be read: "):
             swap(attack)
 
-    def test_a_folder_that_is_gone_is_refused(self, swap):
+    def test_folder_removed_after_the_check_is_rejected(self, swap):
         """A folder that disappears after the check raises MediaError."""
         with pytest.raises(MediaError, match=r"^'cats/a\.png' cannot be read: No such file or directory$"):
             swap(lambda pictures: (pictures / "cats").rename(pictures / "dogs"))
 
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize(
-        ("make", "says"),
+        ("make", "message"),
         [
             (os.mkfifo, "^there is no file 'cats/a.png' in 'pictures'$"),
             (os.mkdir, "^'cats/a.png' cannot be read: Is a directory$"),
         ],
         ids=["pipe", "folder"],
     )
-    def test_what_is_no_file_any_more_is_not_waited_for(self, swap, make, says):
-        """A pipe that replaces the file after the check does not block."""
+    def test_file_replaced_after_the_check_is_rejected(self, swap, make, message):
+        """A pipe or folder that replaces the file after the check is rejected without blocking."""
 
         def attack(pictures):
             (pictures / "cats" / "a.png").unlink()
             make(pictures / "cats" / "a.png")
 
-        with pytest.raises(MediaError, match=says):
+        with pytest.raises(MediaError, match=message):
             swap(attack)
 
-    def test_no_swap_at_any_moment_reads_the_secret(self, tmp_path, png):
+    def test_concurrent_swaps_never_reveal_the_secret(self, tmp_path, png):
         """While another thread swaps the file and a link, each read returns the file or raises MediaError."""
         pictures = tmp_path / "pictures"
         pictures.mkdir()
         (tmp_path / "secret.gif").write_bytes(SECRET)
         name, good, evil = (pictures / name for name in ("a.png", "good", "evil"))
-        over = threading.Event()
+        stopped = threading.Event()
 
         def swap():
-            while not over.is_set():
+            while not stopped.is_set():
                 good.write_bytes(png)
                 good.replace(name)
                 evil.symlink_to(tmp_path / "secret.gif")
@@ -396,36 +396,36 @@ class TestRaces:
 
         attacker = threading.Thread(target=swap)
         attacker.start()
-        read = set()
+        contents = set()
         for _ in range(500):
             with suppress(MediaError):
-                read.add(read_below("a.png", pictures))
-        over.set()
+                contents.add(read_below("a.png", pictures))
+        stopped.set()
         attacker.join()
 
-        assert read <= {png}
+        assert contents <= {png}
 
 
 class TestContents:
-    @pytest.mark.parametrize(("data", "says"), CONTENTS.values(), ids=CONTENTS)
-    def test_what_is_no_picture_is_not_sent(self, folder, data, says):
+    @pytest.mark.parametrize(("data", "expected"), CONTENTS.values(), ids=CONTENTS)
+    def test_other_content_is_rejected(self, folder, data, expected):
         """The bytes determine the type, and the error contains the file's name but not its content."""
         (folder / "fake.png").write_bytes(data)
 
         with pytest.raises(MediaError) as caught:
             Image.from_path("fake.png", root=folder)
-        said = str(caught.value)
+        message = str(caught.value)
 
-        assert said.startswith("'fake.png': ")
-        assert says in said
-        assert "secret" not in said
+        assert message.startswith("'fake.png': ")
+        assert expected in message
+        assert "secret" not in message
 
-    def test_a_declared_type_is_held_to(self, folder):
+    def test_declared_type_must_match(self, folder):
         """A file that does not have the declared type is rejected."""
         with pytest.raises(MediaError, match=r"^'cat\.png': the bytes are image/png, not image/jpeg: "):
             Image.from_path("cat.png", "image/jpeg", root=folder)
 
-    def test_what_follows_a_picture_does_not_change_what_it_is(self, folder, png):
+    def test_data_after_a_picture_does_not_change_its_type(self, folder, png):
         """Data after the end of a picture does not change its type."""
         (folder / "polyglot.png").write_bytes(png + b"PK\5\6<script>")
 
@@ -435,16 +435,16 @@ class TestContents:
         ("kind", "limit"), [(Image, MAX_IMAGE_BYTES), (Audio, MAX_AUDIO_BYTES)], ids=["Image", "Audio"]
     )
     @pytest.mark.parametrize("confined", [True, False], ids=["a client's", "the author's"])
-    def test_a_huge_file_is_refused_unread(self, tmp_path, kind, limit, confined):
+    def test_huge_file_is_rejected_without_reading_it(self, tmp_path, kind, limit, confined):
         """A huge file is rejected without reading it, and the error has both sizes."""
         with (tmp_path / "huge.png").open("wb") as file:
             file.truncate(10**9)
-        where = {"root": tmp_path} if confined else {}
+        options = {"root": tmp_path} if confined else {}
         path = "huge.png" if confined else tmp_path / "huge.png"
 
         tracemalloc.start()
         with pytest.raises(MediaError) as caught:
-            kind.from_path(path, **where)
+            kind.from_path(path, **options)
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
 
@@ -453,12 +453,12 @@ class TestContents:
         )
         assert peak < 10**6
 
-    def test_a_file_without_a_size_is_read_to_the_limit(self):
+    def test_endless_file_is_read_to_the_limit(self):
         """An endless file of reported size 0 is read only up to the limit."""
         with pytest.raises(MediaError, match=f"^'/dev/zero': {MAX_IMAGE_BYTES + 1:,} B is more than"):
             Image.from_path("/dev/zero")
 
-    def test_a_text_file_has_a_limit_of_its_own(self, tmp_path):
+    def test_read_below_takes_a_limit(self, tmp_path):
         """`read_below` takes a limit for other kinds of files."""
         (tmp_path / "notes.txt").write_bytes(b"12345")
 
@@ -466,6 +466,6 @@ class TestContents:
         with pytest.raises(MediaError, match=r"^'notes\.txt': 5 B is more than the 4 B"):
             read_below("notes.txt", tmp_path, 4)
 
-    def test_the_longest_path_is_the_systems(self):
+    def test_path_limit_is_not_below_the_systems(self):
         """The limit for paths is not below the system's."""
         assert os.pathconf("/", "PC_PATH_MAX") <= MAX_PATH_LENGTH

@@ -51,7 +51,7 @@ WITHOUT_BYTES = [
 
 @pytest.fixture(params=KINDS)
 def make(request, png, wav):
-    """Return a factory of one kind of content, which takes annotations."""
+    """A factory of one kind of content, which takes annotations."""
     return partial(KINDS[request.param], png, wav)
 
 
@@ -66,13 +66,13 @@ class TestContract:
             ("ResourceLink", "uri * name title=None description=None mime_type=None size=None"),
         ],
     )
-    def test_signatures_are_the_contract_with_authors(self, name, parameters):
+    def test_signatures_match_the_documentation(self, name, parameters):
         """Each kind of content takes the documented parameters, and the three annotations by name."""
         annotations = ["audience=()", "priority=None", "last_modified=None"]
-        found = inspect.signature(getattr(promptkit, name)).parameters.values()
+        declared = inspect.signature(getattr(promptkit, name)).parameters.values()
 
-        positional = [p for p in found if p.kind is not p.KEYWORD_ONLY]
-        named = {str(p.replace(annotation=p.empty)) for p in found if p.kind is p.KEYWORD_ONLY}
+        positional = [p for p in declared if p.kind is not p.KEYWORD_ONLY]
+        named = {str(p.replace(annotation=p.empty)) for p in declared if p.kind is p.KEYWORD_ONLY}
 
         before, _, after = parameters.partition("*")
         assert [str(p.replace(annotation=p.empty)) for p in positional] == before.split()
@@ -80,34 +80,34 @@ class TestContract:
 
 
 class TestEveryKind:
-    def test_it_is_a_value(self, make):
+    def test_content_is_compared_by_value(self, make):
         """Content with equal fields is equal and has the same hash."""
         assert make() == make()
         assert hash(make()) == hash(make())
         assert make() != make(priority=1)
 
-    def test_it_is_frozen(self, make):
+    def test_content_is_immutable(self, make):
         """Content is immutable."""
-        made = make()
+        content = make()
 
-        for name in [field.name for field in attrs.fields(type(made))] + ["other"]:
+        for name in [field.name for field in attrs.fields(type(content))] + ["other"]:
             with pytest.raises(attrs.exceptions.FrozenInstanceError):
-                setattr(made, name, None)
+                setattr(content, name, None)
 
-    def test_it_is_slotted(self, make):
+    def test_content_has_slots(self, make):
         """Content has slots and no `__dict__`."""
         assert not hasattr(make(), "__dict__")
 
-    def test_it_travels(self, make):
+    def test_content_can_be_pickled_and_copied(self, make):
         """Content is equal to its pickled and copied self."""
-        made = make(audience="user", priority=0.5, last_modified=NOON)
+        content = make(audience="user", priority=0.5, last_modified=NOON)
 
-        assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 (our own pickle)
-        assert copy.copy(made) == made
-        assert copy.deepcopy(made) == made
+        assert pickle.loads(pickle.dumps(content)) == content  # noqa: S301 (our own pickle)
+        assert copy.copy(content) == content
+        assert copy.deepcopy(content) == content
 
     @pytest.mark.parametrize(
-        ("given", "kept"),
+        ("audience", "expected"),
         [
             ((), ()),
             ("user", ("user",)),
@@ -115,28 +115,28 @@ class TestEveryKind:
             (("user", "assistant"), ("user", "assistant")),
             (None, ()),
         ],
-        ids=["nobody", "bare", "list", "tuple", "None"],
+        ids=["empty", "bare", "list", "tuple", "None"],
     )
-    def test_its_audience_is_a_tuple(self, make, given, kept):
+    def test_audience_is_stored_as_a_tuple(self, make, audience, expected):
         """The audience can be one role or a sequence, and is stored as a tuple."""
-        assert make(audience=given).audience == kept
+        assert make(audience=audience).audience == expected
 
     @pytest.mark.parametrize("priority", [None, 0, 0.0, 0.5, 1, 1.0])
-    def test_its_priority_lies_between_0_and_1(self, make, priority):
+    def test_priority_is_between_0_and_1(self, make, priority):
         """The priority can be any number from 0 to 1, or None."""
         assert make(priority=priority).priority == priority
 
     @pytest.mark.parametrize(
-        "given",
+        "last_modified",
         [NOON, "2026-01-31T12:00:00Z", "2026-01-31T13:00:00+01:00"],
         ids=["datetime", "UTC text", "offset text"],
     )
-    def test_its_last_modification_is_a_moment(self, make, given):
+    def test_last_modified_takes_datetimes_and_text(self, make, last_modified):
         """`last_modified` can be given as a datetime or as text, in any time zone."""
-        assert make(last_modified=given).last_modified == NOON
+        assert make(last_modified=last_modified).last_modified == NOON
 
     @pytest.mark.parametrize(
-        ("annotations", "says"),
+        ("annotations", "message"),
         [
             ({"priority": 2}, "priority is 2: it goes from 0 (optional) to 1 (required)"),
             ({"priority": -0.5}, "priority is -0.5: it goes from 0 (optional) to 1 (required)"),
@@ -157,12 +157,12 @@ class TestEveryKind:
         ],
         ids=["above 1", "below 0", "nan", "naive", "a day", "system", "no role"],
     )
-    def test_bad_annotations_fail_when_it_is_made(self, make, annotations, says):
+    def test_invalid_annotation_is_rejected(self, make, annotations, message):
         """An annotation out of range raises at once, with a message that names a fix."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             make(**annotations)
 
-        assert str(caught.value) == says
+        assert str(caught.value) == message
 
     @pytest.mark.parametrize(
         ("name", "value"),
@@ -175,12 +175,12 @@ class TestEveryKind:
         ],
         ids=["priority in words", "moment in words", "date", "timestamp", "audience of 5"],
     )
-    def test_annotations_of_another_type_are_named(self, name, value):
+    def test_annotation_of_the_wrong_type_is_rejected(self, name, value):
         """An annotation of the wrong type raises an error that names it."""
         with pytest.raises((TypeError, ValueError), match=name):
             Text("a", **{name: value})
 
-    def test_annotations_go_by_name(self, make):
+    def test_annotations_are_returned_together(self, make):
         """`annotations` returns all three, and `annotated` is whether any is set."""
         assert make().annotations == ((), None, None)
         assert not make().annotated
@@ -188,47 +188,47 @@ class TestEveryKind:
         assert make(audience="user", priority=1).annotations == (("user",), 1, None)
 
 
-class TestIn:
-    def test_its_text_is_looked_through(self):
+class TestContains:
+    def test_in_searches_the_text(self):
         """`in` searches the text of content, like that of a message."""
         assert "go" in Text("a go function")
         assert "rust" not in Text("a go function")
         assert "notes" in EmbeddedResource("memo://notes", text="x")
 
     @pytest.mark.parametrize("item", [3, None, Text("go"), ["go"]], ids=repr)
-    def test_what_is_never_in_it_is_refused(self, item):
+    def test_in_rejects_other_types(self, item):
         """`in` rejects other types, for which ``not in`` would always be true."""
         with pytest.raises(TypeError, match=r"^Text contains text, not (?:an? |None)"):
             assert item not in Text("a go function")
 
 
 class TestRepr:
-    @pytest.mark.parametrize("made", WITHOUT_BYTES, ids=shown)
-    def test_it_is_what_the_author_would_write(self, made):
+    @pytest.mark.parametrize("content", WITHOUT_BYTES, ids=shown)
+    def test_repr_evaluates_to_an_equal_value(self, content):
         """Evaluating the repr gives an equal value."""
         names = {name: getattr(promptkit, name) for name in promptkit.__all__}
 
-        assert eval(repr(made), {**names, "datetime": dt}) == made  # noqa: S307 (tests the repr)
+        assert eval(repr(content), {**names, "datetime": dt}) == content  # noqa: S307 (tests the repr)
 
-    def test_defaults_are_left_out(self):
+    def test_repr_omits_defaults(self):
         """The repr omits defaults."""
         assert repr(Text("a", priority=0.5)) == "Text('a', priority=0.5)"
 
-    def test_bytes_are_shown_in_short(self, png):
+    def test_repr_shows_only_the_size_of_bytes(self, png):
         """The repr of an image shows only the size of its bytes."""
         assert repr(Image(png)) == f"Image(<{len(png)} B>, mime_type='image/png')"
 
 
 class TestText:
     @pytest.mark.parametrize("text", ["", " ", "a\0b", "{braces} %s {{", "ünïcode 🎉", "a\r\nb"])
-    def test_it_is_kept_as_it_is(self, text):
+    def test_text_is_kept_unchanged(self, text):
         """A text is kept unchanged, without interpreting any characters."""
         assert Text(text).text == text
         assert str(Text(text)) == text
         assert f"{Text(text)}" == text
 
     @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], Text("a")], ids=shown)
-    def test_it_takes_only_text(self, value):
+    def test_other_types_are_rejected(self, value):
         """`Text` rejects anything but a str."""
         kind = type(value).__name__
 
@@ -236,7 +236,7 @@ class TestText:
             Text(value)
 
     @pytest.mark.parametrize(
-        ("made", "expected"),
+        ("joined", "expected"),
         [
             (Text("a") + "b", Text("a\n\nb")),
             ("a" + Text("b"), Text("a\n\nb")),
@@ -264,11 +264,11 @@ class TestText:
             "a member of an enum before",
         ],
     )
-    def test_plus_joins_to_one_block(self, made, expected):
+    def test_plus_joins_to_one_block(self, joined, expected):
         """Adding texts joins them with a blank line and keeps annotations."""
-        assert made == expected
+        assert joined == expected
 
-    def test_different_annotations_are_no_one_block(self):
+    def test_different_annotations_cannot_be_joined(self):
         """Texts with different annotations cannot be joined."""
         with pytest.raises(
             ValueError, match=r"^texts with different annotations cannot be one block: pass both"
@@ -276,7 +276,7 @@ class TestText:
             Text("a", audience="user") + Text("b", audience="assistant")
 
     @pytest.mark.parametrize("other", [3, None, b"a", ["a"]], ids=shown)
-    def test_plus_refuses_what_is_no_text(self, other):
+    def test_plus_rejects_other_types(self, other):
         """Adding anything but text raises a TypeError on either side."""
         with pytest.raises(TypeError, match="unsupported operand"):
             Text("a") + other
@@ -289,7 +289,7 @@ class TestText:
         assert (Text(a) + Text(b)) + Text(c) == Text(a) + (Text(b) + Text(c))
 
     @given(st.text())
-    def test_any_text_travels(self, text):
+    def test_any_text_can_be_pickled(self, text):
         """Every text can be pickled, including lone surrogates."""
         assert pickle.loads(pickle.dumps(Text(text))) == Text(text)  # noqa: S301 (our own pickle)
 
@@ -315,19 +315,19 @@ class TestImage:
     @pytest.mark.parametrize(
         "wrap", [bytes, bytearray, memoryview, Drawing, Figure], ids=lambda kind: kind.__name__
     )
-    def test_it_takes_bytes_and_what_shows_itself(self, png, wrap):
+    def test_image_takes_bytes_and_figures(self, png, wrap):
         """An image can be made of any bytes-like object, a figure or an object with `_repr_png_`."""
         assert Image(wrap(png)) == Image(png)
         assert Image(wrap(png)).data == png
 
-    def test_its_type_is_read_from_the_bytes(self, png):
+    def test_type_is_detected(self, png):
         """The type is detected, and a declared type must match."""
         assert Image(png).mime_type == "image/png"
         assert Image(png, "image/png") == Image(png)
         assert Image(b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff\0;").mime_type == "image/gif"
 
     @pytest.mark.parametrize("kind", [Image, Audio])
-    def test_a_string_is_never_opened(self, kind, png, wav, tmp_path):
+    def test_path_is_never_opened(self, kind, png, wav, tmp_path):
         """A path is never opened: the error suggests `from_path`."""
         path = tmp_path / "file"
         path.write_bytes(png if kind is Image else wav)
@@ -338,7 +338,7 @@ class TestImage:
             kind(path)
 
     @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=shown)
-    def test_it_takes_nothing_else(self, value):
+    def test_other_values_are_rejected(self, value):
         """Any other value raises an error with its type."""
         kind = type(value).__name__
 
@@ -350,22 +350,22 @@ class TestImage:
             == f"takes bytes, or for an Image an object that can render itself as PNG, not {kind}"
         )
 
-    def test_a_page_that_was_not_found_is_no_image(self):
+    def test_error_page_is_rejected(self):
         """An error page that was downloaded in place of an image is rejected."""
         with pytest.raises(MediaError, match=r"^the bytes are of no known format; clients take image/gif"):
             Image(b"<html>404 Not Found</html>", "image/png")
 
-    def test_sound_is_no_image(self, wav):
+    def test_audio_is_rejected(self, wav):
         """Image rejects audio."""
         with pytest.raises(MediaError, match=r"^the bytes are audio/wav; clients take image/gif"):
             Image(wav)
 
-    def test_a_drawing_has_to_be_sound_too(self):
+    def test_result_of_repr_png_is_checked(self):
         """The result of `_repr_png_` is checked like any bytes."""
         with pytest.raises(MediaError, match="of no known format"):
             Image(Drawing(b"no PNG"))
 
-    def test_base64_is_encoded_once(self, png):
+    def test_base64_is_cached(self, png):
         """The base64 text is cached and does not affect equality."""
         image = Image(png)
 
@@ -373,7 +373,7 @@ class TestImage:
         assert image.base64 is image.base64
         assert image == Image(png)
 
-    def test_a_transcript_shows_it_by_type_size_and_digest(self, png):
+    def test_str_shows_type_size_and_digest(self, png):
         """str() shows an image by type, size and digest."""
         assert str(Image(png)) == f"<image/png {len(png)} B sha256:56b49e8c>".replace(
             "56b49e8c", _digest(png)
@@ -381,19 +381,19 @@ class TestImage:
 
 
 class TestAudio:
-    def test_its_type_is_read_from_the_bytes(self, wav):
+    def test_type_is_detected(self, wav):
         """The type is detected, and a declared alias is accepted."""
         assert Audio(wav).mime_type == "audio/wav"
         assert Audio(wav, "audio/x-wav") == Audio(wav)
         assert Audio(wav).base64 == b64encode(wav).decode()
         assert str(Audio(wav)) == f"<audio/wav 2 kB sha256:{_digest(wav)}>"
 
-    def test_a_picture_is_no_sound(self, png):
+    def test_image_is_rejected(self, png):
         """Audio rejects images."""
         with pytest.raises(MediaError, match=r"^the bytes are image/png; clients take audio/aac"):
             Audio(png)
 
-    def test_empty_data_is_refused(self):
+    def test_empty_data_is_rejected(self):
         """Empty data is rejected."""
         with pytest.raises(MediaError, match=r"^the data is empty: pass the bytes of the whole file$"):
             Audio(b"")
@@ -445,15 +445,15 @@ class TestFromPath:
         assert prompts["show"]() == Image(png)
         assert prompts["show"].render_wire() == user(Image(png))
 
-    def test_an_absolute_path_of_the_authors_is_read(self, prompts, tmp_path, png):
+    def test_absolute_path_is_read(self, prompts, tmp_path, png):
         """Without a root, any absolute path is allowed."""
         assert prompts["show"](str(tmp_path / "recipes" / "picture.png")) == Image(png)
 
-    def test_a_type_and_annotations_may_be_given(self, prompts, wav):
+    def test_type_and_annotations_can_be_given(self, prompts, wav):
         """`from_path` takes the options of the class."""
         assert prompts["listen"]() == Audio(wav, priority=1, audience="assistant")
 
-    def test_the_root_is_relative_to_the_recipe(self, prompts, png):
+    def test_root_is_relative_to_the_recipe(self, prompts, png):
         """A root is relative to the recipe's folder, and the path to the root."""
         assert prompts["confined"]("a.png") == Image(png)
         assert prompts["attached"]("a.png") == str(len(png))
@@ -461,24 +461,24 @@ class TestFromPath:
     @pytest.mark.parametrize(
         "path", ["../picture.png", "/etc/passwd", "C:\\a.png", "//host/a.png", "a.png\0"]
     )
-    def test_the_root_confines(self, prompts, path):
+    def test_root_confines_a_path(self, prompts, path):
         """A path from an argument cannot leave the root."""
         with pytest.raises(MediaError, match="is not a plain relative path below 'pictures'"):
             prompts["confined"].render_wire({"name": path})
 
-    def test_a_missing_file_is_pythons_own_error(self, prompts):
+    def test_missing_file_raises_file_not_found_error(self, prompts):
         """Without a root, a missing file raises FileNotFoundError."""
         with pytest.raises(FileNotFoundError, match=r"missing\.png"):
             prompts["show"]("missing.png")
 
-    def test_the_bytes_are_checked(self, prompts):
+    def test_bytes_are_checked(self, prompts):
         """The bytes are checked, whatever the file's suffix."""
         Path(prompts["show"].location.file).with_name("fake.png").write_text("no PNG")
 
         with pytest.raises(MediaError, match="the bytes are of no known format"):
             prompts["show"]("fake.png")
 
-    def test_from_a_helper_it_is_relative_to_the_helper(self, recipes, png):
+    def test_path_in_a_helper_is_relative_to_the_helper(self, recipes, png):
         """A path is relative to the file that calls `from_path`, also from a helper in another folder."""
         helper = "from promptkit import Image\ndef picture():\n    return Image.from_path('picture.png')\n"
         shared = recipes("recipes/shared", __init__="", _pictures=helper)
@@ -506,12 +506,12 @@ class TestUri:
             "svn+ssh://host/p",
         ],
     )
-    def test_a_uri_is_kept(self, uri):
+    def test_valid_uri_is_kept(self, uri):
         """A valid URI is kept unchanged."""
         assert checked_uri(uri) == uri
 
     @pytest.mark.parametrize(
-        ("uri", "says"),
+        ("uri", "message"),
         [
             (
                 "notes.txt",
@@ -529,15 +529,15 @@ class TestUri:
         ],
         ids=["relative", "empty", "path", "no scheme", "space", "letter", "line end"],
     )
-    def test_what_is_none_is_refused_with_a_hint(self, uri, says):
+    def test_invalid_uri_is_rejected_with_a_hint(self, uri, message):
         """The error distinguishes a missing scheme from characters that must be escaped."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             checked_uri(uri)
 
-        assert str(caught.value) == says
+        assert str(caught.value) == message
 
     @pytest.mark.parametrize("uri", ["x:a b", "x:<é>", "x:100%", "x:%zz", "file:", "C:\\notes.txt"])
-    def test_the_remedy_is_a_uri(self, uri):
+    def test_suggested_uri_is_valid(self, uri):
         """The URI that the error suggests is valid, and never a mangled Windows path."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the hint is extracted)
             checked_uri(uri)
@@ -559,13 +559,13 @@ class TestUri:
     @pytest.mark.parametrize(
         ("uri", "error"), [("notes", ValueError), (3, TypeError), (None, TypeError), (Path("/a"), TypeError)]
     )
-    def test_every_uri_is_checked(self, make, uri, error):
+    def test_every_class_checks_its_uri(self, make, uri, error):
         """Every class that takes a URI rejects an invalid one."""
         with pytest.raises(error, match="URI"):
             make(uri)
 
     @given(st.text(st.characters(exclude_categories=["Cs"])))
-    def test_any_text_is_a_uri_or_refused(self, text):
+    def test_any_text_is_returned_or_rejected(self, text):
         """Any text is either returned unchanged or rejected with an error that contains it."""
         try:
             assert checked_uri(text) == text
@@ -574,17 +574,17 @@ class TestUri:
 
 
 class TestEmbeddedResource:
-    def test_it_reads_nothing(self, tmp_path):
+    def test_no_file_is_opened(self, tmp_path):
         """The URI is only a name: no file is opened."""
         (tmp_path / "secret").write_text("secret")
 
-        made = EmbeddedResource(f"file://{tmp_path}/secret", text="mine")
+        document = EmbeddedResource(f"file://{tmp_path}/secret", text="mine")
 
-        assert made.text == "mine"
-        assert "secret" not in str(made).partition("\n")[2]
+        assert document.text == "mine"
+        assert "secret" not in str(document).partition("\n")[2]
 
     @pytest.mark.parametrize(
-        ("values", "error", "says"),
+        ("values", "error", "message"),
         [
             ({}, TypeError, "EmbeddedResource 'a:b' takes either text= or blob=, and one of them"),
             (
@@ -598,19 +598,19 @@ class TestEmbeddedResource:
         ],
         ids=["neither", "both", "bytes as text", "text as bytes", "empty blob"],
     )
-    def test_it_holds_text_or_bytes(self, values, error, says):
+    def test_exactly_one_of_text_and_blob_is_required(self, values, error, message):
         """Exactly one of text and blob is required, with the right type."""
         with pytest.raises(error) as caught:
             EmbeddedResource("a:b", **values)
 
-        assert str(caught.value) == says
+        assert str(caught.value) == message
 
     def test_empty_text_is_a_document(self):
         """An empty text is allowed."""
         assert EmbeddedResource("a:b", text="").text == ""
 
     @pytest.mark.parametrize(
-        ("blob", "given", "kept"),
+        ("blob", "declared", "mime_type"),
         [
             (b"%PDF-1.7\n", None, "application/pdf"),
             (b"\0\x01", None, "application/octet-stream"),
@@ -618,16 +618,16 @@ class TestEmbeddedResource:
         ],
         ids=["sniffed", "unknown", "given"],
     )
-    def test_a_blob_always_has_a_type(self, blob, given, kept):
+    def test_blob_always_has_a_type(self, blob, declared, mime_type):
         """The type of a blob is the declared, the detected or the generic one, because clients need it."""
-        assert EmbeddedResource("a:b", blob=blob, mime_type=given).mime_type == kept
+        assert EmbeddedResource("a:b", blob=blob, mime_type=declared).mime_type == mime_type
 
-    def test_text_has_a_type_only_if_given(self):
+    def test_text_has_a_type_only_if_declared(self):
         """Text has a type only if it is declared."""
         assert EmbeddedResource("a:b", text="a").mime_type is None
         assert EmbeddedResource("a:b", text="a", mime_type="text/markdown").mime_type == "text/markdown"
 
-    def test_a_transcript_shows_its_name_and_content(self, png):
+    def test_str_shows_uri_and_content(self, png):
         """str() shows text in full and bytes in short."""
         assert str(EmbeddedResource("a:b", text="one\ntwo")) == "[a:b]\none\ntwo"
         assert (
@@ -642,7 +642,7 @@ class TestEmbeddedResource:
 
 class TestResourceLink:
     @pytest.mark.parametrize(
-        ("values", "shown"),
+        ("values", "text"),
         [
             ({}, "[notes](a:b)"),
             ({"title": "My notes"}, "[My notes](a:b) (notes)"),
@@ -650,27 +650,27 @@ class TestResourceLink:
         ],
         ids=["name", "title", "description"],
     )
-    def test_a_transcript_shows_it_as_a_link(self, values, shown):
+    def test_str_shows_a_link(self, values, text):
         """str() shows the title or name, the URI and the description."""
-        assert str(ResourceLink("a:b", name="notes", **values)) == shown
+        assert str(ResourceLink("a:b", name="notes", **values)) == text
 
     @pytest.mark.parametrize(
-        ("values", "says"),
+        ("values", "message"),
         [
             ({"name": ""}, "name is blank: clients show it"),
             ({"name": "a", "size": -1}, "size is -1: it is a number of bytes"),
         ],
         ids=["no name", "negative size"],
     )
-    def test_bad_values_fail_when_it_is_made(self, values, says):
+    def test_invalid_value_is_rejected(self, values, message):
         """A blank name or negative size raises at once."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             ResourceLink("a:b", **values)
 
-        assert str(caught.value) == says
+        assert str(caught.value) == message
 
     @pytest.mark.parametrize(
-        ("values", "named"),
+        ("values", "field"),
         [
             ({"name": 3}, "name"),
             ({"name": None}, "name"),
@@ -679,22 +679,22 @@ class TestResourceLink:
         ],
         ids=["number", "None", "blank", "size in words"],
     )
-    def test_values_of_another_type_are_named(self, values, named):
+    def test_value_of_the_wrong_type_is_rejected(self, values, field):
         """A value of the wrong type raises an error that names the field."""
         with pytest.raises(
-            (TypeError, ValueError), match=rf"\b{named}\b.*(?:is|takes|str|int|number)"
+            (TypeError, ValueError), match=rf"\b{field}\b.*(?:is|takes|str|int|number)"
         ) as caught:
             ResourceLink("a:b", **values)
 
         assert "not supported between" not in str(caught.value)
 
-    def test_a_size_of_nothing_is_a_size(self):
+    def test_size_of_0_is_kept(self):
         """A size of 0 is kept."""
         assert ResourceLink("a:b", name="a", size=0).size == 0
 
 
 class TestIcon:
-    def test_it_keeps_what_is_given(self):
+    def test_icon_is_hashable(self):
         """Sizes become a tuple, so that the icon is hashable."""
         icon = Icon("https://example.com/a.png", mime_type="image/png", sizes=["48x48", "any"], theme="dark")
 
@@ -702,12 +702,12 @@ class TestIcon:
         assert hash(icon) == hash(pickle.loads(pickle.dumps(icon)))  # noqa: S301 (our own pickle)
 
     @pytest.mark.parametrize("sizes", [None, 48])
-    def test_sizes_that_are_no_text(self, sizes):
+    def test_invalid_sizes_are_rejected(self, sizes):
         """An invalid size raises an error that shows the form."""
         with pytest.raises(ValueError, match="is not a valid size: write it as"):
             Icon("https://example.com/a.png", sizes=sizes)
 
-    def test_one_size_is_not_taken_for_its_letters(self):
+    def test_single_size_is_not_split_into_letters(self):
         """A plain string as sizes is one size or an error, and is never split into letters."""
         try:
             sizes = Icon("https://example.com/a.png", sizes="48x48").sizes
@@ -716,7 +716,7 @@ class TestIcon:
 
         assert sizes == ("48x48",)
 
-    def test_a_theme_is_light_or_dark(self):
+    def test_unknown_theme_is_rejected(self):
         """An unknown theme is rejected."""
         with pytest.raises(ValueError, match="light"):
             Icon("https://example.com/a.png", theme="blue")

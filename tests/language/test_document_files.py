@@ -58,11 +58,11 @@ def folder(recipes, tmp_path, monkeypatch):
 @pytest.fixture
 def prompts(folder):
     """The prompts of the folder by ``file:prompt``."""
-    return {f"{Path(made.location.file).stem}:{made.__name__}": made for made in load(folder).prompts}
+    return {f"{Path(prompt.location.file).stem}:{prompt.__name__}": prompt for prompt in load(folder).prompts}
 
 
 class TestFromPath:
-    def test_a_document_is_named_by_its_place_in_the_folder_that_is_served(self, prompts):
+    def test_uri_is_relative_to_the_served_folder(self, prompts):
         """A path is relative to the recipe's folder, and the URI to the served folder."""
         assert prompts["ask:ask"]()[1].content == EmbeddedResource(
             "recipe:///policy.md", text="# Leave\n", mime_type="text/markdown"
@@ -72,13 +72,13 @@ class TestFromPath:
         )
         assert prompts["deploy:ask"]("../policy.md") == prompts["ask:ask"]()
 
-    def test_what_is_no_text_is_sent_as_bytes(self, prompts):
+    def test_binary_file_is_sent_as_a_blob(self, prompts):
         """Binary files become blobs of the detected type, and special characters in names are escaped."""
         assert prompts["deploy:ask"]("long plan.pdf")[1].content == EmbeddedResource(
             "recipe:///ops/long%20plan.pdf", blob=PDF, mime_type="application/pdf"
         )
 
-    def test_the_machine_is_not_told_of(self, folder, tmp_path, prompts):
+    def test_uri_does_not_reveal_other_folders(self, folder, tmp_path, prompts):
         """The URI of a file outside the served folder contains only its name."""
         for path in ("../policies.md", str(tmp_path / "policies.md")):
             assert prompts["ask:ask"](path)[1].content.uri == "recipe:///policies.md"
@@ -86,7 +86,7 @@ class TestFromPath:
             prompts["ask:ask"](str(folder / "ops" / "policy.md"))[1].content.uri == "recipe:///ops/policy.md"
         )
 
-    def test_all_of_it_may_be_given(self, prompts):
+    def test_declared_options_are_kept(self, prompts):
         """A declared URI, type and annotations are kept."""
         assert prompts["ask:named"]() == EmbeddedResource(
             "policy:///leave",
@@ -96,19 +96,19 @@ class TestFromPath:
             priority=1,
         )
 
-    def test_a_root_confines_what_an_argument_names(self, prompts):
+    def test_root_confines_a_path(self, prompts):
         """With a root, the URI is the requested path, which cannot leave the root."""
         assert prompts["ask:confined"]("hr//leave.md").uri == "recipe:///hr/leave.md"
         for path in ("../recipes/policy.md", "/etc/passwd", "C:\\a.md"):
             with pytest.raises(MediaError, match="is not a plain relative path below 'policies'"):
                 prompts["ask:confined"].render_wire({"name": path})
 
-    def test_a_missing_file_is_pythons_own_error(self, prompts):
+    def test_missing_file_raises_file_not_found_error(self, prompts):
         """Without a root, a missing file raises FileNotFoundError."""
         with pytest.raises(FileNotFoundError, match=r"missing\.md"):
             prompts["ask:ask"]("missing.md")
 
-    def test_a_file_that_is_too_large_is_not_read(self, folder, prompts):
+    def test_file_that_is_too_large_is_rejected(self, folder, prompts):
         """A file above the limit is rejected with its size."""
         with (folder / "large.txt").open("wb") as file:
             file.truncate(MAX_FILE_BYTES + 1)
@@ -117,7 +117,7 @@ class TestFromPath:
             prompts["ask:ask"]("large.txt")
 
     @pytest.mark.parametrize(
-        ("arguments", "error", "said"),
+        ("arguments", "error", "message"),
         [
             ({"uri": "policy"}, ValueError, "'policy' is not a URI: it needs a scheme"),
             ({"uri": ""}, ValueError, "'' is not a URI"),
@@ -126,34 +126,34 @@ class TestFromPath:
         ],
         ids=str,
     )
-    def test_what_cannot_be_sent_is_refused(self, arguments, error, said, tmp_path):
+    def test_invalid_options_are_rejected(self, arguments, error, message, tmp_path):
         """Invalid options raise the same errors as the class itself."""
         (tmp_path / "a.md").write_text("a")
 
-        with pytest.raises(error, match=re.escape(said)):
+        with pytest.raises(error, match=re.escape(message)):
             EmbeddedResource.from_path(tmp_path / "a.md", **arguments)
 
-    def test_code_without_a_package_is_a_package_of_its_own(self, tmp_path):
+    def test_uri_in_a_script_is_relative_to_its_folder(self, tmp_path):
         """In a script, the URI is relative to the script's folder."""
         (tmp_path / "docs").mkdir()
         (tmp_path / "docs" / "a.md").write_text("a")
-        source = "from promptkit import EmbeddedResource\nmade = EmbeddedResource.from_path('docs/a.md')"
+        source = "from promptkit import EmbeddedResource\ndocument = EmbeddedResource.from_path('docs/a.md')"
         script = {"__file__": str(tmp_path / "script.py"), "__name__": "__main__"}
 
         exec(source, script)  # noqa: S102 (our own source)
 
-        assert script["made"].uri == "recipe:///docs/a.md"
+        assert script["document"].uri == "recipe:///docs/a.md"
 
-    def test_clients_and_vendors_receive_it(self, folder):
-        """A document arrives whole, with a URI relative to the folder of the served file."""
+    def test_clients_and_vendors_receive_the_document(self, folder):
+        """A document arrives unchanged, with a URI relative to the folder of the served file."""
         with Client(folder / "ops" / "deploy.py") as client:
-            sent = client.get_prompt("ask", {"name": "long plan.pdf"})
+            workflow = client.get_prompt("ask", {"name": "long plan.pdf"})
 
         document = EmbeddedResource("recipe:///long%20plan.pdf", blob=PDF, mime_type="application/pdf")
-        assert sent == user("What does it say?", document)
-        (turn,) = openai_responses(sent)
+        assert workflow == user("What does it say?", document)
+        (turn,) = openai_responses(workflow)
         assert turn["content"][1]["filename"] == "long plan.pdf"
-        (turn,) = anthropic_messages(sent)
+        (turn,) = anthropic_messages(workflow)
         assert turn["content"][1]["title"] == "recipe:///long%20plan.pdf"
 
 
@@ -172,12 +172,12 @@ class TestUris:
         ],
         ids=ascii,
     )
-    def test_a_path_becomes_a_uri(self, file, folders, uri):
+    def test_path_is_converted_to_a_uri(self, file, folders, uri):
         """The URI is escaped, and relative to the first folder with the file, or only its name."""
         assert recipe_uri(Path(file), *map(Path, folders)) == uri
 
     @given(st.lists(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1)))
-    def test_every_path_becomes_a_uri(self, names):
+    def test_every_path_gives_a_valid_uri(self, names):
         """Every path gives a valid URI that does not reveal the folders above."""
         path = Path("/home/somebody", *names, "a.md")
 
@@ -211,7 +211,7 @@ class TestTypes:
             ("a.unknown", b"a\r\nb", "text/plain"),
         ],
     )
-    def test_text_is_text(self, name, data, mime_type):
+    def test_utf_8_is_text(self, name, data, mime_type):
         """UTF-8 is text without its byte order mark, and a known suffix determines the text type."""
         assert document_type(name, data, None) == (mime_type, data.decode("utf-8-sig"))
 
@@ -228,8 +228,8 @@ class TestTypes:
             ("a.zip", b"\xff\xff", "application/zip"),
         ],
     )
-    def test_what_is_no_text_is_bytes(self, name, data, mime_type):
-        """The type of other files is detected from the bytes, or else from the name."""
+    def test_other_files_are_binary(self, name, data, mime_type):
+        """The type of other files is detected from the bytes, or otherwise from the name."""
         assert document_type(name, data, None) == (mime_type, None)
 
     @pytest.mark.parametrize(
@@ -242,21 +242,21 @@ class TestTypes:
             ("application/x-own", False),
         ],
     )
-    def test_a_type_that_is_given_is_kept(self, declared, is_text):
+    def test_declared_type_is_kept(self, declared, is_text):
         """A declared type is kept, and determines whether UTF-8 is text."""
         assert document_type("a.md", b"a", declared) == (declared, "a" if is_text else None)
 
     @given(st.text(), st.sampled_from(["a.md", "a.txt", "a.json"]))
-    def test_no_text_is_lost(self, text, name):
+    def test_text_is_unchanged(self, text, name):
         """Text is kept unchanged, unless it contains a NUL or surrogates, which make it binary."""
         data = text.encode(errors="surrogatepass")
 
-        _, found = document_type(name, data, None)
+        _, decoded = document_type(name, data, None)
 
-        whole = re.sub("^\ufeff", "", text)
-        assert found == (None if re.search("[\0\ud800-\udfff]", text) else whole)
+        without_mark = re.sub("^\ufeff", "", text)
+        assert decoded == (None if re.search("[\0\ud800-\udfff]", text) else without_mark)
 
-    def test_what_the_machine_knows_does_not_count(self, monkeypatch):
+    def test_types_registered_in_the_system_are_ignored(self, monkeypatch):
         """Types do not depend on those registered in the system."""
         import mimetypes
 

@@ -58,7 +58,7 @@ SOUNDS = {
 }
 
 #: Formats that clients do not accept, and data that is not media.
-OTHERS = {
+UNSUPPORTED = {
     "svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
     "bmp": b"BM" + struct.pack("<IHHI", 58, 0, 0, 54) + bytes(44),
     "tiff": b"II*\0" + bytes(20),
@@ -71,7 +71,7 @@ OTHERS = {
 }
 
 
-def sized(width, height):
+def make_gif(width, height):
     """Return a GIF with this size in its header."""
     return GIF[:6] + struct.pack("<HH", width, height) + GIF[10:]
 
@@ -81,7 +81,7 @@ CLIENTS_TAKE = "clients take image/gif, image/jpeg, image/png, image/webp"
 
 class TestSniff:
     @pytest.mark.parametrize(("mime_type", "data"), (IMAGES | SOUNDS).items(), ids=IMAGES | SOUNDS)
-    def test_every_format_is_known_by_its_bytes(self, mime_type, data):
+    def test_every_format_is_detected(self, mime_type, data):
         """Every accepted type is detected under its registered name."""
         assert sniff(data) == mime_type
 
@@ -94,30 +94,30 @@ class TestSniff:
         ],
         ids=["MP3 with tags", "the older GIF", "MPEG-2 AAC"],
     )
-    def test_older_spellings_of_a_format_are_known(self, mime_type, data):
+    def test_every_signature_of_a_format_is_detected(self, mime_type, data):
         """A format with several signatures is detected by each."""
         assert sniff(data) == mime_type
 
-    def test_every_accepted_type_can_be_sniffed(self):
+    def test_accepted_types_are_the_detected_ones(self):
         """The accepted types are exactly the detected ones."""
         assert {sniff(data) for data in IMAGES.values()} == IMAGE_TYPES
         assert {sniff(data) for data in SOUNDS.values()} == AUDIO_TYPES
 
     @pytest.mark.parametrize("data", [b"", b"\x89PNG"[:2], b"plain text", bytes(64)])
-    def test_no_type_is_made_up(self, data):
+    def test_unknown_bytes_have_no_type(self, data):
         """Unknown bytes have no type."""
         assert sniff(data) is None
 
     @settings(deadline=None)
     @given(st.binary(max_size=64))
-    def test_any_bytes_can_be_looked_at(self, data):
+    def test_detection_never_raises(self, data):
         """Detection never raises."""
         assert isinstance(sniff(data), str | None)
 
 
 class TestCheckedType:
     @pytest.mark.parametrize("declared", [None, "image/png", "IMAGE/PNG"])
-    def test_what_is_declared_may_be_left_out(self, declared):
+    def test_declared_type_is_optional(self, declared):
         """The declared type is optional, and case-insensitive."""
         assert checked_type(PNG, declared, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"
 
@@ -135,24 +135,24 @@ class TestCheckedType:
         ],
         ids=lambda value: value if isinstance(value, str) else "",
     )
-    def test_other_spellings_of_a_type_agree(self, data, declared):
+    def test_alias_of_a_type_is_accepted(self, data, declared):
         """An alias of a type is accepted and replaced by the registered name."""
-        found = checked_type(data, declared, IMAGE_TYPES | AUDIO_TYPES, MAX_AUDIO_BYTES)
+        mime_type = checked_type(data, declared, IMAGE_TYPES | AUDIO_TYPES, MAX_AUDIO_BYTES)
 
-        assert found == sniff(data)
+        assert mime_type == sniff(data)
 
     @pytest.mark.parametrize(
-        ("data", "declared", "says"),
+        ("data", "declared", "message"),
         [
             (b"", None, "the data is empty: pass the bytes of the whole file"),
             (PNG, "image/jpeg", "the bytes are image/png, not image/jpeg: leave the type out, or correct it"),
             (
-                OTHERS["pdf"],
+                UNSUPPORTED["pdf"],
                 None,
                 f"the bytes are application/pdf; {CLIENTS_TAKE}: convert it first",
             ),
             (
-                OTHERS["text"],
+                UNSUPPORTED["text"],
                 "image/png",
                 f"the bytes are of no known format; {CLIENTS_TAKE}: convert it first",
             ),
@@ -164,20 +164,20 @@ class TestCheckedType:
         ],
         ids=["empty", "mismatch", "refused format", "unknown format", "oversized"],
     )
-    def test_what_is_refused_is_told_in_words(self, data, declared, says):
+    def test_error_explains_the_problem_and_the_fix(self, data, declared, message):
         """Each error explains the problem and the fix."""
         with pytest.raises(MediaError) as caught:
             checked_type(data, declared, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
-        assert str(caught.value) == says
+        assert str(caught.value) == message
 
-    @pytest.mark.parametrize("data", OTHERS.values(), ids=OTHERS)
-    def test_only_what_clients_take_is_sent(self, data):
+    @pytest.mark.parametrize("data", UNSUPPORTED.values(), ids=UNSUPPORTED)
+    def test_unsupported_format_is_rejected(self, data):
         """Formats that model APIs would reject are rejected."""
         with pytest.raises(MediaError, match="clients take image/gif"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
-    def test_the_limit_itself_is_allowed(self):
+    def test_image_of_exactly_the_limit_is_accepted(self):
         """An image of exactly the limit is accepted, and one more byte is not."""
         largest = PNG.ljust(MAX_IMAGE_BYTES, b"\0")
 
@@ -190,54 +190,54 @@ class TestCheckedType:
         [PNG[:12], PNG[:20], GIF[:8], JPEG[:20], WEBP[:16], b"GIF is a format of 1987", b"\xff\xd8\xff"],
         ids=["PNG", "PNG header", "GIF", "JPEG", "WebP", "text that begins as a GIF does", "JPEG mark"],
     )
-    def test_half_a_picture_is_refused(self, data):
+    def test_truncated_image_is_rejected(self, data):
         """A truncated image is rejected."""
         with pytest.raises(MediaError, match=r"^the image is damaged\b.*: save it again$"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
     @pytest.mark.parametrize(("width", "height"), [(8000, 8000), (8000, 1)])
-    def test_the_largest_picture_is_allowed(self, width, height):
+    def test_image_of_the_largest_dimensions_is_accepted(self, width, height):
         """An image with the maximum width and height is accepted."""
-        assert checked_type(sized(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/gif"
+        assert checked_type(make_gif(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/gif"
 
     @pytest.mark.parametrize(
-        ("width", "height", "shown"),
+        ("width", "height", "dimensions"),
         [(8001, 1, "8,001 by 1"), (1, 30000, "1 by 30,000")],
         ids=["wide", "high"],
     )
-    def test_a_picture_with_too_many_pixels_is_refused(self, width, height, shown):
+    def test_image_with_too_many_pixels_is_rejected(self, width, height, dimensions):
         """An image that is too large in either direction is rejected with its size."""
         with pytest.raises(MediaError) as caught:
-            checked_type(sized(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+            checked_type(make_gif(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
-        assert str(caught.value) == f"{shown} pixels: clients take 8,000 a side at most: shrink it first"
+        assert str(caught.value) == f"{dimensions} pixels: clients take 8,000 a side at most: shrink it first"
 
     @settings(deadline=None)
     @given(st.sampled_from(list(IMAGES.values())), st.binary(max_size=40))
-    def test_any_bytes_behind_a_mark_are_sent_or_refused(self, image, rest):
+    def test_damaged_data_is_accepted_or_rejected(self, image, data):
         """Damaged data either has a type or raises MediaError."""
         try:
-            checked_type(image[:12] + rest, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+            checked_type(image[:12] + data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
         except MediaError:
             return
 
-    def test_the_limit_is_5_mib_of_base64(self):
+    def test_limit_is_5_mib_of_base64(self):
         """The limit is 5 MiB of base64, because model APIs receive that."""
         assert -(-MAX_IMAGE_BYTES // 3) * 4 == 5 * 1024 * 1024
 
-    def test_a_number_is_not_said_to_exceed_itself(self):
+    def test_sizes_in_the_error_differ(self):
         """Just above the limit, the two sizes in the message still differ."""
         with pytest.raises(MediaError) as caught:
             checked_type(bytes(MAX_IMAGE_BYTES + 1), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
-        given, _, rest = str(caught.value).partition(" is more than the ")
-        limit, _, _ = rest.partition(" that clients take")
+        size, _, remainder = str(caught.value).partition(" is more than the ")
+        limit, _, _ = remainder.partition(" that clients take")
 
-        assert given != limit
+        assert size != limit
 
 
 class TestHumanSize:
     @pytest.mark.parametrize(
-        ("size", "shown"),
+        ("size", "text"),
         [
             (0, "0 B"),
             (1, "1 B"),
@@ -251,12 +251,12 @@ class TestHumanSize:
             (5_000_000_000, "5 GB"),
         ],
     )
-    def test_sizes_read_as_people_say_them(self, size, shown):
+    def test_size_has_a_unit(self, size, text):
         """A size has at most three digits and the unit that fits."""
-        assert human_size(size) == shown
+        assert human_size(size) == text
 
     @given(st.integers(0, 10**12))
-    def test_no_size_has_more_than_three_digits_below_a_terabyte(self, size):
+    def test_rounding_never_gives_1000_of_a_unit(self, size):
         """Rounding never gives 1000 of a unit."""
         number, unit = human_size(size).split()
 
@@ -264,7 +264,7 @@ class TestHumanSize:
         assert unit in {"B", "kB", "MB", "GB"}
 
 
-class Shows:
+class Displayable:
     """An object that notebooks can display."""
 
     def __init__(self, data):
@@ -283,9 +283,9 @@ class Figure:
         file.write(PNG)
 
 
-class TestPngOf:
-    @pytest.mark.parametrize("value", [Shows(PNG), Figure()], ids=["_repr_png_", "savefig"])
-    def test_what_shows_itself_is_an_image(self, value):
+class TestRenderPng:
+    @pytest.mark.parametrize("value", [Displayable(PNG), Figure()], ids=["_repr_png_", "savefig"])
+    def test_object_that_renders_itself_is_supported(self, value):
         """`_repr_png_` and `savefig` are supported."""
         assert render_png(value) == PNG
 
@@ -296,9 +296,9 @@ class TestPngOf:
             "savefig",
             3,
             None,
-            Shows(None),
-            Shows("text"),
-            Shows,
+            Displayable(None),
+            Displayable("text"),
+            Displayable,
             Figure,
             types.SimpleNamespace(savefig=3),
         ],
@@ -314,11 +314,11 @@ class TestPngOf:
             "attribute",
         ],
     )
-    def test_anything_else_is_none(self, value):
+    def test_other_objects_give_none(self, value):
         """Classes, plain attributes and objects without a picture give None."""
         assert render_png(value) is None
 
-    def test_what_is_broken_says_so_itself(self):
+    def test_exception_of_the_object_is_not_wrapped(self):
         """An exception in the object's own method is not wrapped."""
 
         class Broken:
@@ -330,11 +330,11 @@ class TestPngOf:
 
 
 class TestSourceFolder:
-    def test_it_is_the_callers(self):
+    def test_depth_0_is_the_callers_folder(self):
         """Depth 0 is the folder of the calling file."""
         assert source_folder(0) == Path(__file__).parent
 
-    def test_it_is_the_callers_of_the_caller(self, tmp_path):
+    def test_depth_1_is_the_folder_of_the_callers_caller(self, tmp_path):
         """Depth 1 is the folder of the caller's caller."""
         code = compile("folder = call()", str(tmp_path / "recipe.py"), "exec")
         names = {"__file__": str(tmp_path / "recipe.py"), "call": lambda: source_folder(1)}
@@ -343,7 +343,7 @@ class TestSourceFolder:
 
         assert names["folder"] == tmp_path
 
-    def test_code_without_a_file_is_here(self, tmp_path, monkeypatch):
+    def test_code_without_a_file_uses_the_current_folder(self, tmp_path, monkeypatch):
         """Code without a file uses the current folder."""
         monkeypatch.chdir(tmp_path)
         names = {"call": lambda: source_folder(1)}
@@ -369,7 +369,7 @@ class TestConfine:
     @pytest.mark.parametrize(
         "path", ["cat.png", "cats/tom.png", "./cat.png", "cats//tom.png", Path("cats/tom.png")], ids=str
     )
-    def test_a_file_below_the_root_is_found(self, root, path):
+    def test_path_is_resolved_below_the_root(self, root, path):
         """A plain relative path is resolved below the root."""
         assert confine(path, root) == (root / path).resolve()
 
@@ -402,7 +402,7 @@ class TestConfine:
             "data:image/png;base64,AAAA",
         ],
     )
-    def test_a_path_that_is_not_plain_is_refused(self, root, path):
+    def test_path_that_is_not_plain_is_rejected(self, root, path):
         """A path that could leave the root on any platform is rejected on every platform."""
         with pytest.raises(MediaError) as caught:
             confine(path, root)
@@ -426,7 +426,7 @@ class TestConfine:
         ],
         ids=lambda path: path or "empty",
     )
-    def test_what_is_no_file_there_is_refused(self, root, path):
+    def test_path_must_name_a_file(self, root, path):
         """Paths are neither expanded nor decoded, and must name a file below the root."""
         with pytest.raises(MediaError) as caught:
             confine(path, root)
@@ -438,34 +438,34 @@ class TestConfine:
         ["/etc/passwd", "../pictures-private/secret.png", "../pictures/../pictures-private/secret.png"],
         ids=["absolute", "relative", "winding"],
     )
-    def test_a_link_out_is_refused(self, root, target):
+    def test_link_out_of_the_root_is_rejected(self, root, target):
         """A link to a file outside the root is rejected."""
         (root / "link.png").symlink_to(target)
 
         with pytest.raises(MediaError, match=r"^'link\.png' leads out of 'pictures'$"):
             confine("link.png", root)
 
-    def test_a_link_out_in_the_middle_is_refused(self, root):
+    def test_folder_that_links_out_of_the_root_is_rejected(self, root):
         """A folder that links outside is rejected, even to a sibling with the same prefix."""
         (root / "more").symlink_to("../pictures-private")
 
         with pytest.raises(MediaError, match=r"^'more/secret\.png' leads out of 'pictures'$"):
             confine("more/secret.png", root)
 
-    def test_a_link_within_is_followed(self, root):
+    def test_link_within_the_root_is_followed(self, root):
         """A link to a file below the root is followed."""
         (root / "link.png").symlink_to("cats/tom.png")
 
         assert confine("link.png", root) == (root / "cats" / "tom.png").resolve()
 
-    def test_a_root_may_be_a_link_itself(self, root, tmp_path):
+    def test_root_can_be_a_link(self, root, tmp_path):
         """The root itself can be a link."""
         (tmp_path / "shortcut").symlink_to(root)
 
         assert confine("cat.png", tmp_path / "shortcut") == (root / "cat.png").resolve()
 
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-    def test_a_pipe_is_refused(self, root):
+    def test_pipe_is_rejected(self, root):
         """A pipe is rejected, because reading it could block forever."""
         os.mkfifo(root / "pipe.png")
 
@@ -475,7 +475,7 @@ class TestConfine:
     @pytest.mark.parametrize(
         "path", ["loop.png", "a" * 5000, "\ud800.png"], ids=["link to itself", "too long", "surrogate"]
     )
-    def test_what_the_system_cannot_look_up_is_refused_alike(self, root, path):
+    def test_path_that_the_system_cannot_look_up_is_rejected(self, root, path):
         """Paths that the system cannot look up raise MediaError, too, without revealing the root."""
         (root / "loop.png").symlink_to("loop.png")
 
@@ -484,7 +484,7 @@ class TestConfine:
 
         assert str(root.parent) not in str(caught.value)
 
-    def test_a_missing_root_has_no_files(self, tmp_path):
+    def test_missing_root_is_reported_like_a_missing_file(self, tmp_path):
         """A root that does not exist is reported like a missing file."""
         with pytest.raises(MediaError, match=r"^there is no file 'cat\.png' in 'pictures'$"):
             confine("cat.png", tmp_path / "pictures")
@@ -496,7 +496,7 @@ class TestConfine:
             st.sampled_from(["..", ".", "cats", "tom.png", "cat.png", "more", "", "~"]), max_size=6
         ).map("/".join)
     )
-    def test_no_path_leads_out(self, path, tmp_path_factory):
+    def test_no_path_leaves_the_root(self, path, tmp_path_factory):
         """Any path either gives a file below the root or raises MediaError."""
         root = tmp_path_factory.getbasetemp() / "confined"
         if not root.exists():
@@ -506,14 +506,14 @@ class TestConfine:
             (root / "more").symlink_to("..")
 
         try:
-            found = confine(path, root)
+            confined = confine(path, root)
         except MediaError:
             return
 
-        assert found.is_relative_to(root.resolve())
-        assert found.is_file()
+        assert confined.is_relative_to(root.resolve())
+        assert confined.is_file()
 
-    def test_content_is_read_within_the_root(self, root):
+    def test_from_path_confines_to_the_root(self, root):
         """`from_path` with a root uses `confine`."""
         assert Image.from_path("cats/tom.png", root=root).data == PNG
         with pytest.raises(MediaError, match="is not a plain relative path below 'pictures'"):

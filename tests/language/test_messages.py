@@ -36,7 +36,7 @@ class Named(NamedTuple):
     text: str
 
 
-def named(name):
+def make_function(name):
     """Return a function with this name."""
 
     def function() -> str:
@@ -54,9 +54,11 @@ SAY_WHAT_BYTES_ARE = (
 
 roles = st.sampled_from(["user", "assistant"])
 turns = st.sampled_from([user, assistant])
-said = st.text().filter(lambda text: text and not text.isspace())
-blank = st.sampled_from(["", " ", "\n\t", None, False, Text(""), Text(" ", priority=1)])
-content = st.one_of(said.map(Text), said.map(lambda text: Text(text, audience="user")), st.just(LINK))
+nonblank_texts = st.text().filter(lambda text: text and not text.isspace())
+blanks = st.sampled_from(["", " ", "\n\t", None, False, Text(""), Text(" ", priority=1)])
+content = st.one_of(
+    nonblank_texts.map(Text), nonblank_texts.map(lambda text: Text(text, audience="user")), st.just(LINK)
+)
 messages = st.builds(Message, roles, content)
 workflows = st.lists(messages, max_size=5).map(Workflow)
 
@@ -100,22 +102,22 @@ class TestTurn:
         ],
     )
     @pytest.mark.parametrize("turn", [user, assistant])
-    def test_neighbouring_texts_join_and_all_else_stands_alone(self, turn, parts, contents):
+    def test_adjacent_texts_are_joined(self, turn, parts, contents):
         """Adjacent texts become one block; every other part is a separate message."""
         assert turn(*parts) == Workflow([Message(turn.__name__, block) for block in contents])
 
-    def test_a_picture_becomes_an_image(self, png):
+    def test_figure_becomes_an_image(self, png):
         """An object that renders itself as PNG becomes an image."""
         assert user("Look:", Drawing(png), "What is it?") == user("Look:", Image(png), "What is it?")
 
-    def test_every_kind_of_content_is_a_part(self, png, wav):
+    def test_content_parts_keep_their_order(self, png, wav):
         """Content parts keep their order, one message each."""
         parts = [Image(png), Audio(wav), EmbeddedResource("a:b", text="c"), LINK, Text("d")]
 
         assert [message.content for message in user(*parts)] == parts
 
     @pytest.mark.parametrize(
-        ("part", "says"),
+        ("part", "message"),
         [
             (3, "an int (3): make it text, with str(...) or an f-string"),
             (0, "an int (0): make it text, with str(...) or an f-string"),
@@ -133,12 +135,12 @@ class TestTurn:
         ids=["int", "zero", "bool", "bytes", "list", "tuple", "dict", "function", "class"],
     )
     @pytest.mark.parametrize("turn", [user, assistant])
-    def test_anything_else_is_refused_by_position(self, turn, part, says):
+    def test_invalid_part_is_rejected_with_its_position(self, turn, part, message):
         """The error has the position of an invalid part, a description and a fix."""
         with pytest.raises(TypeError) as caught:
             turn("a", part, "b")
 
-        assert str(caught.value) == f"{turn.__name__}(...): part 2 is {says}"
+        assert str(caught.value) == f"{turn.__name__}(...): part 2 is {message}"
 
     @pytest.mark.parametrize(
         ("part", "hint"),
@@ -150,10 +152,13 @@ class TestTurn:
             ({"a"}, "put it in order, with sorted(...)"),
             (user, "call it"),
             (
-                prompt(named("plan")),
+                prompt(make_function("plan")),
                 "call the prompt: `return plan(...)` or `yield plan(...)`",
             ),
-            (resource("a:b")(named("log")), "show it with .embed(...), or link to it with .link(...)"),
+            (
+                resource("a:b")(make_function("log")),
+                "show it with .embed(...), or link to it with .link(...)",
+            ),
             (ValueError("a"), "raise it, or make it text with str(...)"),
             (Role.SYSTEM, "make it text, with .value or .name"),
             (memoryview(b"a"), SAY_WHAT_BYTES_ARE),
@@ -178,40 +183,40 @@ class TestTurn:
             "ellipsis",
         ],
     )
-    def test_each_mistake_has_its_hint(self, part, hint):
+    def test_common_mistake_has_a_hint(self, part, hint):
         """The error for a common mistake has a specific hint."""
         with pytest.raises(TypeError) as caught:
             user(part)
 
         assert str(caught.value).endswith(f": {hint}")
 
-    def test_a_huge_value_is_shown_in_short(self):
+    def test_long_value_is_truncated_in_the_error(self):
         """The error truncates long values."""
         with pytest.raises(TypeError) as caught:
             user(b"x" * 1_000_000)
 
         assert len(str(caught.value)) < 200
 
-    @given(st.lists(said | blank), turns)
-    def test_strings_alone_equal_their_joining(self, parts, turn):
+    @given(st.lists(nonblank_texts | blanks), turns)
+    def test_strings_are_joined(self, parts, turn):
         """Strings are joined with blank lines, without blank ones."""
         texts = [part for part in parts if isinstance(part, str) and part.strip()]
 
         assert turn(*(part for part in parts if not isinstance(part, Text))) == turn("\n\n".join(texts))
 
-    @given(st.lists(said | content, max_size=6), blank, st.integers(0, 6), turns)
-    def test_empty_parts_vanish_wherever_they_stand(self, parts, nothing, position, turn):
+    @given(st.lists(nonblank_texts | content, max_size=6), blanks, st.integers(0, 6), turns)
+    def test_empty_parts_are_omitted(self, parts, nothing, position, turn):
         """Empty parts are omitted at every position, so ``x if cond else None`` works."""
         assert turn(*parts[:position], nothing, *parts[position:]) == turn(*parts)
 
-    @given(st.lists(said | content | blank, max_size=6))
-    def test_the_role_changes_nothing_else(self, parts):
+    @given(st.lists(nonblank_texts | content | blanks, max_size=6))
+    def test_both_roles_treat_parts_the_same_way(self, parts):
         """Both roles treat parts the same way."""
         assert [m.content for m in user(*parts)] == [m.content for m in assistant(*parts)]
         assert {m.role for m in assistant(*parts)} <= {"assistant"}
 
-    @given(st.lists(said | content, max_size=6))
-    def test_no_text_is_lost_or_moved(self, parts):
+    @given(st.lists(nonblank_texts | content, max_size=6))
+    def test_texts_are_kept_in_order(self, parts):
         """The result contains every text in order."""
         transcript = "".join(str(message.content) for message in user(*parts))
 
@@ -219,8 +224,8 @@ class TestTurn:
         for part in parts:
             position = transcript.index(str(part), position) + len(str(part))
 
-    @given(st.lists(said | content | blank, max_size=6))
-    def test_no_two_plain_texts_stand_side_by_side(self, parts):
+    @given(st.lists(nonblank_texts | content | blanks, max_size=6))
+    def test_adjacent_messages_could_not_be_joined(self, parts):
         """Adjacent messages never contain texts that could be one block."""
         blocks = [message.content for message in user(*parts)]
 
@@ -231,17 +236,17 @@ class TestTurn:
 
 
 class TestMessage:
-    def test_a_string_is_text(self):
+    def test_string_becomes_text(self):
         """A string becomes a `Text`."""
         assert Message("user", "a").content == Text("a")
         assert Message("user", LINK).content is LINK
 
-    def test_a_picture_is_an_image(self, png):
+    def test_figure_becomes_an_image(self, png):
         """An object that renders itself as PNG becomes an image."""
         assert Message("assistant", Drawing(png)).content == Image(png)
 
     @pytest.mark.parametrize(
-        ("role", "says"),
+        ("role", "message"),
         [
             (
                 "system",
@@ -255,21 +260,21 @@ class TestMessage:
         ],
         ids=["system", "developer", "case", "empty", "None", "list"],
     )
-    def test_there_are_two_roles(self, role, says):
+    def test_other_roles_are_rejected(self, role, message):
         """The error for the system role explains `system`; any other lists the roles."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             Message(role, "a")
 
-        assert str(caught.value) == says
+        assert str(caught.value) == message
 
     @pytest.mark.parametrize("nothing", ["", " \n", None, False, Text("")], ids=repr)
-    def test_it_holds_something(self, nothing):
+    def test_empty_content_is_rejected(self, nothing):
         """A message rejects empty content."""
         with pytest.raises(ValueError, match=r"^a message holds one content block: the content is empty$"):
             Message("user", nothing)
 
     @pytest.mark.parametrize(
-        ("value", "says"),
+        ("value", "message"),
         [
             (3, "an int (3): make it text, with str(...) or an f-string"),
             (["a"], "a list (['a']): unpack it, with *"),
@@ -280,14 +285,14 @@ class TestMessage:
         ],
         ids=["int", "list", "workflow"],
     )
-    def test_it_holds_nothing_else(self, value, says):
+    def test_other_content_is_rejected(self, value, message):
         """A message rejects anything but one block of content."""
         with pytest.raises(TypeError) as caught:
             Message("user", value)
 
-        assert str(caught.value) == says
+        assert str(caught.value) == message
 
-    def test_it_is_a_value(self):
+    def test_messages_are_immutable_values(self):
         """Messages are compared by value and immutable."""
         message = Message("user", "a")
 
@@ -297,7 +302,7 @@ class TestMessage:
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
             message.role = "assistant"
 
-    def test_it_is_shown_with_its_role(self):
+    def test_str_shows_the_role(self):
         """str() is a transcript, and repr() evaluates to an equal message."""
         message = Message("assistant", "a\nb")
 
@@ -308,7 +313,7 @@ class TestMessage:
 
 class TestWorkflow:
     @given(workflows, st.slices(5), st.integers(-6, 6))
-    def test_it_is_a_sequence_of_its_messages(self, workflow, cut, index):
+    def test_workflow_is_a_sequence_of_messages(self, workflow, cut, index):
         """A workflow behaves like the tuple of its messages."""
         items = workflow.messages
 
@@ -327,26 +332,26 @@ class TestWorkflow:
                 workflow[index]
 
     @given(workflows, workflows)
-    def test_it_compares_by_value(self, one, other):
+    def test_workflows_are_compared_by_value(self, workflow, other):
         """Workflows with equal messages are equal and have the same hash."""
-        assert (one == other) == (one.messages == other.messages)
-        assert one == Workflow(list(one))
-        assert hash(one) == hash(Workflow(list(one)))
+        assert (workflow == other) == (workflow.messages == other.messages)
+        assert workflow == Workflow(list(workflow))
+        assert hash(workflow) == hash(Workflow(list(workflow)))
 
     @given(workflows)
-    def test_it_travels(self, workflow):
+    def test_workflow_can_be_pickled_and_copied(self, workflow):
         """A workflow is equal to its pickled and copied self."""
         assert pickle.loads(pickle.dumps(workflow)) == workflow  # noqa: S301 (our own pickle)
         assert copy.deepcopy(workflow) == workflow
 
     @given(workflows)
-    def test_its_repr_makes_it_again(self, workflow):
+    def test_repr_evaluates_to_an_equal_workflow(self, workflow):
         """Evaluating the repr gives an equal workflow."""
         plain = Workflow([message for message in workflow if message.content != LINK])
 
         assert eval(repr(plain)) == plain  # noqa: S307 (tests the repr)
 
-    def test_it_is_frozen(self):
+    def test_workflow_is_immutable(self):
         """A workflow and its messages are immutable."""
         workflow = user("a")
 
@@ -356,18 +361,18 @@ class TestWorkflow:
             workflow[0] = Message("user", "b")
         assert not hasattr(workflow, "__dict__")
 
-    def test_an_empty_one_is_false(self):
+    def test_empty_workflow_is_false(self):
         """An empty workflow is false."""
         assert not user()
         assert not Workflow()
         assert user("a")
 
-    def test_it_is_no_tuple(self):
+    def test_workflow_does_not_equal_a_tuple_or_text(self):
         """A workflow does not equal a tuple or text."""
         assert user("a") != (Message("user", "a"),)
         assert user("a") != "a"
 
-    def test_a_transcript_is_readable(self, png):
+    def test_str_is_a_transcript(self, png):
         """str() shows each message below its role, and media by type, size and digest."""
         workflow = user("Look at this:", Image(png)) + assistant("A red dot.") + user(LINK)
 
@@ -380,7 +385,7 @@ class TestWorkflow:
         assert str(Image(png)).startswith(f"<image/png {len(png)} B sha256:")
 
     @pytest.mark.parametrize(
-        ("items", "says"),
+        ("items", "message"),
         [
             (["a"], "item 0 of a Workflow is a str ('a'), not a message: make it with user(...)"),
             ([Message("user", "a"), LINK], "item 1 of a Workflow is a ResourceLink"),
@@ -390,17 +395,17 @@ class TestWorkflow:
         ],
         ids=["str", "content", "workflow", "message alone", "None"],
     )
-    def test_it_takes_only_messages(self, items, says):
+    def test_item_that_is_not_a_message_is_rejected(self, items, message):
         """The error has the position of an item that is not a message."""
         with pytest.raises(TypeError) as caught:
             Workflow(items)
 
-        assert str(caught.value).startswith(says)
+        assert str(caught.value).startswith(message)
 
 
 class TestEquality:
     @given(messages)
-    def test_a_turn_equals_its_message(self, message):
+    def test_workflow_of_one_message_equals_it(self, message):
         """A workflow of one message equals that message, with the same hash."""
         turn = Workflow([message])
 
@@ -414,14 +419,16 @@ class TestEquality:
         assert (turn + turn).index(turn, 1) == 1
 
     @given(messages, messages, workflows)
-    def test_equality_stays_one(self, one, other, workflow):
+    def test_equality_is_transitive(self, message, other, workflow):
         """Equality between messages and workflows is transitive."""
-        assert (one == other) == (Workflow([one]) == other) == (Workflow([one]) == Workflow([other]))
-        assert (workflow == one) == (workflow.messages == (one,)) == (one == workflow)
-        assert (workflow != one) == (one != workflow) != (workflow == one)
+        assert (
+            (message == other) == (Workflow([message]) == other) == (Workflow([message]) == Workflow([other]))
+        )
+        assert (workflow == message) == (workflow.messages == (message,)) == (message == workflow)
+        assert (workflow != message) == (message != workflow) != (workflow == message)
 
     @pytest.mark.parametrize("other", ["a", Text("a"), None, ("user", "a"), [Message("user", "a")], 3])
-    def test_it_equals_nothing_else(self, other):
+    def test_other_types_are_not_equal(self, other):
         """No other type equals a workflow, unless its own `__eq__` accepts it."""
         for value in (user("a"), Message("user", "a"), user("a", LINK)):
             assert value != other
@@ -447,7 +454,7 @@ class TestContains:
     @pytest.mark.parametrize(
         "before", [user(), user("first"), assistant("first")], ids=["", "user", "assistant"]
     )
-    def test_text_is_found_wherever_it_stands(self, part, words, before):
+    def test_in_finds_text(self, part, words, before):
         """`in` finds text in texts, documents, URIs and names."""
         workflow = before + user(part)
 
@@ -460,7 +467,7 @@ class TestContains:
             assert word in workflow[workflow.index(word)]
 
     @pytest.mark.parametrize("word", ["secret", "user", "[user]", "image/png", "sha256", "first\n\nPlan"])
-    def test_what_is_nobodys_words_is_not_found(self, word, png):
+    def test_in_does_not_find_roles_and_descriptions(self, word, png):
         """`in` does not find roles, descriptions of images or text across messages."""
         workflow = user("first") + user("Plan", Image(png))
 
@@ -470,7 +477,7 @@ class TestContains:
             workflow.index(word)
 
     @given(workflows, messages)
-    def test_a_message_is_compared(self, workflow, message):
+    def test_in_compares_messages_by_value(self, workflow, message):
         """`in` compares messages and content by value, and a workflow as a consecutive run."""
         assert (message in workflow) == (message in list(workflow))
         assert (message.content in workflow) == (message.content in [m.content for m in workflow])
@@ -481,13 +488,13 @@ class TestContains:
     @pytest.mark.parametrize(
         "item", [3, None, b"Plan", ("user", "Plan"), ["Plan"], re.compile("Plan")], ids=repr
     )
-    def test_what_is_never_in_it_is_refused(self, item):
+    def test_in_rejects_other_types(self, item):
         """`in` rejects other types, for which ``not in`` would always be true."""
         for value in (user("Plan"), Message("user", "Plan")):
             with pytest.raises(TypeError, match=r"a message contains text or content, not (?:an? |None)"):
                 assert item not in value
 
-    def test_text_leaves_pictures_out(self, png):
+    def test_text_omits_images(self, png):
         """`text` is all text, without images."""
         workflow = user("a", Image(png), LINK) + assistant("b")
 
@@ -502,7 +509,7 @@ class TestFormat:
         [user("a"), user("a")[0], LINK, EmbeddedResource("a:b", text="c")],
         ids=["Workflow", "Message", "link", "embedded"],
     )
-    def test_what_would_lose_itself_in_text_is_refused(self, value):
+    def test_f_string_rejects_content(self, value):
         """An f-string rejects content that would lose its role or type; str() is explicit."""
         with pytest.raises(TypeError, match=r"is not text, and .* f-string"):
             f"Look: {value}"
@@ -510,34 +517,34 @@ class TestFormat:
             "Look: {}".format(value)  # noqa: UP032 (tests str.format)
         assert f"{value!s}" == str(value)
 
-    def test_pictures_are_refused(self, png):
+    def test_f_string_rejects_images(self, png):
         """An f-string rejects an image with the hint to pass it as a separate part."""
         with pytest.raises(
             TypeError, match=r"Image is not text, .* pass it to user\(\.\.\.\) as a separate part"
         ):
             f"Look: {Image(png)}"
 
-    def test_text_stands_in_text(self):
+    def test_f_string_accepts_text(self):
         """An f-string accepts a `Text`, with a format specification."""
         assert f"{Text('ab'):>3}" == " ab"
 
 
 class TestPlus:
     @given(workflows, workflows, workflows)
-    def test_it_is_associative_and_keeps_the_order(self, a, b, c):
+    def test_plus_is_associative_and_keeps_the_order(self, a, b, c):
         """Adding is associative, and neither reorders nor merges messages."""
         assert (a + b) + c == a + (b + c)
         assert list(a + b) == [*a, *b]
 
     @given(workflows)
-    def test_an_empty_workflow_changes_nothing(self, workflow):
+    def test_adding_an_empty_workflow_changes_nothing(self, workflow):
         """Adding an empty workflow changes nothing, so `sum` can start with it."""
         assert workflow + user() == workflow
         assert user() + workflow == workflow
         assert sum([workflow, workflow], Workflow()) == workflow + workflow
 
     @pytest.mark.parametrize(
-        "made",
+        "workflow",
         [
             user("a") + "b",
             "a" + user("b"),
@@ -551,17 +558,17 @@ class TestPlus:
             Text("a") + Message("user", "b"),
             user("a") + "" + user("b"),
         ],
-        ids=lambda made: str(len(made)),
+        ids=lambda workflow: str(len(workflow)),
     )
-    def test_it_joins_workflows_messages_and_strings(self, made):
+    def test_plus_joins_workflows_messages_and_strings(self, workflow):
         """Workflows and messages can be added to each other, and to strings and content as user turns."""
-        assert made == Workflow([Message("user", "a"), Message("user", "b")])
+        assert workflow == Workflow([Message("user", "a"), Message("user", "b")])
 
-    def test_a_bare_string_is_a_user_turn_after_anyone(self):
+    def test_added_string_becomes_a_user_turn(self):
         """A string becomes a user turn, even after the assistant."""
         assert assistant("a") + "b" == Workflow([Message("assistant", "a"), Message("user", "b")])
 
-    def test_it_can_be_written_as_an_assignment(self):
+    def test_augmented_assignment_creates_a_new_workflow(self):
         """`+=` creates a new workflow and does not change the old one."""
         before = workflow = user("a")
         workflow += assistant("b")
@@ -571,7 +578,7 @@ class TestPlus:
 
     @pytest.mark.parametrize("other", [3, None, ["a"], b"a", {"a": 1}], ids=repr)
     @pytest.mark.parametrize("turns", [user("a"), Message("user", "a")], ids=["workflow", "message"])
-    def test_it_refuses_all_else(self, turns, other):
+    def test_plus_rejects_other_types(self, turns, other):
         """Adding any other type raises a TypeError on either side."""
         with pytest.raises(TypeError):
             turns + other
@@ -612,29 +619,27 @@ class TestForeignTurns:
         ],
         ids=repr,
     )
-    @pytest.mark.parametrize(
-        "around", [lambda v: v, lambda v: [v], lambda v: ["a", [v]], lambda v: iter([v])]
-    )
-    def test_they_are_never_words(self, value, hint, around):
+    @pytest.mark.parametrize("wrap", [lambda v: v, lambda v: [v], lambda v: ["a", [v]], lambda v: iter([v])])
+    def test_foreign_turn_is_rejected(self, value, hint, wrap):
         """Turns in the form of other libraries are rejected with a hint, at any depth."""
         with pytest.raises(UnsendableError) as caught:
-            workflow_from(around(value))
+            workflow_from(wrap(value))
 
         assert str(caught.value) == f"{describe(value)}: {hint}"
 
-    def test_nor_are_they_parts(self):
+    def test_user_rejects_foreign_turns(self):
         """`user` rejects them, too."""
         with pytest.raises(TypeError, match=re.escape(A_TURN)):
             user({"role": "user", "content": "Hello"})
 
-    def test_a_message_of_the_official_sdk(self):
+    def test_message_of_the_official_sdk_is_rejected(self):
         """A message of the official SDK is rejected, too."""
-        theirs = mcp.types.PromptMessage(
+        message = mcp.types.PromptMessage(
             role="user", content=mcp.types.TextContent(type="text", text="Hello")
         )
 
         with pytest.raises(UnsendableError, match=re.escape(A_TURN)):
-            workflow_from([theirs])
+            workflow_from([message])
 
     @pytest.mark.parametrize(
         "value",
@@ -649,12 +654,12 @@ class TestForeignTurns:
         ],
         ids=repr,
     )
-    def test_parts_stay_parts(self, value):
+    def test_sequence_of_parts_is_accepted(self, value):
         """A list, or a tuple that is not a pair of strings, is a sequence of parts."""
         assert all(isinstance(message, Message) for message in workflow_from(value))
 
 
-class TestMessagesOf:
+class TestWorkflowFrom:
     @pytest.mark.parametrize(
         ("value", "expected"),
         [
@@ -686,7 +691,7 @@ class TestMessagesOf:
             "generator",
         ],
     )
-    def test_a_result_is_read_in_its_order(self, value, expected):
+    def test_result_is_flattened_in_order(self, value, expected):
         """Text and content become user turns, and nested sequences are flattened in order."""
         assert list(workflow_from(value)) == [Message("user", item) for item in expected]
 
@@ -699,14 +704,14 @@ class TestMessagesOf:
         [(3, ()), ([3], (0,)), (["a", None, 3], (2,)), (["a", [user("b"), [b"c"]]], (1, 1, 0))],
         ids=["alone", "first", "after nothing", "nested"],
     )
-    def test_the_place_of_a_fault_is_known(self, value, path):
+    def test_error_has_the_path_to_the_invalid_part(self, value, path):
         """The error has the path to the invalid part, outermost position first."""
         with pytest.raises(UnsendableError) as caught:
             workflow_from(value)
 
         assert caught.value.path == path
 
-    def test_a_picture_that_is_also_a_sequence_is_a_picture(self, png):
+    def test_sequence_that_renders_itself_is_an_image(self, png):
         """A sequence that renders itself as PNG is an image."""
 
         class Film(list):
@@ -717,7 +722,7 @@ class TestMessagesOf:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "description"),
     [
         (3, "an int (3)"),
         ("a", "a str ('a')"),
@@ -727,6 +732,6 @@ class TestMessagesOf:
     ],
     ids=["int", "str", "None", "vowel", "long"],
 )
-def test_a_value_is_described_in_short(value, said):
+def test_value_is_described(value, description):
     """A description has the value's type with the right article, and its truncated repr."""
-    assert describe(value) == said
+    assert describe(value) == description

@@ -18,27 +18,27 @@ def specify(feature: str, scope: str | None = None):
 
 
 @pytest.fixture
-def beside(tmp_path):
-    """Return a function that writes a text file next to a recipe and returns its reader."""
+def write_text(tmp_path):
+    """A function that writes a text file next to a recipe and returns a function that reads it."""
     reads_once.clear()  # an earlier test may have ended like a server, which leaves it set
     names = {"__file__": str(tmp_path / "recipe.py"), "Text": Text}
 
-    def write(text, name="x.md"):
+    def write_file(text, name="x.md"):
         (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         return lambda path=name, /, **values: eval(  # noqa: S307 (called as from the recipe)
             "Text.from_path(path, **values)", {**names, "path": path, "values": values}
         )
 
-    return write
+    return write_file
 
 
-def settled(folder):
-    """Make files look older, because recently written files are read later: their editor may not be done."""
+def backdate_recipes(folder):
+    """Make recipes look older, because the reloader waits before it reads recently written files."""
     for file in folder.glob("*.py"):
         os.utime(file, (1e9, 1e9))
 
 
-def saved(file, text):
+def save_with_new_timestamp(file, text):
     """Write a file so that its timestamp changes, however coarse the file system's clock is."""
     before = file.stat().st_mtime_ns
     file.write_text(text, encoding="utf-8")
@@ -46,9 +46,9 @@ def saved(file, text):
 
 
 class TestReading:
-    def test_holes(self, beside):
+    def test_placeholders_are_filled(self, write_text):
         """A file has the same placeholders as `fill`."""
-        read = beside("# {{name}}\n\nScope: {{ scope }}\n\n{{other}}\n")
+        read = write_text("# {{name}}\n\nScope: {{ scope }}\n\n{{other}}\n")
 
         assert read(name="x", scope=None) == Text("# x\n\n{{other}}")
         with pytest.raises(
@@ -78,17 +78,17 @@ class TestReading:
             ("---\n\na\n", "---\n\na"),
         ],
     )
-    def test_what_is_left_out(self, written, text, beside):
+    def test_frontmatter_and_outer_blank_lines_are_dropped(self, written, text, write_text):
         """Frontmatter, a byte order mark and outer blank lines are dropped; text between rules is kept."""
-        assert beside(written)() == Text(text)
+        assert write_text(written)() == Text(text)
 
-    def test_no_utf_8(self, beside):
+    def test_invalid_utf_8_is_rejected(self, write_text):
         """The error about invalid UTF-8 has the position and a fix."""
         with pytest.raises(MediaError, match=r"'x\.md' is not UTF-8 at byte 2: save it as UTF-8"):
-            beside(b"a\xff")()
+            write_text(b"a\xff")()
 
     @pytest.mark.parametrize(
-        ("path", "says"),
+        ("path", "message"),
         [
             ("../x.md", "is not a plain relative path below"),
             ("/etc/hosts", "is not a plain relative path below"),
@@ -96,21 +96,21 @@ class TestReading:
             (".", "there is no file '.' in"),
         ],
     )
-    def test_other_places(self, path, says, beside):
+    def test_path_outside_the_folder_is_rejected(self, path, message, write_text):
         """The path must be a file below the recipe's folder."""
-        with pytest.raises(MediaError, match=says):
-            beside("x")(path)
+        with pytest.raises(MediaError, match=message):
+            write_text("x")(path)
 
-    def test_a_link(self, beside, tmp_path_factory, tmp_path):
+    def test_link_out_of_the_folder_is_rejected(self, write_text, tmp_path_factory, tmp_path):
         """A link that leads out of the folder is rejected."""
         secret = tmp_path_factory.mktemp("elsewhere") / "secret.md"
         secret.write_text("secret")
         (tmp_path / "link.md").symlink_to(secret)
 
         with pytest.raises(MediaError, match="leads out of"):
-            beside("x")("link.md")
+            write_text("x")("link.md")
 
-    def test_below(self, tmp_path):
+    def test_below_confines_a_path(self, tmp_path):
         """`Text.below` confines a path to the given folder."""
         (tmp_path / "styles").mkdir()
         (tmp_path / "styles" / "short.md").write_text("Be {{how}}.\n")
@@ -119,39 +119,39 @@ class TestReading:
         with pytest.raises(MediaError, match="is not a plain relative path below 'styles'"):
             Text.below(tmp_path / "styles", "../recipe.py")
 
-    def test_annotations(self, beside):
+    def test_value_passes_on_its_annotations(self, write_text):
         """A value passes on its annotations; `Text` can replace them."""
-        read = beside("{{a}}")
+        read = write_text("{{a}}")
 
         assert read(a=Text("x", priority=1)) == Text("x", priority=1)
         assert Text(read(a="x").text, priority=1) == Text("x", priority=1)
 
 
 class TestChanges:
-    def test_a_direct_call(self, beside, tmp_path):
+    def test_changed_file_is_read_again(self, write_text, tmp_path):
         """Without a server, a changed file is read again."""
-        read = beside("one {{a}}")
+        read = write_text("one {{a}}")
         assert read(a=1) == Text("one 1")
-        saved(tmp_path / "x.md", "two {{a}}")
+        save_with_new_timestamp(tmp_path / "x.md", "two {{a}}")
 
         assert read(a=1) == Text("two 1")
 
-    def test_a_file_that_is_gone(self, beside, tmp_path):
+    def test_deleted_file_is_not_served_from_the_cache(self, write_text, tmp_path):
         """A deleted file is not served from the cache."""
-        read = beside("one")
+        read = write_text("one")
         read()
         (tmp_path / "x.md").unlink()
 
         with pytest.raises(MediaError, match="there is no file"):
             read()
 
-    def test_a_server(self, beside, tmp_path):
+    def test_server_reads_a_file_again_when_it_is_stale(self, write_text, tmp_path):
         """In a server, a cached file is checked again only after it was marked as stale."""
-        read = beside("one")
+        read = write_text("one")
         reads_once.set()
         try:
             assert read() == Text("one")
-            saved(tmp_path / "x.md", "two")
+            save_with_new_timestamp(tmp_path / "x.md", "two")
             assert read() == Text("one")
             mark_texts_stale()
             assert read() == Text("two")
@@ -159,37 +159,41 @@ class TestChanges:
             reads_once.clear()
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/specify.py"])
-    def test_a_reload(self, target, recipes, monkeypatch):
+    def test_changed_text_is_served_after_a_reload(self, target, recipes, monkeypatch):
         """A changed text file is served after a reload, without a change to the recipe."""
         folder = recipes(specify=RECIPE)
         monkeypatch.chdir(folder.parent)
-        text = folder / "specify.md"
-        text.write_text("Specify {{feature}}.\n{{scope}}\n")
-        settled(folder)
+        file = folder / "specify.md"
+        file.write_text("Specify {{feature}}.\n{{scope}}\n")
+        backdate_recipes(folder)
         with closing(Reloader(target, lambda _: None)) as reloader:
             catalog = reloader.load()
-            said = catalog["specify"].render({"feature": "x"})
-            saved(text, "Describe {{feature}}.\n{{scope}}\n")
-            kept = catalog["specify"].render({"feature": "x"})
-            assert reloader._find_files().files.keys() >= {str(text)}
+            before = catalog["specify"].render({"feature": "x"})
+            save_with_new_timestamp(file, "Describe {{feature}}.\n{{scope}}\n")
+            cached = catalog["specify"].render({"feature": "x"})
+            assert reloader._find_files().files.keys() >= {str(file)}
             reloader._reload()
             changed = catalog["specify"].render({"feature": "x"})
 
-        assert [one.text for one in (said, kept, changed)] == ["Specify x.", "Specify x.", "Describe x."]
+        assert [rendering.text for rendering in (before, cached, changed)] == [
+            "Specify x.",
+            "Specify x.",
+            "Describe x.",
+        ]
 
 
-def test_a_text_that_a_module_reads(recipes, monkeypatch):
+def test_recipe_that_reads_a_text_on_import_is_reimported(recipes, monkeypatch):
     """A recipe file that reads a text on import is reimported when the text changes."""
     source = RECIPE.replace("return Text", "return GUIDE if scope else Text")
     folder = recipes(specify=source + '\nGUIDE = Text.from_path("guide.md")\n')
     monkeypatch.chdir(folder.parent)
     (folder / "guide.md").write_text("One.")
-    settled(folder)
+    backdate_recipes(folder)
     with closing(Reloader("recipes", lambda _: None)) as reloader:
         catalogs = [reloader.load()]
         reloader._publish = catalogs.append
-        saved(folder / "guide.md", "Two.")
+        save_with_new_timestamp(folder / "guide.md", "Two.")
         reloader._reload()
-        said = [catalog["specify"].render({"feature": "x", "scope": "y"}).text for catalog in catalogs]
+        texts = [catalog["specify"].render({"feature": "x", "scope": "y"}).text for catalog in catalogs]
 
-    assert said == ["One.", "Two."]
+    assert texts == ["One.", "Two."]

@@ -7,7 +7,7 @@ from promptkit.errors.rules import WARNINGS, Rule, rule_of
 HEAD = "from promptkit import prompt\n\n@prompt\n"
 
 
-def codes(diagnostics):
+def list_codes(diagnostics):
     return [diagnostic.rule.value for diagnostic in diagnostics]
 
 
@@ -26,29 +26,35 @@ class TestSuppression:
         "comment",
         ["# promptkit: ignore[{}]", "#promptkit:ignore[PK105, {}]", "# why  # promptkit: ignore[{}]"],
     )
-    def test_a_comment_takes_back_what_is_said_of_its_line(self, source, code, comment, found):
+    def test_comment_suppresses_the_warning_of_its_line(self, source, code, comment, collect_diagnostics):
         """The comment suppresses the warning of its line."""
-        quiet = f"  {comment.format(code)}"
+        suppression = f"  {comment.format(code)}"
 
-        assert codes(found(it=HEAD + source.format(""))) == [code]
-        assert found(it=HEAD + source.format(quiet)) == ()
+        assert list_codes(collect_diagnostics(recipe=HEAD + source.format(""))) == [code]
+        assert collect_diagnostics(recipe=HEAD + source.format(suppression)) == ()
 
-    def test_other_lines_and_other_codes_stay(self, found):
+    def test_other_lines_and_codes_are_still_reported(self, collect_diagnostics):
         """A comment applies only to its line and to its codes."""
-        elsewhere = f"# promptkit: ignore[PK205]\n{HEAD}" + SILENT.format("")
-        other = HEAD + SILENT.format("  # promptkit: ignore[PK207]")
+        on_other_line = f"# promptkit: ignore[PK205]\n{HEAD}" + SILENT.format("")
+        of_other_code = HEAD + SILENT.format("  # promptkit: ignore[PK207]")
 
-        assert codes(found(it=elsewhere)) == codes(found(it=other)) == ["PK205"]
+        assert (
+            list_codes(collect_diagnostics(recipe=on_other_line))
+            == list_codes(collect_diagnostics(recipe=of_other_code))
+            == ["PK205"]
+        )
 
-    def test_text_is_no_comment(self, found):
+    def test_comment_inside_a_string_is_ignored(self, collect_diagnostics):
         """A comment inside a string suppresses nothing and is not reported."""
         source = HEAD + 'def p() -> str:\n    return "# promptkit: ignore[PK999]"\n'
 
-        assert found(it=source) == ()
+        assert collect_diagnostics(recipe=source) == ()
 
-    def test_an_error_stays(self, found):
+    def test_error_cannot_be_suppressed(self, collect_diagnostics):
         """An error cannot be suppressed, and the comment is reported."""
-        error, warning = sorted(found(it=f"{HEAD}def p(x): return x  # promptkit: ignore[PK301]\n"), key=str)
+        error, warning = sorted(
+            collect_diagnostics(recipe=f"{HEAD}def p(x): return x  # promptkit: ignore[PK301]\n"), key=str
+        )
 
         assert error.rule is Rule.MISSING_ANNOTATION
         assert warning.rule is Rule.BAD_SUPPRESSION
@@ -63,17 +69,17 @@ class TestSuppression:
             ("# promptkit: ignore[]", "name the codes that it is about, as in # promptkit: ignore[PK207]"),
         ],
     )
-    def test_a_comment_that_ignores_nothing(self, comment, hint, found):
+    def test_ineffective_comment_is_reported(self, comment, hint, collect_diagnostics):
         """An ineffective comment is a warning at its location, with the nearest code."""
-        (told,) = found(it=f"{HEAD}def p() -> str:\n    return 'x'  {comment}\n")
+        (diagnostic,) = collect_diagnostics(recipe=f"{HEAD}def p() -> str:\n    return 'x'  {comment}\n")
 
-        assert (told.rule, told.hint) == (Rule.BAD_SUPPRESSION, hint)
-        assert (told.location.line, told.location.column) == (5, 17)
-        assert told.location.end == 17 + len(comment)
+        assert (diagnostic.rule, diagnostic.hint) == (Rule.BAD_SUPPRESSION, hint)
+        assert (diagnostic.location.line, diagnostic.location.column) == (5, 17)
+        assert diagnostic.location.end == 17 + len(comment)
 
 
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.value)
-def test_what_keeps_nothing_from_being_served_can_be_ignored(rule):
+def test_suppressible_rules(rule):
     """Warnings, and errors that are detected in the source only, can be suppressed."""
     ignorable = ["PK102", "PK103", "PK205", "PK206", "PK216", "PK217", "PK230", "PK605", "PK606"]
     if rule in WARNINGS or rule.value in ignorable:

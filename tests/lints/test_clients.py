@@ -49,28 +49,31 @@ def has_weakness(client):
 
 
 @pytest.fixture
-def told(recipes, tmp_path, monkeypatch):
+def lint_prompt(recipes, tmp_path, monkeypatch):
     """A function that returns the codes and messages of one client for a prompt."""
     monkeypatch.chdir(tmp_path)
 
     @cache
-    def compiled(parameters, body, options):
+    def compile_source(parameters, body, options):
         source = HEAD + PROMPT.format(
             options=options, parameters=parameters, body=body.replace("\n", "\n    ")
         )
         return compile(load(recipes(folder=f"recipes{len(list(tmp_path.iterdir()))}", subject=source)))
 
-    def told(client, parameters="text: str", body="return text", options=""):
-        catalog = compiled(parameters, body, options)
+    def lint_prompt(client, parameters="text: str", body="return text", options=""):
+        catalog = compile_source(parameters, body, options)
         assert catalog.diagnostics == ()
-        found = lint_client(client, catalog)
-        assert all(one.rule in WARNINGS for one in found)
-        return [(one.rule.value, one.message.removeprefix("prompt 'subject': ")) for one in found]
+        diagnostics = lint_client(client, catalog)
+        assert all(diagnostic.rule in WARNINGS for diagnostic in diagnostics)
+        return [
+            (diagnostic.rule.value, diagnostic.message.removeprefix("prompt 'subject': "))
+            for diagnostic in diagnostics
+        ]
 
-    return told
+    return lint_prompt
 
 
-def cut(name, following):
+def expect_split(name, following):
     return (
         "PK503",
         f"Claude Code splits arguments at blanks, so that the second word of {name!r} would be {following!r}",
@@ -81,18 +84,20 @@ class TestHidden:
     @pytest.mark.parametrize(
         "parameters", ["", "text: str", "text: str = 'x'"], ids=["none", "one", "optional"]
     )
-    def test_zed_shows_prompts_of_one_argument(self, parameters, told):
+    def test_zed_shows_prompts_of_one_argument(self, parameters, lint_prompt):
         """Zed shows prompts with at most one argument."""
-        assert told("zed", parameters, "return 'x'") == []
+        assert lint_prompt("zed", parameters, "return 'x'") == []
 
-    def test_zed_hides_the_others(self, told):
+    def test_zed_hides_prompts_of_more_arguments(self, lint_prompt):
         """Zed hides prompts with more arguments, required or not."""
-        assert told("zed", "text: str, depth: int = 1") == [("PK501", "Zed hides it, as it has 2 arguments")]
+        assert lint_prompt("zed", "text: str, depth: int = 1") == [
+            ("PK501", "Zed hides it, as it has 2 arguments")
+        ]
 
     @pytest.mark.parametrize(
         ("client", "title"), [("codex", "Codex"), ("copilot-cli", "Copilot CLI"), ("lm-studio", "LM Studio")]
     )
-    def test_clients_without_prompts_are_told_of_once(self, client, title, found):
+    def test_client_without_prompts_is_reported_once(self, client, title):
         """For a client that does not show prompts at all, only the first prompt is reported."""
         prompts = tuple(prompt(name=name)(lambda: "x") for name in "ab")
 
@@ -105,27 +110,27 @@ class TestHidden:
 
 class TestArguments:
     @pytest.mark.parametrize(
-        ("parameters", "fault"),
+        ("parameters", "expected"),
         [
-            ("text: str, depth: int", cut("text", "depth")),
-            ("depth: int, text: str, more: str = ''", cut("text", "more")),
-            ("text: str | None = None, depth: int = 1", cut("text", "depth")),
-            ("many: list[str], depth: int", cut("many", "depth")),
-            ("more: dict[str, int], depth: int", cut("more", "depth")),
-            ("numbers: list[int], text: str", cut("numbers", "text")),
-            ("many: list, depth: int", cut("many", "depth")),
-            ("file: Path, text: str", cut("file", "text")),
-            ("rest: timedelta, text: str", cut("rest", "text")),
-            ("start: datetime, text: str", cut("start", "text")),
-            ("text: str | Literal['auto'], depth: int", cut("text", "depth")),
-            ("tone: Tone, text: str", cut("tone", "text")),
-            ("tone: Literal['a', 'b c'], text: str", cut("tone", "text")),
-            ("text: Annotated[str, Arg(complete=['a', 'b c'])], depth: int", cut("text", "depth")),
+            ("text: str, depth: int", expect_split("text", "depth")),
+            ("depth: int, text: str, more: str = ''", expect_split("text", "more")),
+            ("text: str | None = None, depth: int = 1", expect_split("text", "depth")),
+            ("many: list[str], depth: int", expect_split("many", "depth")),
+            ("more: dict[str, int], depth: int", expect_split("more", "depth")),
+            ("numbers: list[int], text: str", expect_split("numbers", "text")),
+            ("many: list, depth: int", expect_split("many", "depth")),
+            ("file: Path, text: str", expect_split("file", "text")),
+            ("rest: timedelta, text: str", expect_split("rest", "text")),
+            ("start: datetime, text: str", expect_split("start", "text")),
+            ("text: str | Literal['auto'], depth: int", expect_split("text", "depth")),
+            ("tone: Tone, text: str", expect_split("tone", "text")),
+            ("tone: Literal['a', 'b c'], text: str", expect_split("tone", "text")),
+            ("text: Annotated[str, Arg(complete=['a', 'b c'])], depth: int", expect_split("text", "depth")),
         ],
     )
-    def test_claude_code_cuts_text_that_is_not_last(self, parameters, fault, told):
+    def test_claude_code_splits_text_that_is_not_last(self, parameters, expected, lint_prompt):
         """Claude Code splits text with spaces, even with quotes; the first affected argument is reported."""
-        assert told("claude-code", parameters, "return 'x'") == [fault]
+        assert lint_prompt("claude-code", parameters, "return 'x'") == [expected]
 
     @pytest.mark.parametrize(
         "parameters",
@@ -140,47 +145,49 @@ class TestArguments:
             "file: Annotated[str, Arg(complete=lambda typed: [])], text: str",
         ],
     )
-    def test_claude_code_takes_text_that_is_last(self, parameters, told):
+    def test_claude_code_accepts_text_that_is_last(self, parameters, lint_prompt):
         """Single words can be at any position, and text with spaces at the last."""
-        assert told("claude-code", parameters) == []
+        assert lint_prompt("claude-code", parameters) == []
 
-    def test_claude_code_types_titles(self, told):
+    def test_claude_code_turns_titles_into_commands(self, lint_prompt):
         """A title of more than one word is reported for Claude Code."""
-        assert told("claude-code", options="(title='Review it')") == [
+        assert lint_prompt("claude-code", options="(title='Review it')") == [
             (
                 "PK505",
                 "Claude Code can turn its title into a command 'Review it', but a command has no blanks",
             )
         ]
-        assert told("claude-code", options="(title='Review')") == []
+        assert lint_prompt("claude-code", options="(title='Review')") == []
 
-    def test_opencode_joins_words(self, told):
+    def test_opencode_passes_all_words_to_the_first_argument(self, lint_prompt):
         """All words are passed to the first argument by opencode."""
-        assert told("opencode", "text: str, more: str") == [
+        assert lint_prompt("opencode", "text: str, more: str") == [
             ("PK503", "opencode passes every word to 'text' and none to the other arguments")
         ]
-        assert told("opencode") == []
+        assert lint_prompt("opencode") == []
 
     @pytest.mark.parametrize(
-        ("annotation", "refused"),
+        ("annotation", "is_rejected"),
         [("int", True), ("Literal['a', 'b']", True), ("str", False), ("list[str]", False)],
     )
-    def test_opencode_sends_placeholders(self, annotation, refused, told):
+    def test_opencode_sends_placeholders(self, annotation, is_rejected, lint_prompt):
         """On startup, opencode sends placeholders, which only text parameters accept."""
-        fault = ("PK504", "opencode sends '$1' for 'text' when it starts, which is refused")
+        expected = ("PK504", "opencode sends '$1' for 'text' when it starts, which is refused")
 
-        assert told("opencode", f"text: {annotation}", "return 'x'") == ([fault] if refused else [])
+        assert lint_prompt("opencode", f"text: {annotation}", "return 'x'") == (
+            [expected] if is_rejected else []
+        )
 
-    def test_semantic_kernel_asks_for_all(self, told):
+    def test_semantic_kernel_asks_for_optional_arguments(self, lint_prompt):
         """Semantic Kernel asks for arguments that have a default."""
-        assert told("semantic-kernel", "text: str, depth: int = 1") == [
+        assert lint_prompt("semantic-kernel", "text: str, depth: int = 1") == [
             ("PK504", "Semantic Kernel asks for 'depth', though it has a default")
         ]
-        assert told("semantic-kernel", "text: str, depth: int") == []
+        assert lint_prompt("semantic-kernel", "text: str, depth: int") == []
 
-    def test_semantic_kernel_keeps_a_name(self, told):
+    def test_semantic_kernel_reserves_a_name(self, lint_prompt):
         """Semantic Kernel reserves the argument name `service`."""
-        assert told("semantic-kernel", "service: str", "return service") == [
+        assert lint_prompt("semantic-kernel", "service: str", "return service") == [
             ("PK504", "Semantic Kernel reserves the name 'service' for itself")
         ]
 
@@ -205,16 +212,16 @@ CONTENT = {
 
 class TestContent:
     @pytest.mark.parametrize("kind", CONTENT)
-    def test_what_a_client_loses_of_content(self, kind, told):
+    def test_lost_content_is_reported(self, kind, lint_prompt):
         """Content is reported for exactly the clients that lose it."""
-        made, name = CONTENT[kind]
+        content, name = CONTENT[kind]
         for client in CLIENTS:
             verb, lost = UNSUPPORTED.get(client, ("", []))
-            others = [one for one in told(client) if one[0] != "PK502"]
+            other_diagnostics = [diagnostic for diagnostic in lint_prompt(client) if diagnostic[0] != "PK502"]
 
-            found = told(client, body=f"return user(text, {made})")
+            diagnostics = lint_prompt(client, body=f"return user(text, {content})")
 
-            assert found == others + ([("PK502", f"{verb} {name}")] if kind in lost else [])
+            assert diagnostics == other_diagnostics + ([("PK502", f"{verb} {name}")] if kind in lost else [])
 
     @pytest.mark.parametrize(
         "body",
@@ -225,9 +232,9 @@ class TestContent:
             "if text:\n    return [text, 'x']\nreturn text",
         ],
     )
-    def test_gemini_sends_the_first_message(self, body, told):
+    def test_gemini_loses_messages_after_the_first(self, body, lint_prompt):
         """For Gemini CLI, messages after the first one are reported as lost."""
-        assert told("gemini-cli", body=body) == [
+        assert lint_prompt("gemini-cli", body=body) == [
             ("PK502", "Gemini CLI sends only the first message, and not this one")
         ]
 
@@ -241,16 +248,16 @@ class TestContent:
             "yield text\nfor one in text:\n    yield one",
         ],
     )
-    def test_one_message_is_sent(self, body, told):
+    def test_single_message_is_not_reported(self, body, lint_prompt):
         """A single message, or one that the source does not show, is not reported."""
-        assert told("gemini-cli", body=body) == []
+        assert lint_prompt("gemini-cli", body=body) == []
 
-    def test_content_that_a_call_makes_elsewhere(self, told):
+    def test_method_that_is_passed_on_counts_as_content(self, lint_prompt):
         """A method that is passed on counts as content, and a class inside `isinstance` does not."""
-        handed = "return user(text, *[make() for make in [logs.embed]])"
+        body = "return user(text, *[make() for make in [logs.embed]])"
 
-        assert ("PK502", "LlamaIndex fails at an embedded resource") in told("llama-index", body=handed)
-        assert told("langchain", body="return 'x' if isinstance(text, Image) else text") == []
+        assert ("PK502", "LlamaIndex fails at an embedded resource") in lint_prompt("llama-index", body=body)
+        assert lint_prompt("langchain", body="return 'x' if isinstance(text, Image) else text") == []
 
 
 #: By weakness, a field of `ClientProfile`: the code, a prompt that is affected, and a similar one that is
@@ -286,72 +293,77 @@ WEAKNESSES = {
 
 
 #: The clients with each weakness.
-WHO = {
-    weakness: [name for name, one in CLIENTS.items() if getattr(one, weakness) not in (None, False, ())]
+CLIENTS_BY_WEAKNESS = {
+    weakness: [
+        name for name, profile in CLIENTS.items() if getattr(profile, weakness) not in (None, False, ())
+    ]
     for weakness in WEAKNESSES
 }
 
 
 class TestEveryWeakness:
-    def test_each_has_its_cases(self):
+    def test_each_weakness_has_cases(self):
         """
         Every weakness has cases here, and every one applies to some client. Clients without prompts have a
         test above.
         """
-        says = {
+        descriptive_fields = {
             "title",
             "effect",
             "configuration",
         }  # the text of messages, and where the client is configured
 
-        assert {*WEAKNESSES, "has_prompts", *says} == {*ClientProfile.__struct_fields__}
-        assert all(WHO.values())
+        assert {*WEAKNESSES, "has_prompts", *descriptive_fields} == {*ClientProfile.__struct_fields__}
+        assert all(CLIENTS_BY_WEAKNESS.values())
 
     @pytest.mark.parametrize("weakness", WEAKNESSES)
-    def test_it_is_told_where_it_matters(self, weakness, told, monkeypatch):
+    def test_weakness_is_reported_only_for_affected_prompts(self, weakness, lint_prompt, monkeypatch):
         """
         A client with only this weakness has one diagnostic for the affected prompt and none for the other; a
         client without weaknesses has none.
         """
-        code, minded, taken = WEAKNESSES[weakness]
-        value = getattr(CLIENTS[WHO[weakness][0]], weakness)
-        known = {"weak": ClientProfile("Weak", **{weakness: value}), "strong": ClientProfile("Strong")}
-        monkeypatch.setattr(profiles, "CLIENTS", known)
+        code, affected, unaffected = WEAKNESSES[weakness]
+        value = getattr(CLIENTS[CLIENTS_BY_WEAKNESS[weakness][0]], weakness)
+        clients = {"weak": ClientProfile("Weak", **{weakness: value}), "strong": ClientProfile("Strong")}
+        monkeypatch.setattr(profiles, "CLIENTS", clients)
 
-        assert [found for found, _ in told("weak", *minded)] == [code]
-        assert told("weak", *taken) == []
-        assert told("strong", *minded) == []
+        assert [reported for reported, _ in lint_prompt("weak", *affected)] == [code]
+        assert lint_prompt("weak", *unaffected) == []
+        assert lint_prompt("strong", *affected) == []
 
-    @pytest.mark.parametrize("weakness", WHO)
-    def test_each_client_that_has_it_is_told_of(self, weakness, told):
+    @pytest.mark.parametrize("weakness", CLIENTS_BY_WEAKNESS)
+    def test_each_client_with_the_weakness_is_reported(self, weakness, lint_prompt):
         """Each client with the weakness has more diagnostics of this code for the affected prompt."""
-        code, minded, taken = WEAKNESSES[weakness]
-        for client in WHO[weakness]:
-            more, less = ([found for found, _ in told(client, *case)].count(code) for case in (minded, taken))
+        code, affected, unaffected = WEAKNESSES[weakness]
+        for client in CLIENTS_BY_WEAKNESS[weakness]:
+            more, less = (
+                [reported for reported, _ in lint_prompt(client, *case)].count(code)
+                for case in (affected, unaffected)
+            )
 
             assert more > less
 
     @pytest.mark.parametrize("weakness", [*WEAKNESSES, "has_prompts"])
-    def test_it_is_said_at_installation(self, weakness):
+    def test_weakness_adds_a_limitation(self, weakness):
         """A weakness adds one sentence to the client's limitations."""
         has_prompts = weakness == "has_prompts"
-        value = False if has_prompts else getattr(CLIENTS[WHO[weakness][0]], weakness)
+        value = False if has_prompts else getattr(CLIENTS[CLIENTS_BY_WEAKNESS[weakness][0]], weakness)
         weak = ClientProfile("Weak", **{weakness: value})
 
         assert len(weak.limitations) == 1
         assert ClientProfile("Strong").limitations == ()
 
-    def test_where_nothing_is_known_nothing_is_told(self, told):
+    def test_client_without_weaknesses_has_no_diagnostics(self, lint_prompt):
         """A client without known weaknesses has no diagnostics."""
-        for client in (name for name, one in CLIENTS.items() if not has_weakness(one)):
-            for _, minded, _ in WEAKNESSES.values():
-                assert told(client, *minded) == []
+        for client in (name for name, profile in CLIENTS.items() if not has_weakness(profile)):
+            for _, affected, _ in WEAKNESSES.values():
+                assert lint_prompt(client, *affected) == []
 
 
 class TestRendered:
     @pytest.fixture
-    def rendered(self, png, wav):
-        """A function that returns what a client loses of a rendering with the given kinds of content."""
+    def lint_rendering(self, png, wav):
+        """A function that returns the messages for a client and a rendering with these kinds of content."""
         content = {
             "image": Image(png),
             "recording": Audio(wav),
@@ -363,43 +375,43 @@ class TestRendered:
         def subject() -> str:
             return "x"
 
-        def rendered(client, *kinds):
+        def lint_rendering(client, *kinds):
             workflow = user("x", *(content[kind] for kind in kinds))
-            found = lint_workflow(client, subject.compiled, workflow)
-            return [one.message.partition(": ")[2] for one in found]
+            diagnostics = lint_workflow(client, subject.compiled, workflow)
+            return [diagnostic.message.partition(": ")[2] for diagnostic in diagnostics]
 
-        return rendered
+        return lint_rendering
 
-    def test_what_is_lost(self, rendered):
+    def test_lost_content_of_a_rendering_is_reported(self, lint_rendering):
         """A rendering shows lost content that the source does not."""
-        assert rendered("langchain", "recording", "link") == [
+        assert lint_rendering("langchain", "recording", "link") == [
             "langchain-mcp-adapters fails at a recording",
             "langchain-mcp-adapters fails at a link to a resource",
         ]
-        assert rendered("claude-desktop", "document") == [
+        assert lint_rendering("claude-desktop", "document") == [
             "Claude Desktop does not show users an embedded resource"
         ]
-        assert rendered("gemini-cli", "image") == ["Gemini CLI leaves out an image"]
+        assert lint_rendering("gemini-cli", "image") == ["Gemini CLI leaves out an image"]
 
-    def test_what_is_not(self, rendered):
+    def test_supported_content_is_not_reported(self, lint_rendering):
         """Nothing is reported for a client that accepts everything, or for text."""
-        assert rendered("vscode", "image", "recording", "document", "link") == []
-        assert rendered("gemini-cli") == []
+        assert lint_rendering("vscode", "image", "recording", "document", "link") == []
+        assert lint_rendering("gemini-cli") == []
 
-    def test_several_messages(self):
+    def test_second_message_is_reported(self):
         """A second message is reported as lost."""
 
         @prompt
         def subject() -> str:
             return "x"
 
-        (found,) = lint_workflow("gemini-cli", subject.compiled, user("x") + assistant("y"))
+        (diagnostic,) = lint_workflow("gemini-cli", subject.compiled, user("x") + assistant("y"))
 
-        assert (found.rule, found.location) == (Rule.LOST_CONTENT, subject.location)
+        assert (diagnostic.rule, diagnostic.location) == (Rule.LOST_CONTENT, subject.location)
 
 
 class TestClients:
-    def test_an_unknown_one_is_an_error_with_the_nearest(self):
+    def test_unknown_client_is_an_error(self):
         """An unknown client is an error with the nearest name."""
         with pytest.raises(
             UnknownClientError, match=re.escape("there is no client 'zde': did you mean 'zed'?")
@@ -408,11 +420,11 @@ class TestClients:
         with pytest.raises(UnknownClientError, match="there are ai-sdk, claude-code, "):
             lint_client("qqqqqqqq", compile(Recipes()))
 
-    def test_a_prompt_that_all_show(self, told):
+    def test_simple_prompt_works_in_every_client_with_prompts(self, lint_prompt):
         """One text argument and one text message work in every client that shows prompts."""
-        silent = [client for client in CLIENTS if told(client) == []]
+        clients = [client for client in CLIENTS if lint_prompt(client) == []]
 
-        assert set(CLIENTS) - set(silent) == {"codex", "copilot-cli", "lm-studio"}
+        assert set(CLIENTS) - set(clients) == {"codex", "copilot-cli", "lm-studio"}
 
     def test_without_a_source_signatures_are_checked(self):
         """Without a source, as in a console, only the signature is checked."""
@@ -423,15 +435,15 @@ class TestClients:
         )
         catalog = compile(Recipes(prompts=(names["a"],)))
 
-        assert [one.rule for one in lint_client("zed", catalog)] == [Rule.HIDDEN_PROMPT]
+        assert [diagnostic.rule for diagnostic in lint_client("zed", catalog)] == [Rule.HIDDEN_PROMPT]
         assert lint_client("gemini-cli", catalog) == ()
 
-    def test_the_page_names_them_all(self):
+    def test_page_lists_every_client(self):
         """The documentation lists every client, and those without known limitations."""
         rows = dict(re.findall(r"^\| [^|]+ \| `([a-z-]+)` \| (.+?) \|$", PAGE, re.MULTILINE))
 
         assert list(rows) == list(CLIENTS)
-        assert {name for name, said in rows.items() if said == "nothing known"} == {
+        assert {name for name, limitations in rows.items() if limitations == "nothing known"} == {
             name for name, client in CLIENTS.items() if not has_weakness(client)
         }
 
@@ -444,24 +456,24 @@ RECIPES = {
 
 
 @pytest.fixture(scope="module")
-def served():
+def catalog():
     """The recipes that come with promptkit."""
     return compile(load(ROOT / "recipes"), lint=True)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_the_recipes_are_clean_or_the_page_says_why(client, served):
+def test_diagnostics_of_the_recipes_are_documented(client, catalog):
     """The diagnostics of the recipes for each client are those on the page."""
-    found = lint_client(client, served)
-    codes = sorted({one.rule.value for one in found})
-    prompts = {one.message.split("'")[1] for one in found}
+    diagnostics = lint_client(client, catalog)
+    codes = sorted({diagnostic.rule.value for diagnostic in diagnostics})
+    prompts = {diagnostic.message.split("'")[1] for diagnostic in diagnostics}
 
     assert (codes, len(prompts)) == RECIPES.get(client, ([], 0))
 
 
-def test_the_recipes_have_no_other_findings(served):
+def test_recipes_have_no_other_diagnostics(catalog):
     """The recipes have no other diagnostics."""
-    assert served.diagnostics == ()
+    assert catalog.diagnostics == ()
 
 
 #: The code blocks with prompts on each page, except the diagnostics page, whose examples are wrong on
@@ -491,36 +503,47 @@ IMPORTS = "".join(f"from promptkit{module} import *\n" for module in ("", ".frag
 
 
 @pytest.fixture
-def findings(recipes):
+def lint_page(recipes):
     """
     A function that returns the lints of a page's blocks, and the codes and number of diagnostics by client.
 
     Each block follows the blocks before it, as on the page.
     """
 
-    def findings(blocks, page):
+    def lint_page(blocks, page):
         lints, lost = [], {client: [] for client in CLIENTS}
         for number, block in enumerate(blocks):
-            before = "\n".join([IMPORTS, *blocks[:number], ""])
-            folder = recipes(f"block{number}", page=before + block)
+            preamble = "\n".join([IMPORTS, *blocks[:number], ""])
+            folder = recipes(f"block{number}", page=preamble + block)
             for name, text in TEXTS.get(page, ()):
                 (folder / name).write_text(text, encoding="utf-8")
             catalog = compile(load(folder), lint=True)
-            begin = before.count("\n") + 1
-            assert any(prompt.location.line >= begin for prompt in catalog.prompts)
-            lints += (one for one in catalog.diagnostics if one.location.line >= begin)
+            first_line = preamble.count("\n") + 1
+            assert any(prompt.location.line >= first_line for prompt in catalog.prompts)
+            lints += (
+                diagnostic for diagnostic in catalog.diagnostics if diagnostic.location.line >= first_line
+            )
             for client in CLIENTS:
-                lost[client] += (one for one in lint_client(client, catalog) if one.location.line >= begin)
-        codes = {client: sorted({one.rule.value for one in found}) for client, found in lost.items()}
-        return lints, {client: (codes[client], len(found)) for client, found in lost.items() if found}
+                lost[client] += (
+                    diagnostic
+                    for diagnostic in lint_client(client, catalog)
+                    if diagnostic.location.line >= first_line
+                )
+        codes = {
+            client: sorted({diagnostic.rule.value for diagnostic in diagnostics})
+            for client, diagnostics in lost.items()
+        }
+        return lints, {
+            client: (codes[client], len(diagnostics)) for client, diagnostics in lost.items() if diagnostics
+        }
 
-    return findings
+    return lint_page
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_prompts_of_a_page_have_no_warnings(page, findings):
+def test_prompts_of_a_page_have_no_warnings(page, lint_page):
     """The examples in the documentation have no warnings."""
-    lints, _ = findings(BLOCKS[page], page)
+    lints, _ = lint_page(BLOCKS[page], page)
 
     assert lints == []
 
@@ -539,14 +562,17 @@ def faulty(first: str):
 """
 
 
-def test_a_fault_that_is_planted_in_a_page_is_noticed(findings):
+def test_planted_prompts_are_reported(lint_page):
     """Adding these prompts to a page adds diagnostics for every client with a weakness, and a warning."""
     page = "README.md"
-    lints, found = findings(BLOCKS[page], page)
-    _, planted = findings([*BLOCKS[page], PLANTED], page)
-    faulty, _ = findings([*BLOCKS[page], FAULTY], page)
+    baseline_lints, baseline = lint_page(BLOCKS[page], page)
+    _, planted = lint_page([*BLOCKS[page], PLANTED], page)
+    faulty, _ = lint_page([*BLOCKS[page], FAULTY], page)
 
-    once = {"codex", "copilot-cli", "lm-studio"}  # these are reported for the first prompt only
-    weak = {name for name, client in CLIENTS.items() if has_weakness(client)} - once
-    assert {client for client in CLIENTS if planted.get(client) != found.get(client)} == weak
-    assert [one.rule for one in faulty] == [*(one.rule for one in lints), Rule.FORGOTTEN_F]
+    reported_once = {"codex", "copilot-cli", "lm-studio"}  # these are reported for the first prompt only
+    weak_clients = {name for name, client in CLIENTS.items() if has_weakness(client)} - reported_once
+    assert {client for client in CLIENTS if planted.get(client) != baseline.get(client)} == weak_clients
+    assert [diagnostic.rule for diagnostic in faulty] == [
+        *(diagnostic.rule for diagnostic in baseline_lints),
+        Rule.FORGOTTEN_F,
+    ]

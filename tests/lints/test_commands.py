@@ -29,14 +29,18 @@ async def subject(
 
 
 @pytest.fixture
-def named(found):
+def find_reported_parameters(collect_diagnostics):
     """A function that returns the parameters reported in the body of a prompt."""
 
-    def named(body):
-        reported = [one for one in found(subject=f"{HEAD}    return {body}\n") if one.rule.value == "PK330"]
-        return [one.message.split("'")[3] for one in reported]
+    def find_reported_parameters(body):
+        diagnostics = [
+            diagnostic
+            for diagnostic in collect_diagnostics(subject=f"{HEAD}    return {body}\n")
+            if diagnostic.rule.value == "PK330"
+        ]
+        return [diagnostic.message.split("'")[3] for diagnostic in diagnostics]
 
-    return named
+    return find_reported_parameters
 
 
 @pytest.mark.parametrize(
@@ -53,9 +57,9 @@ def named(found):
         ("run('git', text, '--end-of-options', path, '--')", ["text"]),
     ],
 )
-def test_a_value_of_a_caller_may_be_an_option(body, reported, named):
+def test_parameter_that_could_be_an_option_is_reported(body, reported, find_reported_parameters):
     """A parameter at the start of a word is reported if the word comes before `--` or `--end-of-options`."""
-    assert named(body) == reported
+    assert find_reported_parameters(body) == reported
 
 
 @pytest.mark.parametrize(
@@ -70,16 +74,16 @@ def test_a_value_of_a_caller_may_be_an_option(body, reported, named):
         "other('git', text, '--')",
     ],
 )
-def test_no_false_alarm(body, named):
+def test_safe_parameters_are_not_reported(body, find_reported_parameters):
     """
     Not reported: commands without `--`, values after it or after other text in a word, numbers, choices, and
     values restricted by a pattern.
     """
-    assert named(body) == []
+    assert find_reported_parameters(body) == []
 
 
-def test_a_value_that_was_made_is_not_the_callers(found):
+def test_reassigned_parameter_is_not_reported(collect_diagnostics):
     """A parameter that is reassigned is not reported, because it might have been checked."""
     body = "    text = text.lstrip('-')\n    return run('git', text, '--')\n"
 
-    assert "PK330" not in [one.rule.value for one in found(subject=HEAD + body)]
+    assert "PK330" not in [diagnostic.rule.value for diagnostic in collect_diagnostics(subject=HEAD + body)]

@@ -35,22 +35,25 @@ def subject(name: str, picture: bytes = b"", kind: Annotated[str, Arg("x")] = "x
 
 
 @pytest.fixture
-def faults(found):
+def check_body(collect_diagnostics):
     """A function that returns the rules and messages for the body of a prompt, without the prompt's name."""
 
-    def faults(body):
+    def check_body(body):
         source = HEAD.replace("{body}", body.replace("\n", "\n    "))
-        return [(one.rule, one.message.removeprefix("prompt 'subject': ")) for one in found(subject=source)]
+        return [
+            (diagnostic.rule, diagnostic.message.removeprefix("prompt 'subject': "))
+            for diagnostic in collect_diagnostics(subject=source)
+        ]
 
-    return faults
+    return check_body
 
 
-TAKE = "and some clients take the first one alone"
+FIRST_ALONE = "and some clients take the first one alone"
 
 
 class TestFirstMessage:
     @pytest.mark.parametrize(
-        ("body", "fault"),
+        ("body", "message"),
         [
             ("return assistant(name)", "its first message is the assistant's"),
             ("return assistant('x') + user(name)", "its first message is the assistant's"),
@@ -72,26 +75,35 @@ class TestFirstMessage:
                 "its first message is the assistant's",
             ),
             ("yield from [assistant(name)]", "its first message is the assistant's"),
-            ("return user(cache_point(), Image(picture), 'x')", f"its first message is an image, {TAKE}"),
-            ("return user(Image(picture), 'x')", f"its first message is an image, {TAKE}"),
-            ("return user(Image(picture) if name else 'a', 'x')", f"its first message is an image, {TAKE}"),
-            ("return Image(picture) + user('x')", f"its first message is an image, {TAKE}"),
-            ("return user(Audio(picture), section('a', name))", f"its first message is a recording, {TAKE}"),
-            ("return user(logs.embed(), kind)", f"its first message is an embedded resource, {TAKE}"),
-            ("return user(logs.link(), HELLO)", f"its first message is a link to a resource, {TAKE}"),
+            (
+                "return user(cache_point(), Image(picture), 'x')",
+                f"its first message is an image, {FIRST_ALONE}",
+            ),
+            ("return user(Image(picture), 'x')", f"its first message is an image, {FIRST_ALONE}"),
+            (
+                "return user(Image(picture) if name else 'a', 'x')",
+                f"its first message is an image, {FIRST_ALONE}",
+            ),
+            ("return Image(picture) + user('x')", f"its first message is an image, {FIRST_ALONE}"),
+            (
+                "return user(Audio(picture), section('a', name))",
+                f"its first message is a recording, {FIRST_ALONE}",
+            ),
+            ("return user(logs.embed(), kind)", f"its first message is an embedded resource, {FIRST_ALONE}"),
+            ("return user(logs.link(), HELLO)", f"its first message is a link to a resource, {FIRST_ALONE}"),
             (
                 "return user(EmbeddedResource('a://b', text='x'), name.strip())",
-                f"its first message is an embedded resource, {TAKE}",
+                f"its first message is an embedded resource, {FIRST_ALONE}",
             ),
             (
                 "return user(ResourceLink('a://b'), f'{name}')",
-                f"its first message is a link to a resource, {TAKE}",
+                f"its first message is a link to a resource, {FIRST_ALONE}",
             ),
         ],
     )
-    def test_what_is_no_text_of_the_user(self, body, fault, faults):
+    def test_first_message_that_is_not_user_text_is_reported(self, body, message, check_body):
         """A first message that is not text of the user is reported on any path through the function."""
-        assert faults(body) == [(Rule.FIRST_MESSAGE, fault)]
+        assert check_body(body) == [(Rule.FIRST_MESSAGE, message)]
 
     @pytest.mark.parametrize(
         "body",
@@ -118,56 +130,60 @@ class TestFirstMessage:
             "for second in many:\n    first = second\n    second = [first]\nreturn second",
         ],
     )
-    def test_what_is_or_may_be(self, body, faults):
+    def test_user_text_and_unknown_content_are_not_reported(self, body, check_body):
         """Not reported: content that the source does not show, and media without any text."""
-        assert faults(body) == []
+        assert check_body(body) == []
 
-    def test_it_points_at_the_message(self, found):
+    def test_location_is_that_of_the_expression(self, collect_diagnostics):
         """The location is that of the expression."""
         source = HEAD.replace("{body}", "return user(Image(picture), 'x')")
 
-        (diagnostic,) = found(subject=source)
+        (diagnostic,) = collect_diagnostics(subject=source)
 
         line = source.strip().splitlines()[diagnostic.location.line - 1]
         assert line[diagnostic.location.column - 1 : diagnostic.location.end - 1] == "Image(picture)"
 
-    def test_a_rendering(self, png):
+    def test_first_message_of_a_rendering_is_checked(self, png):
         """A rendering shows a first message that the source does not."""
 
         @prompt
-        def shown() -> str:
+        def subject() -> str:
             return "x"
 
-        def rules(workflow):
-            return [one.message for one in lint_first_message(shown.compiled, workflow)]
+        def lint_rendering(workflow):
+            return [diagnostic.message for diagnostic in lint_first_message(subject.compiled, workflow)]
 
-        assert rules(assistant("x")) == ["prompt 'shown': its first message is the assistant's"]
-        assert rules(user(Image(png), "x")) == [f"prompt 'shown': its first message is an image, {TAKE}"]
-        assert rules(user("x", Image(png))) == []
+        assert lint_rendering(assistant("x")) == ["prompt 'subject': its first message is the assistant's"]
+        assert lint_rendering(user(Image(png), "x")) == [
+            f"prompt 'subject': its first message is an image, {FIRST_ALONE}"
+        ]
+        assert lint_rendering(user("x", Image(png))) == []
 
-    def test_many_branches_take_no_time(self, faults):
+    def test_many_branches_are_checked_quickly(self, check_body):
         """Many branches do not take exponential time."""
         body = "\n".join(f"if name == '{n}':\n    yield '{n}'" for n in range(200))
 
-        assert faults(body) == []
+        assert check_body(body) == []
 
-    def test_as_many_may_be_added_as_one_likes(self, faults):
+    def test_long_sums_are_checked(self, check_body):
         """A long chain of `+` does not exceed the recursion limit."""
         texts, turns = " + ".join(["name"] * 600), " + ".join(["turn()"] * 600)
 
-        assert faults(f"if name:\n    return {texts}\nreturn {turns}") == []
-        assert [rule for rule, _ in faults(f"return assistant(name) + {turns}")] == [Rule.FIRST_MESSAGE]
+        assert check_body(f"if name:\n    return {texts}\nreturn {turns}") == []
+        assert [rule for rule, _ in check_body(f"return assistant(name) + {turns}")] == [Rule.FIRST_MESSAGE]
 
 
-def test_what_is_nested_too_deeply_is_not_looked_at(found):
+def test_deeply_nested_code_is_skipped(collect_diagnostics):
     """Code nested too deeply for the lints is skipped, and other prompts are checked."""
     chain = "    elif name == 'x':\n        yield 'x'\n" * 400
     deep = f"def deep(name: str):\n    if name:\n        yield name\n{chain}"
     first = "def first(name: str):\n    return assistant(name)\n"
 
-    (fault,) = found(it=f"from promptkit import assistant, prompt\n@prompt\n{deep}@prompt\n{first}")
+    (diagnostic,) = collect_diagnostics(
+        recipe=f"from promptkit import assistant, prompt\n@prompt\n{deep}@prompt\n{first}"
+    )
 
-    assert fault.rule is Rule.FIRST_MESSAGE
+    assert diagnostic.rule is Rule.FIRST_MESSAGE
 
 
 class TestFiles:
@@ -181,7 +197,7 @@ class TestFiles:
         return folder
 
     @pytest.mark.parametrize(
-        ("call", "fault"),
+        ("call", "expected_message"),
         [
             ("Image.from_path('none.png')", "'none.png' cannot be read: No such file or directory"),
             ("Image.from_path('text.png')", "'text.png': the bytes are of no known format;"),
@@ -191,12 +207,12 @@ class TestFiles:
         ],
         ids=["missing", "text", "large", "kind", "document"],
     )
-    def test_what_cannot_be_sent(self, call, fault, folder, faults):
+    def test_unsendable_file_is_reported(self, call, expected_message, folder, check_body):
         """A file that the source names is checked before the prompt is requested."""
-        ((rule, message),) = faults(f"return user(name, {call})")
+        ((rule, message),) = check_body(f"return user(name, {call})")
 
         assert rule is Rule.UNSENDABLE_FILE
-        assert fault in message
+        assert expected_message in message
         assert str(folder) not in message
 
     @pytest.mark.parametrize(
@@ -209,28 +225,28 @@ class TestFiles:
         ],
         ids=["good", "argument", "root", "document"],
     )
-    def test_what_can_or_is_not_known(self, call, folder, faults):
+    def test_valid_and_unknown_files_are_not_reported(self, call, folder, check_body):
         """Valid files, and paths that depend on a value, are not reported."""
-        assert faults(f"return user(name, {call})") == []
+        assert check_body(f"return user(name, {call})") == []
 
 
 class TestNames:
-    def test_prompts_that_differ_in_case_alone(self, found):
+    def test_names_that_differ_only_in_case_are_reported(self, collect_diagnostics):
         """Names that differ only in case are reported at the second one, with the first's location."""
-        made = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
+        recipe = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
 
-        (diagnostic,) = found(first=made.format("Review"), second=made.format("review"))
+        (diagnostic,) = collect_diagnostics(first=recipe.format("Review"), second=recipe.format("review"))
 
         assert diagnostic.rule is Rule.NAMES_DIFFER_IN_CASE
         assert diagnostic.message == "prompt 'review': 'Review', at recipes/first.py:2, differs in case alone"
 
-    def test_others_are_fine(self, found):
+    def test_names_that_differ_in_a_letter_are_not_reported(self, collect_diagnostics):
         """Names that differ in a letter are not reported."""
-        made = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
+        recipe = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
 
-        assert found(first=made.format("Review"), second=made.format("preview")) == ()
+        assert collect_diagnostics(first=recipe.format("Review"), second=recipe.format("preview")) == ()
 
-    def test_they_are_served_all_the_same(self):
+    def test_names_that_differ_only_in_case_are_served(self):
         """Prompts whose names differ only in case are both served; serving does not check for it."""
         twins = [prompt(name=name)(lambda: "x") for name in ("a", "A")]
 

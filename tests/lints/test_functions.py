@@ -100,30 +100,32 @@ ASYNC = BODY.replace("def subject", "async def subject")
 
 
 @pytest.fixture
-def rules(found):
+def check_body(collect_diagnostics):
     """A function that returns the rules and hints for the body of a prompt."""
 
-    def rules(body, kind=BODY, head=HEAD):
-        source = head + kind.replace("{body}", body.replace("\n", "\n    "))
-        return [(diagnostic.rule, diagnostic.hint) for diagnostic in found(subject=source)]
+    def check_body(body, template=BODY, head=HEAD):
+        source = head + template.replace("{body}", body.replace("\n", "\n    "))
+        return [(diagnostic.rule, diagnostic.hint) for diagnostic in collect_diagnostics(subject=source)]
 
-    return rules
+    return check_body
 
 
 ROOT = Path(__file__).parents[2]
 
 
-def test_no_false_alarm(recipes):
+def test_examples_have_no_warnings(recipes):
     """The example recipes and the README's prompts have no warnings."""
     blocks = [token.content for token in MarkdownIt().parse((ROOT / "README.md").read_text(encoding="utf-8"))]
     sources = [block for block in blocks if "@prompt\n" in block and "import" in block]
     folder = recipes(folder="readme", **{f"block{number}": source for number, source in enumerate(sources)})
 
-    found = [
-        one for place in (ROOT / "recipes", folder) for one in compile(load(place), lint=True).diagnostics
+    diagnostics = [
+        diagnostic
+        for path in (ROOT / "recipes", folder)
+        for diagnostic in compile(load(path), lint=True).diagnostics
     ]
 
-    assert [one for one in found if one.rule in WARNINGS] == []
+    assert [diagnostic for diagnostic in diagnostics if diagnostic.rule in WARNINGS] == []
     assert sources
 
 
@@ -158,9 +160,9 @@ class TestForgottenF:
             'return "{name}\\n" * 2',
         ],
     )
-    def test_a_field_that_nothing_fills_in(self, body, rules):
+    def test_unfilled_field_is_reported(self, body, check_body):
         """A plain string with a field that names something in the function is reported."""
-        assert [rule for rule, _ in rules(body)] == [Rule.FORGOTTEN_F]
+        assert [rule for rule, _ in check_body(body)] == [Rule.FORGOTTEN_F]
 
     @pytest.mark.parametrize(
         "body",
@@ -196,27 +198,30 @@ class TestForgottenF:
             'import json\nreturn "Answer in {json} only."',
         ],
     )
-    def test_what_is_filled_in_or_meant(self, body, rules):
+    def test_filled_or_literal_field_is_not_reported(self, body, check_body):
         """Formats, templates, patterns, code, docstrings and unknown names are not reported."""
-        assert rules(body) == []
+        assert check_body(body) == []
 
     @pytest.mark.parametrize(
-        ("body", "sent"),
+        ("body", "subjects"),
         [
             ('return ["{name}", "{name}"]', ["'{name}' is", "'{name}' is"]),
             ('return user("Hello {name}", "of {text}")', ["'{name}' is", "'{text}' is"]),
             ('return "Hello {name}, " "of {text}, {name}"', ["'{name}' and '{text}' are"]),
         ],
     )
-    def test_each_is_found(self, body, sent, found):
+    def test_every_text_and_field_is_reported(self, body, subjects, collect_diagnostics):
         """Every affected text in a line is reported, and all its fields."""
-        told = [one.message for one in found(subject=HEAD + BODY.replace("{body}", body))]
+        messages = [
+            diagnostic.message
+            for diagnostic in collect_diagnostics(subject=HEAD + BODY.replace("{body}", body))
+        ]
 
-        says = "prompt 'subject': {} sent literally: its string has no f in front"
-        assert told == [says.format(each) for each in sent]
+        message = "prompt 'subject': {} sent literally: its string has no f in front"
+        assert messages == [message.format(subject) for subject in subjects]
 
     @pytest.mark.parametrize(
-        ("body", "meant"),
+        ("body", "parameter"),
         [
             ('return "Hello {nmae}"', "name"),
             ('return "Hello {nam}"', "name"),
@@ -227,12 +232,12 @@ class TestForgottenF:
             ('name = "x"\nreturn "Hello {nmae}"', "name"),
         ],
     )
-    def test_a_field_that_is_almost_a_parameters(self, body, meant, rules):
+    def test_misspelt_field_is_reported(self, body, parameter, check_body):
         """A misspelt field is reported if nothing else uses the parameter that it resembles."""
         braces = "double the braces that are part of the text: {{ }}"
-        hint = f"write f in front of the string, and {{{meant}}} in it, and {braces}"
+        hint = f"write f in front of the string, and {{{parameter}}} in it, and {braces}"
 
-        assert rules(body) == [(Rule.FORGOTTEN_F, hint)]
+        assert check_body(body) == [(Rule.FORGOTTEN_F, hint)]
 
     @pytest.mark.parametrize(
         "body",
@@ -250,15 +255,15 @@ class TestForgottenF:
             'return "Match \\\\d{nmae}"',
         ],
     )
-    def test_a_field_of_something_else(self, body, rules):
+    def test_unrelated_field_is_not_reported(self, body, check_body):
         """Not reported: fields when the parameter is used, and braces in JSON, code and patterns."""
-        assert rules(body) == []
+        assert check_body(body) == []
 
-    def test_a_helper_beside_the_recipe(self, found, recipes):
+    def test_helper_of_a_recipe_is_checked(self, collect_diagnostics, recipes):
         """A helper that a recipe imports is checked."""
         recipes(_texts='def hello(name: str) -> str:\n    return "Hello {name}"\n')
 
-        (diagnostic,) = found(
+        (diagnostic,) = collect_diagnostics(
             subject="from promptkit import prompt\nfrom ._texts import hello\n\n"
             "@prompt\ndef subject(name: str) -> str:\n    return hello(name)\n"
         )
@@ -266,23 +271,23 @@ class TestForgottenF:
         assert diagnostic.rule is Rule.FORGOTTEN_F
         assert diagnostic.location.file.endswith("_texts.py")
 
-    def test_what_a_decorator_may_fill_in(self, rules):
+    def test_text_under_a_decorator_is_not_reported(self, check_body):
         """Text under a decorator is not reported, because the decorator might use it as a template."""
         decorated = "\n\ndef filled(function):\n    return function\n" + BODY.replace(
             "@prompt", "@prompt\n@filled"
         )
 
-        assert rules('"""Hello {{ name }}."""\nreturn "Hello {name}"', decorated) == []
+        assert check_body('"""Hello {{ name }}."""\nreturn "Hello {name}"', decorated) == []
 
 
-def test_names_that_stand_for_others_cost_what_they_are(found):
+def test_chains_of_assignments_are_checked_quickly(collect_diagnostics):
     """Chains of assignments do not take exponential time."""
     names = [f"a{number}" for number in range(60)]
     lines = "".join(f"    {name} = {before} + {before}\n" for before, name in pairwise(names))
     head = "from promptkit import prompt\n\n@prompt\ndef sums(a0: str) -> str:\n"
     source = f"{head}{lines}    return a59\n"
 
-    assert found(sums=source) == ()
+    assert collect_diagnostics(sums=source) == ()
 
 
 class TestTemplates:
@@ -305,9 +310,9 @@ class TestTemplates:
             '"""Review {% if x %}this{% endif %}."""\nreturn name',
         ],
     )
-    def test_what_is_never_read_as_one(self, body, rules):
+    def test_template_syntax_is_reported(self, body, check_body):
         """Template syntax, such as Jinja, in text or docstrings is reported."""
-        assert [rule for rule, _ in rules(body)] == [Rule.TEMPLATE_SYNTAX]
+        assert [rule for rule, _ in check_body(body)] == [Rule.TEMPLATE_SYNTAX]
 
     @pytest.mark.parametrize(
         "body",
@@ -320,9 +325,9 @@ class TestTemplates:
             '"""Explain {braces} and {% of something."""\nreturn name',
         ],
     )
-    def test_what_is_about_them(self, body, rules):
+    def test_text_about_templates_is_not_reported(self, body, check_body):
         """Text about templates is not reported."""
-        assert rules(body) == []
+        assert check_body(body) == []
 
 
 class TestBlocks:
@@ -344,15 +349,15 @@ class TestBlocks:
         ],
         ids=range(12),
     )
-    def test_a_block_in_a_line_is_none(self, body, block, rules):
-        """A Markdown block inside a line is reported, because it must start and end on lines of its own."""
-        found = rules(body)
+    def test_block_inside_a_line_is_reported(self, body, block, check_body):
+        """A Markdown block inside a line is reported, because it must start and end on separate lines."""
+        diagnostics = check_body(body)
 
-        assert found[0] == (
+        assert diagnostics[0] == (
             Rule.BLOCK_IN_LINE,
             f"write a blank line between them, or user('...', {block}(...)), which does",
         )
-        assert {rule for rule, _ in found} == {Rule.BLOCK_IN_LINE}
+        assert {rule for rule, _ in diagnostics} == {Rule.BLOCK_IN_LINE}
 
     @pytest.mark.parametrize(
         "body",
@@ -369,11 +374,11 @@ class TestBlocks:
         ],
         ids=range(9),
     )
-    def test_a_block_on_its_own_lines_is_fine(self, body, rules):
+    def test_block_on_separate_lines_is_not_reported(self, body, check_body):
         """Not reported: blocks on separate lines, next to a possible newline or joined by blank lines."""
-        assert rules(body) == []
+        assert check_body(body) == []
 
-    def test_what_is_a_block(self):
+    def test_blocks_are_the_markdown_fragments(self):
         """The blocks are exactly the Markdown fragments."""
         assert {block.__name__ for block in BLOCKS} == {*markdown.__all__} - {"BLOCKS"}
 
@@ -401,9 +406,9 @@ class TestObjects:
             ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or write the text alone"),
         ],
     )
-    def test_what_has_no_text_of_its_own(self, body, hint, rules):
+    def test_object_without_a_text_form_is_reported(self, body, hint, check_body):
         """Objects without a text form are reported in f-strings."""
-        assert rules(body) == [(Rule.OBJECT_IN_TEXT, hint)]
+        assert check_body(body) == [(Rule.OBJECT_IN_TEXT, hint)]
 
     @pytest.mark.parametrize(
         "body",
@@ -419,9 +424,9 @@ class TestObjects:
             'found = lines(text)\nfound = list(found)\nreturn f"{found}"',
         ],
     )
-    def test_what_has(self, body, rules):
+    def test_object_with_a_text_form_is_not_reported(self, body, check_body):
         """Values, calls and lists are not reported."""
-        assert rules(body) == []
+        assert check_body(body) == []
 
     @pytest.mark.parametrize(
         ("annotation", "kind", "hint"),
@@ -436,14 +441,14 @@ class TestObjects:
         ],
     )
     @pytest.mark.parametrize("body", ['return f"All of {held}."', 'return user(f"All of {held}.")'])
-    def test_a_container(self, annotation, kind, hint, body, found):
+    def test_container_is_reported(self, annotation, kind, hint, body, collect_diagnostics):
         """A container in an f-string is reported, because it would be shown in Python's syntax."""
-        prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
+        source = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
 
-        (told,) = found(subject=HEAD + prompted)
+        (diagnostic,) = collect_diagnostics(subject=HEAD + source)
 
-        assert (told.rule, told.hint) == (Rule.OBJECT_IN_TEXT, hint)
-        assert told.message.endswith(f"'{{held}}' in an f-string shows a {kind} as Python writes it")
+        assert (diagnostic.rule, diagnostic.hint) == (Rule.OBJECT_IN_TEXT, hint)
+        assert diagnostic.message.endswith(f"'{{held}}' in an f-string shows a {kind} as Python writes it")
 
     @pytest.mark.parametrize(
         ("annotation", "body"),
@@ -455,17 +460,17 @@ class TestObjects:
             ("list[str]", "return f\"{', '.join(held)}{bullets(held)}\""),
         ],
     )
-    def test_what_is_no_container(self, annotation, body, found):
+    def test_converted_container_is_not_reported(self, annotation, body, collect_diagnostics):
         """Not reported: values with an explicit repr, already converted, or possibly text."""
         body = body.replace("\n", "\n    ")
 
-        prompted = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
+        source = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)
 
-        assert found(subject=HEAD + prompted) == ()
+        assert collect_diagnostics(subject=HEAD + source) == ()
 
-    def test_what_is_awaited(self, rules):
+    def test_awaited_coroutine_is_not_reported(self, check_body):
         """An awaited coroutine counts as its result."""
-        assert rules('return f"{await fetch(text)}"', ASYNC) == []
+        assert check_body('return f"{await fetch(text)}"', ASYNC) == []
 
 
 A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
@@ -510,9 +515,9 @@ class TestUnsendable:
             ),
         ],
     )
-    def test_what_no_message_can_hold(self, body, hint, rules):
+    def test_unsendable_value_is_reported(self, body, hint, check_body):
         """A value that no message can contain is reported."""
-        assert rules(body) == [(Rule.UNSENDABLE_VALUE, hint)]
+        assert check_body(body) == [(Rule.UNSENDABLE_VALUE, hint)]
 
     @pytest.mark.parametrize(
         "body",
@@ -537,9 +542,9 @@ class TestUnsendable:
             "found = []\nfound.append(user(name))\nfound.append(text)\nreturn found",
         ],
     )
-    def test_what_a_message_can_hold(self, body, rules):
+    def test_sendable_value_is_not_reported(self, body, check_body):
         """Values that can be sent are not reported."""
-        assert rules(body) == []
+        assert check_body(body) == []
 
 
 class TestDeprecated:
@@ -552,16 +557,16 @@ class TestDeprecated:
         ],
         ids=["called", "rendered", "awaited"],
     )
-    def test_a_call_is_found_and_the_author_says_what_to_do(self, body, rules):
+    def test_call_of_a_deprecated_prompt_is_reported(self, body, check_body):
         """A call of a deprecated prompt is reported in every form, with the author's hint."""
-        assert rules(body) == [(Rule.CALLS_DEPRECATED, "use other")]
+        assert check_body(body) == [(Rule.CALLS_DEPRECATED, "use other")]
 
     @pytest.mark.parametrize(
         "body", ["return other(text)", "return old.__name__", "return other.render(text)"]
     )
-    def test_nothing_else_is(self, body, rules):
+    def test_other_uses_are_not_reported(self, body, check_body):
         """Calls of other prompts and mentions of a deprecated prompt are not reported."""
-        assert rules(body) == []
+        assert check_body(body) == []
 
 
 class TestUndefinedNames:
@@ -589,22 +594,24 @@ class TestUndefinedNames:
             ("def inner():\n    return nmae\nreturn inner()", "did you mean 'name'?"),
         ],
     )
-    def test_what_nothing_defines(self, body, hint, rules):
-        """A name that nothing defines is reported, because it would fail only when a client asks."""
-        assert rules(body) == [(Rule.UNDEFINED_NAME, hint)]
+    def test_undefined_name_is_reported(self, body, hint, check_body):
+        """A name that nothing defines is reported, because it fails only when the prompt is rendered."""
+        assert check_body(body) == [(Rule.UNDEFINED_NAME, hint)]
 
-    def test_beside_an_import_of_all_names(self, rules):
+    def test_star_import_does_not_hide_undefined_names(self, check_body):
         """A star import does not hide undefined names."""
         head = f"{HEAD}from promptkit.fragments import *\n"
 
-        assert rules("return nmae", head=head) == [(Rule.UNDEFINED_NAME, "did you mean 'name'?")]
-        assert rules("return quote(name)", head=head) == []
+        assert check_body("return nmae", head=head) == [(Rule.UNDEFINED_NAME, "did you mean 'name'?")]
+        assert check_body("return quote(name)", head=head) == []
 
-    def test_what_the_import_has_looked_up(self, rules):
+    def test_name_deleted_after_its_use_is_not_reported(self, check_body):
         """A module can delete a name after using it."""
-        kind = f"{BODY}\n\ndone = 'x'\nclass Done:\n    text = done\nall = [done for _ in done]\ndel done\n"
+        template = (
+            f"{BODY}\n\ndone = 'x'\nclass Done:\n    text = done\nall = [done for _ in done]\ndel done\n"
+        )
 
-        assert rules("return name", kind) == []
+        assert check_body("return name", template) == []
 
     @pytest.mark.parametrize(
         "body",
@@ -616,12 +623,12 @@ class TestUndefinedNames:
             "if (found := name):\n    return found",
         ],
     )
-    def test_what_is_defined_somewhere(self, body, rules):
+    def test_name_defined_later_or_dynamically_is_not_reported(self, body, check_body):
         """Names defined later, or dynamically by the module, are not reported."""
         head = f"{HEAD}globals()['given'] = 'x'\nNowhere = str\n"
-        kind = f"{BODY}\n\ndef later(name):\n    return name\n"
+        template = f"{BODY}\n\ndef later(name):\n    return name\n"
 
-        assert rules(body, kind, head) == []
+        assert check_body(body, template, head) == []
 
 
 class TestImports:
@@ -636,14 +643,14 @@ class TestImports:
             "from ._inner import helper",
         ],
     )
-    def test_of_helpers(self, head, recipes):
+    def test_imported_helper_is_checked(self, head, recipes):
         """A helper is checked, however it is imported."""
         recipe = f"{head}\nfrom promptkit import prompt\n@prompt\ndef one():\n    return 'x'"
         folder = recipes("mine", a=recipe, _inner="def helper():\n    return nowhere\n")
 
-        (found,) = compile(load(folder), lint=True).diagnostics
+        (diagnostic,) = compile(load(folder), lint=True).diagnostics
 
-        assert (found.rule, Path(found.location.file).name) == (Rule.UNDEFINED_NAME, "_inner.py")
+        assert (diagnostic.rule, Path(diagnostic.location.file).name) == (Rule.UNDEFINED_NAME, "_inner.py")
 
 
 class TestPaths:
@@ -666,11 +673,11 @@ class TestPaths:
             ('return Path("style.md").open(mode="rb").read()', "style.md"),
         ],
     )
-    def test_what_is_looked_for_in_the_current_folder(self, body, path, rules):
+    def test_path_relative_to_the_current_folder_is_reported(self, body, path, check_body):
         """A path relative to the current folder is reported, because clients start servers in any folder."""
         hint = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
 
-        assert rules(body) == [(Rule.RELATIVE_PATH, hint)]
+        assert check_body(body) == [(Rule.RELATIVE_PATH, hint)]
 
     @pytest.mark.parametrize(
         "body",
@@ -690,8 +697,8 @@ class TestPaths:
             'return Image.from_path("a.png")',
         ],
     )
-    def test_what_has_a_folder(self, body, rules, recipes, png):
+    def test_other_paths_are_not_reported(self, body, check_body, recipes, png):
         """Paths from the recipe's folder, absolute paths, given paths and written files are not reported."""
         (recipes() / "a.png").write_bytes(png)
 
-        assert rules(body) == []
+        assert check_body(body) == []

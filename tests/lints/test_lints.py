@@ -10,7 +10,7 @@ from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
 
 
-class TestSaysNothing:
+class TestFunctionsWithoutContent:
     @pytest.mark.parametrize(
         "body",
         [
@@ -27,9 +27,9 @@ class TestSaysNothing:
             "try:\n        raise ValueError\n    except ValueError:\n        pass",
         ],
     )
-    def test_a_function_that_cannot_say_anything(self, body, found):
+    def test_function_without_content_is_reported(self, body, collect_diagnostics):
         """A function that never returns or yields anything is reported."""
-        (diagnostic,) = found(silent=SILENT.format(body=body))
+        (diagnostic,) = collect_diagnostics(silent=SILENT.format(body=body))
 
         assert diagnostic.rule is Rule.SAYS_NOTHING
 
@@ -51,12 +51,12 @@ class TestSaysNothing:
             "try:\n        diff()\n    except TypeError:\n        raise\n    else:\n        raise TypeError",
         ],
     )
-    def test_a_function_that_may(self, body, found):
+    def test_function_with_content_is_not_reported(self, body, collect_diagnostics):
         """A function that yields, returns a value somewhere or always raises is not reported."""
-        assert found(spoken=SILENT.format(body=body)) == ()
+        assert collect_diagnostics(spoken=SILENT.format(body=body)) == ()
 
     @pytest.mark.parametrize(
-        ("body", "shown", "hint"),
+        ("body", "located_text", "hint"),
         [
             ("user(diff)", "user(diff)", "put 'return' in front of this line"),
             ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of this line"),
@@ -65,17 +65,17 @@ class TestSaysNothing:
             ("'A docstring.'", "silent", "return text or messages, or yield them"),
         ],
     )
-    def test_where_it_should_have_spoken(self, body, shown, hint, found, recipes):
+    def test_location_is_the_discarded_value(self, body, located_text, hint, collect_diagnostics, recipes):
         """The location is the discarded value, or the function's name."""
         source = SILENT.format(body=body)
 
-        (diagnostic,) = found(silent=source)
+        (diagnostic,) = collect_diagnostics(silent=source)
 
-        place = diagnostic.location
-        line = source.lstrip("\n").splitlines()[place.line - 1]
-        assert (line[place.column - 1 : place.end - 1], diagnostic.hint) == (shown, hint)
+        location = diagnostic.location
+        line = source.lstrip("\n").splitlines()[location.line - 1]
+        assert (line[location.column - 1 : location.end - 1], diagnostic.hint) == (located_text, hint)
 
-    def test_a_decorator_may_speak_for_it(self, found):
+    def test_wrapped_function_is_not_reported(self, collect_diagnostics):
         """A function that is wrapped by a decorator is not reported."""
         recipe = """
             from functools import wraps
@@ -93,9 +93,9 @@ class TestSaysNothing:
                 "Make a plan."
         """
 
-        assert found(plan=recipe) == ()
+        assert collect_diagnostics(plan=recipe) == ()
 
-    def test_without_a_source_nothing_is_said(self):
+    def test_function_without_a_source_is_not_checked(self):
         """A function without a source is not checked."""
         names = {}
         exec("def gone():\n    pass\n", names)  # noqa: S102 (a function without a file)
@@ -113,7 +113,7 @@ def silent(diff: str):
 
 
 class TestDocstrings:
-    def test_names_that_share_a_description(self, recipes):
+    def test_parameters_can_share_a_description(self, recipes):
         """A NumPy docstring can describe several parameters together (`a, b : str`)."""
         docstring = "Parameters\n    ----------\n    diff, tone : str\n        Text."
         catalog = compile(load(recipes(described=DESCRIBED.format(docstring=docstring))))
@@ -141,7 +141,7 @@ SHORT = "datetime.date...6, 1, 1, 0, 0)"
 
 class TestExamples:
     @pytest.mark.parametrize(
-        ("annotation", "options", "refused"),
+        ("annotation", "options", "invalid_values"),
         [
             ("int", "examples=[3, '3', 'three']", ["example 'three'"]),
             ("str", "examples=['a', 3]", ["example 3"]),
@@ -160,7 +160,7 @@ class TestExamples:
             ("int | None", "examples=[None, 3]", []),
         ],
     )
-    def test_what_the_parameter_would_refuse(self, annotation, options, refused, found):
+    def test_invalid_examples_are_reported(self, annotation, options, invalid_values, collect_diagnostics):
         """Invalid examples and completions are reported, without repeating secrets."""
         recipe = f"""
             from datetime import UTC, datetime
@@ -175,12 +175,14 @@ class TestExamples:
                 return "x"
         """
 
-        messages = [diagnostic.message for diagnostic in found(offer=recipe)]
+        messages = [diagnostic.message for diagnostic in collect_diagnostics(offer=recipe)]
 
-        assert messages == [f"prompt 'offer': parameter 'a' would refuse its {what}" for what in refused]
+        assert messages == [
+            f"prompt 'offer': parameter 'a' would refuse its {value}" for value in invalid_values
+        ]
 
 
-class TestNotes:
+class TestAnnotatedMetadata:
     @pytest.mark.parametrize(
         ("annotation", "rules"),
         [
@@ -199,7 +201,7 @@ class TestNotes:
         ],
     )
     @pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"], ids=["plain", "future"])
-    def test_what_annotated_may_say(self, annotation, rules, future, found):
+    def test_annotated_metadata_is_checked(self, annotation, rules, future, collect_diagnostics):
         """`Annotated` with a bare `Arg`, a second `Arg` or another library's constraints is reported."""
         recipe = f"""{future}
 from typing import Annotated
@@ -210,17 +212,17 @@ from promptkit import Arg, prompt
 
 class Equal:
     def __eq__(self, other):
-        raise ValueError("nobody should ask")
+        raise ValueError("must not be compared")
 
 @prompt
 def noted(a: {annotation}) -> str:
     return "x"
 """
 
-        assert [diagnostic.rule for diagnostic in found(noted=recipe)] == rules
+        assert [diagnostic.rule for diagnostic in collect_diagnostics(noted=recipe)] == rules
 
 
-def test_lints_cost_serving_nothing(recipes):
+def test_lints_are_not_imported_for_serving(recipes):
     """The lints are not imported when a valid recipe is served."""
     folder = recipes(plan="from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return 'x'\n")
     script = (
@@ -229,6 +231,8 @@ def test_lints_cost_serving_nothing(recipes):
         f"assert list(compile(load({str(folder)!r}))) == ['plan']\nprint(*sys.modules)"
     )
 
-    ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    completed = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True
+    )
 
-    assert set(ran.stdout.split()) & {"promptkit.lints.prompts", "rich", "docstring_parser"} == set()
+    assert set(completed.stdout.split()) & {"promptkit.lints.prompts", "rich", "docstring_parser"} == set()

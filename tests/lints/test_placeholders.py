@@ -23,19 +23,22 @@ def review(
 
 
 @pytest.fixture
-def found(recipes):
+def check_body(recipes):
     """A function that returns the rule, message and hint of each diagnostic for a body."""
 
     def check(body):
         lines = "\n".join(f"    {line}" for line in body.split("\n"))
         folder = recipes(review=f"{HEAD}{lines}\n")
         (folder / "guide.md").write_text("Look at {{code}}, {{ note }}.")
-        return [(one.rule, one.message, one.hint) for one in compile(load(folder), lint=True).diagnostics]
+        return [
+            (diagnostic.rule, diagnostic.message, diagnostic.hint)
+            for diagnostic in compile(load(folder), lint=True).diagnostics
+        ]
 
     return check
 
 
-def named(message):
+def prefix_message(message):
     return f"prompt 'review': {message}"
 
 
@@ -52,9 +55,9 @@ def named(message):
         'fill("{{ no name }} {{}} {code}", **values)',
     ],
 )
-def test_what_fits(call, found):
+def test_matching_values_are_not_reported(call, check_body):
     """Values that match the placeholders, and values that the source does not show, are not reported."""
-    assert found(f"return {call}") == []
+    assert check_body(f"return {call}") == []
 
 
 @pytest.mark.parametrize(
@@ -92,47 +95,47 @@ def test_what_fits(call, found):
         ),
     ],
 )
-def test_what_does_not_fit(call, rule, message, hint, found):
+def test_mismatch_is_reported(call, rule, message, hint, check_body):
     """Calls with literal texts and files are checked."""
     body = call if "\n" in call else f"return {call}"
-    ((is_rule, said, advice),) = found(body)
+    ((reported_rule, reported_message, reported_hint),) = check_body(body)
 
-    assert (is_rule, said) == (rule, named(message))
-    assert advice.endswith(hint)
+    assert (reported_rule, reported_message) == (rule, prefix_message(message))
+    assert reported_hint.endswith(hint)
 
 
 @pytest.mark.parametrize(
-    "left",
+    "syntax",
     [
         *("{% if note %}", "{%- for x in code %}", "{{#if code}}", "{{/if}}", "{{> part}}"),
         *("{{code.name}}", "{{ code | upper }}", "$ARGUMENTS", "!{git diff}", "${input:scope:What?}"),
     ],
 )
-def test_what_other_tools_would_fill_in(left, found):
+def test_syntax_of_other_template_systems_is_reported(syntax, check_body):
     """Syntax of other template systems left in the text is reported."""
-    ((rule, said, _),) = found(f"return fill({left + ' {{code}}'!r}, code=code)")
+    ((rule, message, _),) = check_body(f"return fill({syntax + ' {{code}}'!r}, code=code)")
 
-    assert (rule, said) == (Rule.TEMPLATE_SYNTAX, named(f"{left!r} is sent literally"))
+    assert (rule, message) == (Rule.TEMPLATE_SYNTAX, prefix_message(f"{syntax!r} is sent literally"))
 
 
-def test_the_line_of_the_file(recipes):
+def test_location_is_that_of_the_placeholder(recipes):
     """The location in the file is that of the placeholder, not of an earlier use of its name."""
     folder = recipes(review=f'{HEAD}    return Text.from_path("guide.md", code=code)\n')
     (folder / "guide.md").write_text("---\nfor: note\n---\n{{code}}\nA note:\n{{ note }}, {{notes}}")
 
-    messages = {one.message for one in compile(load(folder), lint=True).diagnostics}
+    messages = {diagnostic.message for diagnostic in compile(load(folder), lint=True).diagnostics}
 
     assert messages == {
-        named(f"{{{{{hole}}}}} in guide.md:6 gets no value and is sent literally")
-        for hole in ("note", "notes")
+        prefix_message(f"{{{{{placeholder}}}}} in guide.md:6 gets no value and is sent literally")
+        for placeholder in ("note", "notes")
     }
 
 
 class TestShiftedLines:
     @pytest.mark.parametrize("value", ["code", "note", "code_block(code)", "note or code"])
-    def test_values_of_several_lines(self, value, found):
+    def test_multi_line_value_is_reported(self, value, check_body):
         """A value that may have several lines is reported in `dedent`, because its lines would shift."""
-        rules = [rule for rule, *_ in found(f'return dedent(f"""\n    Look:\n\n    {{{value}}}\n""")')]
+        rules = [rule for rule, *_ in check_body(f'return dedent(f"""\n    Look:\n\n    {{{value}}}\n""")')]
 
         assert set(rules) == {Rule.SHIFTED_LINES}
 
@@ -145,6 +148,6 @@ class TestShiftedLines:
             'f"""\nLook: {code}\n"""',
         ],
     )
-    def test_others(self, text, found):
+    def test_single_line_value_is_not_reported(self, text, check_body):
         """Values of one line, and texts without indentation, are not reported."""
-        assert found(f"return {text}") == []
+        assert check_body(f"return {text}") == []

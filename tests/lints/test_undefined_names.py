@@ -19,14 +19,21 @@ above = "x"
 
 
 @pytest.fixture
-def undefined(found):
+def find_undefined_names(collect_diagnostics):
     """A function that returns the undefined names in a source, each with its line and column."""
 
-    def undefined(source):
-        faults = [one for one in found(subject=source) if one.rule is Rule.UNDEFINED_NAME]
-        return [(one.message.split("'")[1], one.location.line, one.location.column) for one in faults]
+    def find_undefined_names(source):
+        diagnostics = [
+            diagnostic
+            for diagnostic in collect_diagnostics(subject=source)
+            if diagnostic.rule is Rule.UNDEFINED_NAME
+        ]
+        return [
+            (diagnostic.message.split("'")[1], diagnostic.location.line, diagnostic.location.column)
+            for diagnostic in diagnostics
+        ]
 
-    return undefined
+    return find_undefined_names
 
 
 #: Bodies of functions with the parameter `given`.
@@ -65,33 +72,36 @@ BODIES = [
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_it_finds_what_python_would_raise(body, undefined):
-    """The reported names are those that raise NameError when the function is called."""
+def test_reported_names_raise_name_error(body, find_undefined_names):
+    """A name is reported if it raises NameError when the function is called."""
     source = f"{HEAD}def subject(given):\n{indent(body, '    ')}\n"
     source += "below = 'y'\ndef reads_global():\n    global other\n    other = 'x'\n    return other\n"
     module = {"__name__": "subject", "__file__": __file__}
     exec(source, module)  # noqa: S102 (as an import does)
 
-    found = {name for name, *_ in undefined(source)}
+    reported = {name for name, *_ in find_undefined_names(source)}
 
     raised = set()
     try:
-        made = module["subject"]("given")
-        list(made) if hasattr(made, "send") else made  # a generator runs when it is consumed
+        result = module["subject"]("given")
+        list(result) if hasattr(result, "send") else result  # a generator runs when it is consumed
     except NameError as error:
         raised = {error.name}
-    assert found == raised
+    assert reported == raised
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="functions take types since Python 3.12")
-def test_parameters_for_types_are_defined(undefined):
+def test_type_parameters_are_defined(find_undefined_names):
     """Type parameters are defined in their function or class."""
     assert (
-        undefined("def subject[T](given):\n    return T\nclass A[K]:\n    def kind(self): return K\n") == []
+        find_undefined_names(
+            "def subject[T](given):\n    return T\nclass A[K]:\n    def kind(self): return K\n"
+        )
+        == []
     )
 
 
-def test_what_runs_with_the_import_is_not_looked_at(undefined):
+def test_code_that_runs_at_import_is_not_checked(find_undefined_names):
     """Code that runs at import time is not checked: decorators, defaults and class bodies."""
     source = """
         import functools as tools
@@ -104,11 +114,11 @@ def test_what_runs_with_the_import_is_not_looked_at(undefined):
         del size, tools
     """
 
-    assert undefined(source) == []
+    assert find_undefined_names(source) == []
 
 
-def test_each_place_is_told_once(undefined):
-    """The location is that of the name, also after a character of several bytes."""
+def test_each_use_is_reported_once(find_undefined_names):
+    """Each use is reported once, at the location of the name, also after a multi-byte character."""
     source = """
         def subject(given):
             try:
@@ -118,15 +128,15 @@ def test_each_place_is_told_once(undefined):
                 nowhere
     """
 
-    assert undefined(source) == [("nowhere", 4, 26), ("nowhere", 6, 9)]
+    assert find_undefined_names(source) == [("nowhere", 4, 26), ("nowhere", 6, 9)]
 
 
-def test_names_in_assertions_are_found_without_assertions(tmp_path):
+def test_assertions_are_checked_when_python_skips_them(tmp_path):
     """Assertions are checked under `python -O`, which does not execute them."""
     recipe = tmp_path / "recipe.py"
     recipe.write_text("def subject(given):\n    assert nowhere\n    return given\n", encoding="utf-8")
     command = [sys.executable, "-O", "-m", "promptkit", "check", str(recipe)]
 
-    checked = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    completed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
 
-    assert "nothing defines 'nowhere'" in checked.stdout + checked.stderr
+    assert "nothing defines 'nowhere'" in completed.stdout + completed.stderr

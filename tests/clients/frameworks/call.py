@@ -23,7 +23,7 @@ async def langchain(url: str) -> dict[str, Any]:
     from langchain_core.outputs import ChatGeneration, ChatResult
     from langchain_mcp_adapters.client import MultiServerMCPClient
 
-    told: list[str] = []
+    tool_names: list[str] = []
 
     class Scripted(BaseChatModel):
         """A model that replies according to the script."""
@@ -31,23 +31,23 @@ async def langchain(url: str) -> dict[str, Any]:
         _llm_type = "scripted"
 
         def bind_tools(self, tools: Any, **_: Any) -> "Scripted":
-            told[:] = [tool.name for tool in tools]
+            tool_names[:] = [tool.name for tool in tools]
             return self
 
         def _generate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
-            read = [message.text for message in messages if isinstance(message, ToolMessage)]
-            if len(read) < len(CALLS):
-                name, arguments = CALLS[len(read)]
-                call = {"name": name, "args": arguments, "id": str(len(read))}
+            results = [message.text for message in messages if isinstance(message, ToolMessage)]
+            if len(results) < len(CALLS):
+                name, arguments = CALLS[len(results)]
+                call = {"name": name, "args": arguments, "id": str(len(results))}
                 answer = AIMessage(content="", tool_calls=[call])
             else:
-                answer = AIMessage(content=json.dumps(read))
+                answer = AIMessage(content=json.dumps(results))
             return ChatResult(generations=[ChatGeneration(message=answer)])
 
     client = MultiServerMCPClient({"prompts": {"url": url, "transport": "streamable_http"}})
     agent = create_agent(Scripted(), await client.get_tools())
     result = await agent.ainvoke({"messages": [("user", "Write functions.")]})
-    return {"told": told, "read": json.loads(result["messages"][-1].text)}
+    return {"tools": tool_names, "results": json.loads(result["messages"][-1].text)}
 
 
 async def pydantic_ai(url: str) -> dict[str, Any]:
@@ -57,19 +57,19 @@ async def pydantic_ai(url: str) -> dict[str, Any]:
     from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
     from pydantic_ai.models.function import FunctionModel
 
-    told: list[str] = []
+    tool_names: list[str] = []
 
     def scripted(messages: list[Any], info: Any) -> ModelResponse:
-        told[:] = [tool.name for tool in info.function_tools]
+        tool_names[:] = [tool.name for tool in info.function_tools]
         parts = [part for message in messages for part in message.parts]
-        read = [part.content for part in parts if isinstance(part, RetryPromptPart | ToolReturnPart)]
-        if len(read) < len(CALLS):
-            return ModelResponse(parts=[ToolCallPart(*CALLS[len(read)])])
-        return ModelResponse(parts=[TextPart(json.dumps(read))])
+        results = [part.content for part in parts if isinstance(part, RetryPromptPart | ToolReturnPart)]
+        if len(results) < len(CALLS):
+            return ModelResponse(parts=[ToolCallPart(*CALLS[len(results)])])
+        return ModelResponse(parts=[TextPart(json.dumps(results))])
 
     agent = Agent(FunctionModel(scripted), toolsets=[MCPToolset(url)])
     result = await agent.run("Write functions.")
-    return {"told": told, "read": json.loads(result.output)}
+    return {"tools": tool_names, "results": json.loads(result.output)}
 
 
 FRAMEWORKS = {"langchain": langchain, "pydantic-ai": pydantic_ai}

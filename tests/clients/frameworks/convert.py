@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp.types import CallToolRequestParams, Tool
 
-#: The schema for the model, and a function that converts the model's arguments to those that are sent.
+#: The schema for the model, and a function that converts the model's arguments to the ones that are sent.
 Converted = tuple[dict[str, Any], Callable[[dict[str, Any]], Any]]
 
 
@@ -25,8 +25,8 @@ def openai_agents(tool: Tool) -> Converted:
     from agents.mcp.util import MCPUtil
 
     server = MCPServerStdio({"command": "none"})
-    made = MCPUtil.to_function_tool(tool, server, convert_schemas_to_strict=True)
-    return {**made.params_json_schema, "strict": made.strict_json_schema}, _as_it_is
+    function_tool = MCPUtil.to_function_tool(tool, server, convert_schemas_to_strict=True)
+    return {**function_tool.params_json_schema, "strict": function_tool.strict_json_schema}, _unchanged
 
 
 def google_genai(tool: Tool) -> Converted:
@@ -34,7 +34,7 @@ def google_genai(tool: Tool) -> Converted:
     from google.genai._mcp_utils import mcp_to_gemini_tool
 
     (declared,) = mcp_to_gemini_tool(tool).function_declarations or ()
-    return declared.parameters.model_dump(mode="json", exclude_none=True), _as_it_is
+    return declared.parameters.model_dump(mode="json", exclude_none=True), _unchanged
 
 
 def litellm(tool: Tool) -> Converted:
@@ -43,9 +43,9 @@ def litellm(tool: Tool) -> Converted:
     from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import VertexGeminiConfig
 
     openai_tool = transform_mcp_tool_to_openai_tool(tool)
-    (made,) = VertexGeminiConfig()._map_function([openai_tool], {})
-    (declared,) = made["function_declarations"]
-    return declared["parameters"], _as_it_is
+    (gemini_tools,) = VertexGeminiConfig()._map_function([openai_tool], {})
+    (declared,) = gemini_tools["function_declarations"]
+    return declared["parameters"], _unchanged
 
 
 def langchain(tool: Tool) -> Converted:
@@ -54,9 +54,9 @@ def langchain(tool: Tool) -> Converted:
     from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
 
     connection = {"transport": "stdio", "command": "none", "args": []}
-    made = convert_mcp_tool_to_langchain_tool(None, tool, connection=connection)
-    schema = convert_to_openai_tool(made)["function"]["parameters"]
-    return schema, lambda arguments: made._parse_input(arguments, None)
+    langchain_tool = convert_mcp_tool_to_langchain_tool(None, tool, connection=connection)
+    schema = convert_to_openai_tool(langchain_tool)["function"]["parameters"]
+    return schema, lambda arguments: langchain_tool._parse_input(arguments, None)
 
 
 def autogen(tool: Tool) -> Converted:
@@ -65,18 +65,18 @@ def autogen(tool: Tool) -> Converted:
     """
     from autogen_ext.tools.mcp import StdioMcpToolAdapter, StdioServerParams
 
-    made = StdioMcpToolAdapter(StdioServerParams(command="none"), tool)
-    kind = made.args_type()
+    adapter = StdioMcpToolAdapter(StdioServerParams(command="none"), tool)
+    kind = adapter.args_type()
     return (
-        made.schema["parameters"],
+        adapter.schema["parameters"],
         lambda arguments: kind.model_validate(arguments).model_dump(exclude_unset=True),
     )
 
 
 def crewai(tool: Tool) -> Converted:
     """Convert as CrewAI does, also through a pydantic class, without importing the rest of CrewAI."""
-    found = importlib.util.find_spec("crewai")
-    path = f"{found.submodule_search_locations[0]}/utilities/pydantic_schema_utils.py"
+    package = importlib.util.find_spec("crewai")
+    path = f"{package.submodule_search_locations[0]}/utilities/pydantic_schema_utils.py"
     spec = importlib.util.spec_from_file_location("pydantic_schema_utils", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -97,7 +97,7 @@ FRAMEWORKS = {
 }
 
 
-def _as_it_is(arguments: dict[str, Any]) -> dict[str, Any]:
+def _unchanged(arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
@@ -108,20 +108,20 @@ def _attempt(work: Callable[..., Any], *arguments: Any) -> Any:
         return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
 
 
-def _converted(convert: Callable[[Tool], Converted], one: dict[str, Any]) -> dict[str, Any]:
-    schema, send = convert(Tool(name=one["name"], description="Test.", inputSchema=one["inputSchema"]))
+def _convert(convert: Callable[[Tool], Converted], case: dict[str, Any]) -> dict[str, Any]:
+    schema, send = convert(Tool(name=case["name"], description="Test.", inputSchema=case["inputSchema"]))
     json.dumps(schema)  # raises if it is recursive
 
-    def sent(arguments: dict[str, Any]) -> dict[str, Any]:
-        params = CallToolRequestParams(name=one["name"], arguments=send(arguments))
+    def call(arguments: dict[str, Any]) -> dict[str, Any]:
+        params = CallToolRequestParams(name=case["name"], arguments=send(arguments))
         return {"sent": json.loads(params.model_dump_json())["arguments"]}
 
-    return {"schema": schema, "calls": [_attempt(sent, arguments) for arguments in one["samples"]]}
+    return {"schema": schema, "calls": [_attempt(call, arguments) for arguments in case["samples"]]}
 
 
 async def _main() -> None:
     convert = FRAMEWORKS[sys.argv[1]]
-    outcomes = [_attempt(_converted, convert, one) for one in json.load(sys.stdin)]
+    outcomes = [_attempt(_convert, convert, case) for case in json.load(sys.stdin)]
     sys.stdout.write(json.dumps(outcomes))
 
 

@@ -8,7 +8,7 @@ from .shelf import cover, notice
 
 @prompt
 def text():
-    """Say it in words."""
+    """Greet the world."""
     return "Say hello to 世界 🌍."
 
 
@@ -26,19 +26,19 @@ def audio():
 
 @prompt
 def embedded_text():
-    """Bring a text along."""
+    """Attach a text."""
     return notice.embed()
 
 
 @prompt
 def embedded_blob():
-    """Bring bytes along."""
+    """Attach bytes."""
     return cover.embed()
 
 
 @prompt
 def link():
-    """Say where a text is."""
+    """Link to a text."""
     return notice.link()
 
 
@@ -46,5 +46,5 @@ def link():
 def turns():
     """Talk for a while."""
     yield user("Knock, knock.")
-    yield assistant("Who is there?")
+    yield assistant("Who's there?")
     yield user("A picture:", Image(PNG))

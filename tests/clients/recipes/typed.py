@@ -14,7 +14,7 @@ def models(_, arguments):
 def typed(
     count: Annotated[int, Arg("How many functions to write")],
     language: Annotated[Literal["python", "ruby", "rust"], Arg("What to write them in")] = "python",
-    model: Annotated[str, Arg("Who writes them", complete=models)] = "guido",
+    model: Annotated[str, Arg("Which model writes them", complete=models)] = "guido",
 ):
     """Ask for functions."""
     return f"{model}, write {count:d} functions in {language}."

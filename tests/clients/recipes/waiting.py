@@ -9,16 +9,16 @@ from pathlib import Path
 
 from promptkit import prompt
 
-BESIDE = Path(__file__).parents[1]
-HAS_BEGUN = BESIDE / "wait.begun"
-HAS_ENDED = BESIDE / "wait.ended"
+SHARED_FOLDER = Path(__file__).parents[1]
+HAS_STARTED = SHARED_FOLDER / "wait.started"
+HAS_ENDED = SHARED_FOLDER / "wait.ended"
 
 
 @prompt(timeout=600)
 async def wait():
-    """Wait for ever."""
-    HAS_BEGUN.touch()
-    ending = "left"
+    """Wait indefinitely."""
+    HAS_STARTED.touch()
+    ending = "completed"
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:
@@ -30,20 +30,20 @@ async def wait():
 
 
 @prompt(timeout=20)
-async def begun():
-    """Say that `wait` waits, as soon as it does."""
-    await appearing(HAS_BEGUN)
-    return "It waits."
+async def started():
+    """Report when `wait` has started."""
+    await wait_for_file(HAS_STARTED)
+    return "It has started."
 
 
 @prompt(timeout=20)
 async def ended():
-    """Say how `wait` has ended, as soon as it has."""
-    await appearing(HAS_ENDED)
+    """Report how `wait` has ended."""
+    await wait_for_file(HAS_ENDED)
     return f"It was {HAS_ENDED.read_text(encoding='utf-8')}."
 
 
-async def appearing(file):
+async def wait_for_file(file):
     """Wait until *file* exists."""
     while not file.exists():  # noqa: ASYNC110 (another process may write it)
         await asyncio.sleep(0.01)

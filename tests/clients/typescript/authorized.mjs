@@ -1,4 +1,4 @@
-// The official TypeScript client gets a token from an issuer, and as many more as it is told to get.
+// The official TypeScript client gets a token from an issuer, and further ones when the server requires them.
 //
 // Standard input holds one JSON document: the URL of the server, and the client's mode. Standard output
 // gets another: the names of the prompts, the revision, and the scopes of each token that it got.
@@ -51,4 +51,4 @@ const { prompts } = await client.listPrompts();
 const { messages } = await client.getPrompt({ name: "greet", arguments: { name: "Ada" } });
 const revision = client.getNegotiatedProtocolVersion();
 await client.close();
-console.log(JSON.stringify({ prompts: prompts.map(({ name }) => name), said: messages[0].content.text, revision, granted }));
+console.log(JSON.stringify({ prompts: prompts.map(({ name }) => name), text: messages[0].content.text, revision, granted }));

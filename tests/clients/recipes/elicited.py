@@ -6,7 +6,7 @@ from promptkit import Arg, prompt
 
 
 @prompt(elicit=True)
-def asked(
+def elicited(
     town: Annotated[str, Arg("Where to go")],
     days: Annotated[int, Arg("For how long")] = 2,
 ):
