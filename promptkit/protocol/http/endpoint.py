@@ -7,6 +7,7 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
@@ -281,39 +282,34 @@ def find_header_mismatch(
     """
     named = name if method in _METHODS_WITH_NAME else None
     for key, value in ((_VERSION, version), (b"mcp-method", method), (b"mcp-name", named)):
-        if value is not None and not _is_sent_plain(head, key, value):
-            error = _find_mismatch(head, key, value)
-            if error is not None:
-                return error
+        if value is not None and (error := _find_mismatch(head, key, value)) is not None:
+            return error
     return None
-
-
-def _is_sent_plain(head: Head, key: bytes, value: str) -> bool:
-    """Return whether a header field has this value as it is, as in most requests."""
-    is_plain = value.isascii() and value.isprintable() and not value.startswith("=?")
-    return is_plain and head.fields.get(key) == value.encode() and key not in head.repeated
 
 
 def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:
     """Return the error if a header field does not have this value, or None."""
-    name = _HEADER_NAMES[key]
-    if key in head.repeated:
-        return HeaderMismatch(f"{name} was sent more than once")
     sent = head.get(key)
+    if key in head.repeated:
+        return HeaderMismatch(f"{_HEADER_NAMES[key]} was sent more than once")
     if sent is None:
-        return HeaderMismatch(f"{name} is missing: every request of this revision carries it")
+        return HeaderMismatch(f"{_HEADER_NAMES[key]} is missing: every request of this revision carries it")
     text = _decode_value(sent) if key == b"mcp-name" else _decode_printable(sent)
     if text == value:
         return None
     hint = "send printable ASCII, or Base64 as =?base64?...?="
-    return HeaderMismatch(f"{name} does not match the body, which has {shortened(value)!r}: {hint}")
+    return HeaderMismatch(
+        f"{_HEADER_NAMES[key]} does not match the body, which has {shortened(value)!r}: {hint}"
+    )
 
 
+@lru_cache(maxsize=64)
 def _decode_printable(value: bytes) -> str | None:
     text = value.decode("latin-1")
     return text if text.isascii() and text.isprintable() else None
 
 
+@lru_cache(maxsize=64)
 def _decode_value(value: bytes) -> str | None:
     prefix, suffix = _ENCODED
     if not (value.startswith(prefix) and value.endswith(suffix) and len(value) >= len(prefix) + len(suffix)):

@@ -1,6 +1,7 @@
 """HTTP messages: the head of a request, and a response."""
 
 from collections.abc import Collection, Iterable
+from itertools import chain
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType
@@ -65,7 +66,7 @@ class Head(Struct, gc=False):
     @property
     def size(self) -> int:
         """The size of the fields, in bytes."""
-        return sum([len(name) + len(value) for name, value in self.sent])
+        return sum(map(len, chain.from_iterable(self.sent)))
 
 
 class HttpResponse(Struct, gc=False):
