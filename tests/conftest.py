@@ -119,7 +119,7 @@ def recipes(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def found(recipes, tmp_path, monkeypatch):
+def collect_diagnostics(recipes, tmp_path, monkeypatch):
     """A function that writes recipes and returns all their diagnostics, including lints."""
     monkeypatch.chdir(tmp_path)
     return lambda **files: compile(load(recipes(**files)), lint=True).diagnostics

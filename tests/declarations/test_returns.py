@@ -83,9 +83,9 @@ class TestReturns:
             "list['int']",
         ],
     )
-    def test_an_unsupported_return_type_is_reported(self, annotation, found):
+    def test_an_unsupported_return_type_is_reported(self, annotation, collect_diagnostics):
         """An unsupported return annotation is reported at compile time, with its exact location."""
-        (diagnostic,) = found(returns=RETURNS.format(annotation=annotation))
+        (diagnostic,) = collect_diagnostics(returns=RETURNS.format(annotation=annotation))
 
         assert diagnostic.rule is Rule.BAD_RETURN
         line = RETURNS.format(annotation=annotation).lstrip("\n").splitlines()[diagnostic.location.line - 1]
@@ -133,9 +133,9 @@ class TestReturns:
             "3",
         ],
     )
-    def test_a_supported_or_unresolved_return_type_is_not_reported(self, annotation, found):
+    def test_a_supported_or_unresolved_return_type_is_not_reported(self, annotation, collect_diagnostics):
         """A return annotation that is supported, may be, or cannot be resolved is not reported."""
-        assert found(returns=RETURNS.format(annotation=annotation)) == ()
+        assert collect_diagnostics(returns=RETURNS.format(annotation=annotation)) == ()
 
     @pytest.mark.parametrize(
         ("head", "promised"),
@@ -148,15 +148,15 @@ class TestReturns:
             ("async def p() -> AsyncGenerator[str, int]:", None),
         ],
     )
-    def test_the_items_of_a_generator_are_checked(self, head, promised, found):
+    def test_the_items_of_a_generator_are_checked(self, head, promised, collect_diagnostics):
         """Of a generator's annotation, the yield and return types are checked, and the send type is not."""
         recipe = RETURNS.partition("def p()")[0] + f"{head}\n    yield 'x'\n"
 
-        diagnostics = found(returns=recipe)
+        diagnostics = collect_diagnostics(returns=recipe)
 
         assert [f"promises {promised}," in d.message for d in diagnostics] == ([True] if promised else [])
 
-    def test_the_return_type_of_a_decorated_function_is_ignored(self, found):
+    def test_the_return_type_of_a_decorated_function_is_ignored(self, collect_diagnostics):
         """The annotation of a decorated function is ignored, because the decorator may convert its result."""
         recipe = """
             from functools import wraps
@@ -174,4 +174,4 @@ class TestReturns:
                 return 3
         """
 
-        assert found(numbers=recipe) == ()
+        assert collect_diagnostics(numbers=recipe) == ()

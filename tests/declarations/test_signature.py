@@ -557,7 +557,7 @@ def test_a_wrapped_function_is_read_through():
         ("Nowhere", "define or import the name in the recipe, outside `if TYPE_CHECKING:`"),
     ],
 )
-def test_an_annotation_that_is_not_imported_has_a_hint(annotation, hint, found):
+def test_an_annotation_that_is_not_imported_has_a_hint(annotation, hint, collect_diagnostics):
     """The hint for an unknown name is an import statement or the most similar type."""
     source = f"""
         from __future__ import annotations
@@ -572,6 +572,6 @@ def test_an_annotation_that_is_not_imported_has_a_hint(annotation, hint, found):
             return "x"
     """
 
-    (diagnostic,) = found(subject=source)
+    (diagnostic,) = collect_diagnostics(subject=source)
 
     assert (diagnostic.rule, diagnostic.hint) == (Rule.UNRESOLVED_ANNOTATION, hint)

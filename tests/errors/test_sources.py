@@ -50,9 +50,9 @@ class TestLocations:
         ],
         ids=["name", "end of line", "syntax", "wide", "indentation"],
     )
-    def test_a_failed_import_has_the_location_that_python_reports(self, source, text, found):
+    def test_a_failed_import_has_the_location_that_python_reports(self, source, text, collect_diagnostics):
         """The location of a failed import is the one that Python reports."""
-        (diagnostic,) = found(broken=source)
+        (diagnostic,) = collect_diagnostics(broken=source)
 
         location = diagnostic.location
         line = source.splitlines()[location.line - 1]
