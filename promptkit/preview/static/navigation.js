@@ -85,24 +85,24 @@ const palette = by("palette");
 
 function openPalette() {
   if (palette.open) return;
-  opensFirst = false;
+  isAwaitingResults = false;
   palette.showModal();
   by("palette-query").value = "";
   by("palette-query").dispatchEvent(new Event("input", { bubbles: true }));
 }
 
 // Enter opens the first result, once the results match the whole input.
-let opensFirst = false;
+let isAwaitingResults = false;
 
 function openFirst() {
-  opensFirst = by("destinations").firstElementChild?.dataset.query !== by("palette-query").value;
-  if (!opensFirst) visibleDestinations()[0]?.click();
+  isAwaitingResults = by("destinations").firstElementChild?.dataset.query !== by("palette-query").value;
+  if (!isAwaitingResults) visibleDestinations()[0]?.click();
 }
 
 const visibleDestinations = () => [...palette.querySelectorAll("#destinations :is(a, button)")].filter((item) => item.offsetParent);
 
 document.addEventListener("htmx:after:swap", () => {
-  if (opensFirst && palette?.open) openFirst();
+  if (isAwaitingResults && palette?.open) openFirst();
 });
 
 function moveInPalette(event) {
