@@ -1,8 +1,8 @@
 """
-The pictures of the preview in the documentation: `python -m docs.screenshots` makes them anew.
+The screenshots of the preview in the documentation: `python -m docs.screenshots` takes them again.
 
-They show the recipes of this repository in Chromium. It needs `pip install -e '.[dev]'`, and from Debian the
-packages `chromium`, `fonts-inter` and `fonts-jetbrains-mono`.
+They show the recipes of this repository in Chromium. The script needs `pip install -e '.[dev]'` and, from
+Debian, the packages `chromium`, `fonts-inter` and `fonts-jetbrains-mono`.
 """
 
 import os
@@ -23,9 +23,9 @@ from benchmarks.browser import chromium, served
 
 ROOT: Final = Path(__file__).parents[1]
 FIGURES: Final = ROOT / "docs" / "figures"
-COLOURS: Final = 256
+COLORS: Final = 256
 
-#: The fonts of the pictures, wherever they are made, by the names that the style sheet has for them.
+#: The fonts of the screenshots on every machine, by their names in the style sheet.
 FONTS: Final = {
     "system-ui": "Inter",
     "sans-serif": "Inter",
@@ -46,22 +46,22 @@ DIFF: Final = """--- a/app/orders.py
 
 
 @attrs.frozen
-class Picture:
+class Screenshot:
     """
-    A page, what is done there, and the window that shows it.
+    A page, the actions on it, and the window that shows it.
 
     Args:
         name:
-            The picture's file, without ``.png``.
+            The name of the file, without ``.png``.
 
         path:
-            The page.
+            The path of the page.
 
         act:
-            What is done there.
+            Performs the actions on the page.
 
         size:
-            Of the window, in pixels of CSS.
+            The size of the window, in CSS pixels.
 
         scheme:
             ``light`` or ``dark``.
@@ -74,56 +74,56 @@ class Picture:
     scheme: str = "light"
 
 
-def _whole(page: Page) -> None:
+def _show_gallery(page: Page) -> None:
     expect(page.get_by_role("link", name="wall_bounce")).to_be_attached()
 
 
-def _said(page: Page) -> None:
-    expect(page.locator("#said .turn")).to_be_visible()
+def _show_rendering(page: Page) -> None:
+    expect(page.locator("#rendering .turn")).to_be_visible()
 
 
-def _review(page: Page) -> None:
+def _fill_in_review(page: Page) -> None:
     page.get_by_role("textbox", name="code").fill("def mean(xs):\n    return sum(xs) / len(xs)")
     page.get_by_role("combobox", name="focus").select_option("correctness")
     expect(page.locator("#conversation")).to_contain_text("Focus on correctness")
     page.get_by_role("textbox", name="code").blur()
 
 
-def _debug(page: Page) -> None:
+def _upload_image(page: Page) -> None:
     page.get_by_role("textbox", name="error").fill("KeyError: 'user'\n  at app/session.py:41")
-    picture = ROOT / "recipes" / "samples" / "dialog.png"
-    page.get_by_role("button", name="screenshot", exact=True).set_input_files(picture)
+    image = ROOT / "recipes" / "samples" / "dialog.png"
+    page.get_by_role("button", name="screenshot", exact=True).set_input_files(image)
     expect(page.get_by_role("img", name="image of turn")).to_be_visible()
 
 
-def _test(page: Page) -> None:
+def _open_test(page: Page) -> None:
     page.get_by_role("textbox", name="diff").fill(DIFF)
-    expect(page.locator("#said > ol")).to_be_visible()
+    expect(page.locator("#rendering > ol")).to_be_visible()
     page.get_by_role("tab", name="Test").click()
     expect(page.locator(".panel")).to_be_visible()
 
 
-def _cases(page: Page) -> None:
+def _open_cases(page: Page) -> None:
     page.get_by_role("tab", name="Cases").click()
     expect(page.get_by_role("article").first).to_be_visible()
 
 
-PICTURES: Final = (
-    Picture("preview-gallery", "/", _whole),
-    Picture("preview-prompt", "/prompts/code_review", _review),
-    Picture("preview-dark", "/prompts/debug_error", _debug, scheme="dark"),
-    Picture("preview-cases", "/prompts/code_review", _cases),
-    Picture("preview-test", "/prompts/git_commit", _test),
-    Picture("preview-small", "/prompts/explain_code?code=print(1)", _said, size=(390, 800)),
+SCREENSHOTS: Final = (
+    Screenshot("preview-gallery", "/", _show_gallery),
+    Screenshot("preview-prompt", "/prompts/code_review", _fill_in_review),
+    Screenshot("preview-dark", "/prompts/debug_error", _upload_image, scheme="dark"),
+    Screenshot("preview-cases", "/prompts/code_review", _open_cases),
+    Screenshot("preview-test", "/prompts/git_commit", _open_test),
+    Screenshot("preview-small", "/prompts/explain_code?code=print(1)", _show_rendering, size=(390, 800)),
 )
 
 
 def main() -> int:
     """
-    Make the pictures, and return the exit code.
+    Take the screenshots, and return the exit code.
     """
-    parser = ArgumentParser("python -m docs.screenshots", description="Make the pictures of the preview.")
-    parser.add_argument("--output", type=Path, default=FIGURES, metavar="FOLDER", help="where they go")
+    parser = ArgumentParser("python -m docs.screenshots", description="Take the screenshots of the preview.")
+    parser.add_argument("--output", type=Path, default=FIGURES, metavar="FOLDER", help="output folder")
     output = parser.parse_args().output
     with TemporaryDirectory() as scratch:
         fonts = Path(scratch) / "fonts.conf"
@@ -132,33 +132,33 @@ def main() -> int:
         os.environ["FONTCONFIG_FILE"] = str(fonts)  # Chromium's
         recipes = shutil.copytree(ROOT / "recipes", Path(scratch) / "recipes")
         with served(recipes) as address, chromium() as browser:
-            for picture in PICTURES:
-                (output / f"{picture.name}.png").write_bytes(_made(browser, address, picture))
+            for screenshot in SCREENSHOTS:
+                (output / f"{screenshot.name}.png").write_bytes(_take(browser, address, screenshot))
     return 0
 
 
-def _made(browser: Browser, address: str, picture: Picture) -> bytes:
-    width, height = picture.size
+def _take(browser: Browser, address: str, screenshot: Screenshot) -> bytes:
+    width, height = screenshot.size
     page = browser.new_page(
         viewport={"width": width, "height": height},
         device_scale_factor=2,
-        color_scheme=picture.scheme,  # type: ignore[arg-type]
+        color_scheme=screenshot.scheme,  # type: ignore[arg-type]
         reduced_motion="reduce",
     )
     page.goto(address)
-    page.goto(address.partition("/?")[0] + picture.path)
-    picture.act(page)
+    page.goto(address.partition("/?")[0] + screenshot.path)
+    screenshot.act(page)
     page.wait_for_load_state()
     data = page.screenshot()
     page.close()
-    return _small(data)
+    return _compress(data)
 
 
-def _small(data: bytes) -> bytes:
-    """The same picture in few colours, which nobody misses on a page of text."""
+def _compress(data: bytes) -> bytes:
+    """Reduce an image to few colors, without a visible difference on a page of text."""
     image = Image.open(BytesIO(data)).convert("RGB")
     buffer = BytesIO()
-    image.quantize(COLOURS, kmeans=1, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
+    image.quantize(COLORS, kmeans=1, dither=Image.Dither.NONE).save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 

@@ -27,8 +27,8 @@ from promptkit.files.scratch import scratch_folder
 from promptkit.lints.linter import Checks, lint_file
 from promptkit.lints.prompts import with_lints
 from promptkit.preview.access import TOKEN
-from promptkit.preview.live import Live
-from promptkit.preview.routes import application
+from promptkit.preview.live import LiveCatalog
+from promptkit.preview.routes import create_application
 from promptkit.standard_error import say
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, Send
@@ -97,10 +97,10 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     reloader = Reloader(options.targets, report, lint=lint_file, cases=True)
     catalog = _add_diagnostics(checks, reloader.load())
     report_catalog_errors(catalog)
-    live = Live(catalog)
+    live = LiveCatalog(catalog)
     token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
     hosts = [f"{name}:{port}" for name in (host, "localhost")]
-    pages = application(
+    pages = create_application(
         live,
         options.targets,
         token,

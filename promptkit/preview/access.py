@@ -11,7 +11,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from promptkit.preview.templating import page
+from promptkit.preview.templating import render_template
 
 #: The query parameter with the token. No argument of a prompt can have this name.
 TOKEN: Final = "access-token"  # noqa: S105 (the parameter's name)
@@ -35,13 +35,15 @@ _HEADERS: Final = {
 }
 
 _FOREIGN_HOST: Final = (
-    "This page has another host than {!r}. Open the address that promptkit dev has printed."
+    "The preview is not served under the host {!r}. Open the address that promptkit dev printed."
 )
-_FOREIGN_ORIGIN: Final = "A page of {!r} has sent this request, and only this page itself may."
-_FOREIGN_PAGE: Final = "Another page has sent this request, and only this page itself may."
-_UNKNOWN_BROWSER: Final = (
-    "The request has no valid token of promptkit dev. Open the whole address "
-    "that it printed, with the part after the question mark. The token changes with every start."
+_FOREIGN_ORIGIN: Final = (
+    "A page at {!r} sent this request. Only pages of the preview can send requests to it."
+)
+_FOREIGN_PAGE: Final = "Another page sent this request. Only pages of the preview can send requests to it."
+_UNAUTHORIZED: Final = (
+    "This request has no valid token. Open the full address that promptkit dev printed, including the part "
+    "after the question mark. The token changes each time promptkit dev starts."
 )
 
 
@@ -84,30 +86,30 @@ class PageGuard:
                     headers.setdefault(name, value)
             await send(message)
 
-        response = self._response(scope) or self._application
+        response = self._intercept(scope) or self._application
         await response(scope, receive, send_guarded)
 
-    def _response(self, scope: Scope) -> Response | None:
-        """Return the response to send instead of the page; None to serve the page."""
+    def _intercept(self, scope: Scope) -> Response | None:
+        """Return the response that replaces the page; None to serve the page."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
-            return self._refuse(_FOREIGN_HOST.format(host))
+            return self._reject(_FOREIGN_HOST.format(host))
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host}":
-            return self._refuse(_FOREIGN_ORIGIN.format(origin))
+            return self._reject(_FOREIGN_ORIGIN.format(origin))
         if scope["path"].startswith(_PUBLIC):
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        path = _path(scope["path"], [pair for pair in query if pair[0] != TOKEN])
-        if any(name == TOKEN and _is_same(value, self._token) for name, value in query):
-            return self._welcome(path, host, headers)
+        path = _build_path(scope["path"], [pair for pair in query if pair[0] != TOKEN])
+        if any(name == TOKEN and _matches(value, self._token) for name, value in query):
+            return self._accept_token(path, host, headers)
         if _is_cross_origin(headers):
-            return self._confirm(path) if _is_navigation(headers) else self._refuse(_FOREIGN_PAGE)
+            return self._confirm(path) if _is_navigation(headers) else self._reject(_FOREIGN_PAGE)
         cookie = cookie_parser(headers.get("cookie", "")).get(_cookie_name(host), "")
-        return None if _is_same(cookie, self._cookie) else self._refuse(_UNKNOWN_BROWSER)
+        return None if _matches(cookie, self._cookie) else self._reject(_UNAUTHORIZED)
 
-    def _welcome(self, path: str, host: str, headers: Headers) -> Response:
+    def _accept_token(self, path: str, host: str, headers: Headers) -> Response:
         """Set the cookie, and redirect to the page without the token."""
         response: Response
         if _is_cross_origin(headers):
@@ -122,34 +124,34 @@ class PageGuard:
 
     def _confirm(self, path: str, status: int = 403) -> Response:
         """Return a page with a link to *path*, which the browser follows as a same-origin request."""
-        return self._page("asks.html", status, place=path)
+        return self._render("confirm.html", status, path=path)
 
-    def _refuse(self, reason: str) -> Response:
-        return self._page("error.html", 403, reason=reason)
+    def _reject(self, reason: str) -> Response:
+        return self._render("error.html", 403, reason=reason)
 
-    def _page(self, template: str, status: int, **values: Any) -> Response:
-        return HTMLResponse(page(template, target=self._target, version=None, **values), status)
+    def _render(self, template: str, status: int, **values: Any) -> Response:
+        return HTMLResponse(render_template(template, target=self._target, version=None, **values), status)
 
 
-def _is_same(text: str, secret: str) -> bool:
+def _matches(text: str, secret: str) -> bool:
     return hmac.compare_digest(text.encode(errors="replace"), secret.encode())
 
 
-def _path(path: str, query: list[tuple[str, str]]) -> str:
-    # Two slashes at the start would lead to another host.
+def _build_path(path: str, query: list[tuple[str, str]]) -> str:
+    # A path that starts with two slashes would lead to another host.
     return "/" + quote(path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
 
 
 def _is_cross_origin(headers: Headers) -> bool:
-    """Return whether another page sent the request, including pages on other ports."""
+    """Return whether another page sent the request, including a page on another port."""
     return headers.get("sec-fetch-site") in ("same-site", "cross-site")
 
 
 def _is_navigation(headers: Headers) -> bool:
-    """Return whether the request loads a whole page, as when a link is followed."""
+    """Return whether the request loads a whole page, as when the user follows a link."""
     return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def _cookie_name(host: str) -> str:
-    """Return a name with the port, because previews on one machine share their cookies."""
+    """Return a cookie name with the port, because all ports of a host share their cookies."""
     return f"promptkit-{host.rpartition(':')[2]}"

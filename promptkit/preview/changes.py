@@ -20,24 +20,24 @@ CaseTexts: TypeAlias = tuple[str, str | None, str | None]
 #: The parts of a line: ``" "`` marks unchanged, ``"-"`` removed and ``"+"`` added text.
 Line: TypeAlias = list[tuple[str, str]]
 
-#: The labels of the bases of comparison, by their choice.
-SINCE: Final = {"save": "Since the last save", "commit": "Since the last commit"}
+#: The labels of the bases for a comparison, by their name in URLs.
+BASE_LABELS: Final = {"save": "Since the last save", "commit": "Since the last commit"}
 
-_NOT_SAVED: Final = "Nothing was saved yet. Change a word of the prompt, and save it."
+_NOT_SAVED: Final = "Nothing has been saved yet. Edit the prompt and save it to see what changes."
 
-#: How the outcome of a case has changed, by the start of its text.
+#: Summaries of changed outcomes, by the prefix of the new text.
 _OUTCOMES: Final = {
-    "[fails]": "fails now",
-    "[refused]": "is refused now",
-    "[not rendered]": "is not rendered now",
-    "": "renders again",
+    "[fails]": "Now fails.",
+    "[refused]": "Now rejected.",
+    "[not rendered]": "No longer rendered.",
+    "": "Renders again.",
 }
 
 #: Maximum size of the cached texts, in characters.
 _MAX_CACHED: Final = 16 * 1024 * 1024
 
 #: The name of the case for the values in the form.
-_FORM: Final = "what the form holds"
+_FORM: Final = "current form values"
 
 
 class Comparison(Protocol):
@@ -73,15 +73,15 @@ class CaseChange:
         name:
             The name of the case.
 
-        what:
-            The kind of change, as a predicate of its name.
+        summary:
+            The kind of change, as a sentence.
 
         lines:
             The changed lines.
     """
 
     name: str
-    what: str
+    summary: str
     lines: Sequence[Line]
 
 
@@ -91,8 +91,8 @@ class Changes:
     The changes in a prompt.
 
     Args:
-        since:
-            The base of the comparison, one of `SINCE`.
+        base:
+            The base of the comparison, one of `BASE_LABELS`.
 
         cases:
             The changed cases.
@@ -101,7 +101,7 @@ class Changes:
             A note for the user.
     """
 
-    since: str
+    base: str
     cases: Sequence[CaseChange] = ()
     note: str = ""
 
@@ -117,11 +117,11 @@ class Comparisons:
 
     def __init__(self, comparison: Comparison | None) -> None:
         self._comparison = comparison
-        # The texts before and in a version, by version number, prompt and values.
+        # The texts before and after the save that created a version, by version number, prompt and values.
         self._cache: BoundedStore[tuple[str | None, str]] = BoundedStore(_MAX_CACHED)
 
-    async def changes(
-        self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission, since: str
+    async def find_changes(
+        self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission, base: str
     ) -> Changes:
         """
         Return the changes in a prompt's cases, and in the rendering of the values in its form.
@@ -136,43 +136,48 @@ class Comparisons:
             form:
                 The values in its form.
 
-            since:
-                One of `SINCE`; any other value selects an available base.
+            base:
+                One of `BASE_LABELS`; any other value selects an available base.
         """
         comparison = self._comparison
         if comparison is None:
-            return Changes(since, note="There is nothing to compare with.")
-        is_chosen = since in SINCE
-        since = since if is_chosen else "commit" if version.before is None else "save"
+            return Changes(base, note="This preview cannot compare versions.")
+        is_chosen = base in BASE_LABELS
+        base = base if is_chosen else "commit" if version.before is None else "save"
         try:
-            if since == "commit":
+            if base == "commit":
                 texts = await asyncio.to_thread(comparison.since_commit, prompt, version.number)
             else:
-                texts = await self._since_save(version, prompt, form)
+                texts = await self._render_since_save(version, prompt, form)
             cases = await asyncio.to_thread(_compare, texts, comparison)
         except PromptkitError as error:
-            return Changes(since, note=str(error)) if is_chosen else Changes("save", note=_NOT_SAVED)
+            return Changes(base, note=str(error)) if is_chosen else Changes("save", note=_NOT_SAVED)
         except OSError as error:
-            return Changes(since, note=f"The last commit cannot be written to a temporary folder: {error}")
-        return Changes(since, cases, _unchanged(version, prompt, cases, since))
+            return Changes(base, note=f"The last commit cannot be written to a temporary folder: {error}")
+        return Changes(base, cases, _summarize_unchanged(version, prompt, cases, base))
 
-    async def _since_save(
+    async def _render_since_save(
         self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission
     ) -> list[CaseTexts]:
-        inputs = [(case.name, sent) for case, sent in sendable(prompt.saved())]
-        if form.given not in [sent for _, sent in inputs]:
-            inputs.insert(0, (_FORM, form.given))
+        inputs = [(case.name, values) for case, values in sendable(prompt.saved())]
+        if form.values not in [values for _, values in inputs]:
+            inputs.insert(0, (_FORM, form.values))
         return [
-            (name, *await self._old_and_new(version, prompt, sent, is_asked=name != _FORM))
-            for name, sent in inputs
+            (name, *await self._render_versions(version, prompt, values, is_requested=name != _FORM))
+            for name, values in inputs
         ]
 
-    async def _old_and_new(
-        self, version: CatalogVersion, prompt: CompiledPrompt, sent: Mapping[str, Any], *, is_asked: bool
+    async def _render_versions(
+        self,
+        version: CatalogVersion,
+        prompt: CompiledPrompt,
+        values: Mapping[str, Any],
+        *,
+        is_requested: bool,
     ) -> tuple[str | None, str]:
-        """Return the texts before and after the last save, rendering the old version if it is not cached."""
-        key, number = repr((prompt.name, sorted(sent.items()))), version.number
-        new = (await render(version.calls, prompt, sent, is_asked=is_asked)).transcript
+        """Return the texts before and after the last save; the text before it is rendered if not cached."""
+        key, number = repr((prompt.name, sorted(values.items()))), version.number
+        new = (await render(version.calls, prompt, values, is_requested=is_requested)).transcript
         if (cached := self._cache.get(f"{number} {key}")) is not None:
             old = cached[0]
         elif (cached := self._cache.get(f"{number - 1} {key}")) is not None:
@@ -181,39 +186,41 @@ class Comparisons:
             before = prompt if version.before is None else version.before.find_prompt(prompt.name)
             old = new if before is prompt else None
             if before is not None and before is not prompt:
-                old = (await render(version.calls, before, sent, is_asked=is_asked)).transcript
+                old = (await render(version.calls, before, values, is_requested=is_requested)).transcript
         self._cache.put(f"{number} {key}", (old, new), len(key) + len(old or "") + len(new))
         return old, new
 
 
-def _unchanged(
-    version: CatalogVersion, prompt: CompiledPrompt, changed: Sequence[CaseChange], since: str
+def _summarize_unchanged(
+    version: CatalogVersion, prompt: CompiledPrompt, changed: Sequence[CaseChange], base: str
 ) -> str:
     """Return a note about the unchanged cases."""
-    if since == "save" and version.before is None:
+    if base == "save" and version.before is None:
         return _NOT_SAVED
     if not changed:
-        return f"Every case renders the same text as at {SINCE[since].lower().removeprefix('since ')}."
+        return f"No case has changed {BASE_LABELS[base].lower()}."
     names = {case.name for case in prompt.saved()}.difference(change.name for change in changed)
-    return f"Nothing else has changed: {', '.join(sorted(names))}." if names else ""
+    return f"Unchanged: {', '.join(sorted(names))}." if names else ""
 
 
 def _compare(texts: Iterable[CaseTexts], comparison: Comparison) -> list[CaseChange]:
     return [
-        CaseChange(name, _what(old, new), _lines(old, new, comparison))
+        CaseChange(name, _summarize(old, new), _diff_lines(old, new, comparison))
         for name, old, new in texts
         if old != new
     ]
 
 
-def _what(old: str | None, new: str | None) -> str:
+def _summarize(old: str | None, new: str | None) -> str:
     if old is None or new is None:
-        return "is new" if old is None else "is gone"
-    return (
-        _OUTCOMES[_outcome_prefix(new)]
-        if _outcome_prefix(old) != _outcome_prefix(new)
-        else "renders another text"
-    )
+        return "New." if old is None else "Removed."
+    if _has_same_outcome(old, new):
+        return "Text changed."
+    return _OUTCOMES[_outcome_prefix(new)]
+
+
+def _has_same_outcome(old: str, new: str) -> bool:
+    return _outcome_prefix(old) == _outcome_prefix(new)
 
 
 def _outcome_prefix(text: str) -> str:
@@ -221,8 +228,8 @@ def _outcome_prefix(text: str) -> str:
     return next((prefix for prefix in _OUTCOMES if prefix and text.startswith(prefix)), "")
 
 
-def _lines(old: str | None, new: str | None, comparison: Comparison) -> Sequence[Line]:
+def _diff_lines(old: str | None, new: str | None, comparison: Comparison) -> Sequence[Line]:
     """Return the changed lines; if the kind of outcome has changed, all lines of the new text."""
-    if old is not None and new is not None and _outcome_prefix(old) != _outcome_prefix(new):
+    if old is not None and new is not None and not _has_same_outcome(old, new):
         return [[("+" if _outcome_prefix(new) else " ", line)] for line in new.splitlines()]
     return comparison.words(old or "", new or "")

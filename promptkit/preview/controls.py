@@ -2,7 +2,7 @@
 Controls: the form fields of arguments, chosen by type in one table.
 
 A control is used only if the browser sends its value back unchanged. Otherwise the next control for the type
-is tried. If none works, the value is kept but not shown.
+is tried. If none works, the value is stored but not shown.
 """
 
 import math
@@ -47,17 +47,17 @@ class Choice:
         label:
             The label for users.
 
-        chosen:
+        is_selected:
             Whether it is selected.
 
-        means:
-            The value that it represents.
+        represents:
+            The value that it represents, even if nothing is sent for it.
     """
 
     value: str
     label: str
-    chosen: bool = False
-    means: str = ""
+    is_selected: bool = False
+    represents: str = ""
 
 
 @attrs.frozen
@@ -79,17 +79,17 @@ class Control:
             The choices, if any.
     """
 
-    kind: Literal["line", "area", "radios", "select", "file", "kept"]
+    kind: Literal["line", "area", "radios", "select", "file", "stored"]
     value: str = ""
     attributes: Mapping[str, str] = MappingProxyType({})
     choices: tuple[Choice, ...] = ()
 
 
 #: Takes an argument and its value (``""`` for none). Returns None if the control cannot show the value.
-_Show: TypeAlias = Callable[[Argument, str], Control | None]
+_ControlFactory: TypeAlias = Callable[[Argument, str], Control | None]
 
 
-def control_of(argument: Argument, sent: str | None) -> Control:
+def build_control(argument: Argument, value: str | None) -> Control:
     """
     Return the control of an argument.
 
@@ -97,75 +97,75 @@ def control_of(argument: Argument, sent: str | None) -> Control:
         argument:
             The argument.
 
-        sent:
+        value:
             Its value, as a client sends it; None if it is not given.
     """
     by_type = next((factories for matches, factories in _BY_TYPE if matches(argument)), ())
-    factories: tuple[_Show, ...] = (_password,) if argument.arg.secret else (*by_type, _line, _area)
-    controls = (factory(argument, sent or "") for factory in factories)
-    return next((control for control in controls if control is not None), Control("kept", sent or ""))
+    factories: tuple[_ControlFactory, ...] = (_password,) if argument.arg.secret else (*by_type, _line, _area)
+    controls = (factory(argument, value or "") for factory in factories)
+    return next((control for control in controls if control is not None), Control("stored", value or ""))
 
 
-def takes_file(argument: Argument, control: Control) -> bool:
+def accepts_file(argument: Argument, control: Control) -> bool:
     """Return whether the value can be read from a file."""
-    return control.kind in ("area", "file", "kept") or argument.takes_bytes
+    return control.kind in ("area", "file", "stored") or argument.takes_bytes
 
 
-def is_by_line(argument: Argument) -> bool:
+def is_line_list(argument: Argument) -> bool:
     """Return whether the value is a list with one item per line."""
     core = plain(argument.annotation, core=True)
     reader = reader_of(core) if is_list(core) else None
     return reader is not None and not reader.is_json
 
 
-def is_json(argument: Argument) -> bool:
+def accepts_json(argument: Argument) -> bool:
     """Return whether the value is JSON, or can be."""
     core = plain(argument.annotation, core=True)
     readers = map(reader_of, members_of(core) or [core])
     return any(reader is not None and reader.is_json for reader in readers)
 
 
-def typeable(text: str) -> bool:
+def is_typeable(text: str) -> bool:
     """Return whether browsers send a text unchanged."""
     return _UNTYPEABLE.search(text) is None
 
 
-def value_of(argument: Argument, sent: str) -> Any:
+def parse_value(argument: Argument, text: str) -> Any:
     """Return the converted value of an argument; None if the text is invalid."""
     with suppress(ConversionError):
-        return argument.reader.read(sent)
+        return argument.reader.read(text)
     return None
 
 
-def _line(_: Argument, sent: str) -> Control | None:
-    return _one_line(sent, {"type": "text"})
+def _line(_: Argument, value: str) -> Control | None:
+    return _single_line(value, {"type": "text"})
 
 
-def _password(_: Argument, sent: str) -> Control | None:
-    return _one_line(sent, {"type": "password", "autocomplete": "off"})
+def _password(_: Argument, value: str) -> Control | None:
+    return _single_line(value, {"type": "password", "autocomplete": "off"})
 
 
-def _one_line(sent: str, attributes: Mapping[str, str]) -> Control | None:
-    return Control("line", sent, attributes) if "\n" not in sent and typeable(sent) else None
+def _single_line(value: str, attributes: Mapping[str, str]) -> Control | None:
+    return Control("line", value, attributes) if "\n" not in value and is_typeable(value) else None
 
 
-def _text(argument: Argument, sent: str) -> Control | None:
+def _text(argument: Argument, value: str) -> Control | None:
     """Return a text area, or None for completed text, which is usually a one-line name."""
-    return None if argument.completer is not None else _area(argument, sent)
+    return None if argument.completer is not None else _area(argument, value)
 
 
-def _area(_: Argument, sent: str) -> Control | None:
-    return Control("area", sent) if typeable(sent) else None
+def _area(_: Argument, value: str) -> Control | None:
+    return Control("area", value) if is_typeable(value) else None
 
 
-def _file(_: Argument, sent: str) -> Control | None:
-    return Control("file", sent)
+def _file(_: Argument, value: str) -> Control | None:
+    return Control("file", value)
 
 
-def _number(argument: Argument, sent: str) -> Control | None:
+def _number(argument: Argument, value: str) -> Control | None:
     """Return a number input with its bounds."""
-    value = sent.strip()
-    if sent and not _is_number(value):
+    number = value.strip()
+    if value and not _is_number(number):
         return None
     schema = alternative_of(argument)
     is_integer = schema.get("type") == "integer"
@@ -175,7 +175,7 @@ def _number(argument: Argument, sent: str) -> Control | None:
         "step": 1 if is_integer else "any",
     }
     attributes = {name: str(bound) for name, bound in bounds.items() if bound is not None}
-    return Control("line", value, {"type": "number", **attributes})
+    return Control("line", number, {"type": "number", **attributes})
 
 
 def _is_number(text: str) -> bool:
@@ -189,57 +189,57 @@ def _bound(schema: Mapping[str, Any], inclusive: str, exclusive: str, inwards: i
     return Decimal(str(schema[inclusive])) if inclusive in schema else None
 
 
-def _date(argument: Argument, sent: str) -> Control | None:
-    is_normalized = str(value_of(argument, sent) or "") == sent
-    return Control("line", sent, {"type": "date"}) if is_normalized else None
+def _date(argument: Argument, value: str) -> Control | None:
+    is_normalized = str(parse_value(argument, value) or "") == value
+    return Control("line", value, {"type": "date"}) if is_normalized else None
 
 
-def _choice(argument: Argument, sent: str) -> Control | None:
-    if not typeable(sent):
+def _choice(argument: Argument, value: str) -> Control | None:
+    if not is_typeable(value):
         return None
-    values = dict.fromkeys(filter(None, argument.reader.values))
-    chosen, default = _spelling(argument, sent, values), _default(argument, values)
-    choices = [_build_choice(argument, value, chosen, default) for value in values]
-    if chosen and chosen not in values:
-        choices.append(Choice(chosen, f"{chosen} (not a choice)", chosen=True))
-    is_drop_down = len(values) > _MAX_RADIOS
-    if default not in values and (not argument.required or is_drop_down):
-        label = "Choose…" if argument.required else "Not given"
-        choices.insert(0, Choice("", f"{label} ({default} by default)" if default else label, not chosen))
+    spellings = dict.fromkeys(filter(None, argument.reader.values))
+    selected, default = _find_spelling(argument, value, spellings), _find_default(argument, spellings)
+    choices = [_build_choice(argument, spelling, selected, default) for spelling in spellings]
+    if selected and selected not in spellings:
+        choices.append(Choice(selected, f"{selected} (invalid choice)", is_selected=True))
+    is_drop_down = len(spellings) > _MAX_RADIOS
+    if default not in spellings and (not argument.required or is_drop_down):
+        label = "Choose…" if argument.required else "Not set"
+        choices.insert(0, Choice("", f"{label} (default: {default})" if default else label, not selected))
     return Control("select" if is_drop_down else "radios", choices=tuple(choices))
 
 
-def _build_choice(argument: Argument, value: str, chosen: str, default: str) -> Choice:
+def _build_choice(argument: Argument, value: str, selected: str, default: str) -> Choice:
     """Return one choice. The default also represents no value, unless it was given."""
-    label = _label(argument, value)
+    label = _format_label(argument, value)
     if value != default:
-        return Choice(value, label, value == chosen, value)
-    return Choice(value if value == chosen else "", f"{label} (default)", chosen in ("", value), value)
+        return Choice(value, label, value == selected, value)
+    return Choice(value if value == selected else "", f"{label} (default)", selected in ("", value), value)
 
 
-def _default(argument: Argument, values: Mapping[str, None]) -> str:
-    """Return the spelling of the default among *values*; ``""`` if there is none."""
+def _find_default(argument: Argument, spellings: Mapping[str, None]) -> str:
+    """Return the spelling of the default among *spellings*; ``""`` if there is none."""
     if argument.required or not argument.has_default or argument.default is None:
         return ""
-    return _spelling(argument, text_of(argument.default), values)
+    return _find_spelling(argument, text_of(argument.default), spellings)
 
 
-def _label(argument: Argument, value: str) -> str:
+def _format_label(argument: Argument, value: str) -> str:
     """Return the label of a choice: the value that clients send, with the name of a numeric enum member."""
-    member = value_of(argument, value)
+    member = parse_value(argument, value)
     return f"{member.name} ({value})" if isinstance(member, Enum) and isinstance(member.value, int) else value
 
 
-def _spelling(argument: Argument, sent: str, values: Mapping[str, None]) -> str:
-    """Return the spelling of a choice among *values*; *sent* itself if it is not a choice."""
-    value = value_of(argument, sent) if sent and sent not in values else None
-    converted = {spelling: value_of(argument, spelling) for spelling in values}
-    same = (
-        spelling
-        for spelling, converted_value in converted.items()
-        if type(converted_value) is type(value) and converted_value == value
+def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None]) -> str:
+    """Return the spelling of a choice among *spellings*; *text* itself if it is not a choice."""
+    value = parse_value(argument, text) if text and text not in spellings else None
+    if value is None:
+        return text
+    choices = {spelling: parse_value(argument, spelling) for spelling in spellings}
+    matches = (
+        spelling for spelling, choice in choices.items() if type(choice) is type(value) and choice == value
     )
-    return sent if value is None else next(same, sent)
+    return next(matches, text)
 
 
 def _has_type(*kinds: type) -> Callable[[Argument], bool]:
@@ -248,11 +248,11 @@ def _has_type(*kinds: type) -> Callable[[Argument], bool]:
 
 #: The controls of each type, in order of preference. Other types, and values that none of the controls can
 #: show, are a line of text.
-_BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_Show, ...]], ...]] = (
+_BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_ControlFactory, ...]], ...]] = (
     (lambda argument: is_closed(plain(argument.annotation, core=True)), (_choice,)),
     (_has_type(str), (_text,)),
     (_has_type(int, float, Decimal), (_number,)),
     (_has_type(date), (_date,)),
     (lambda argument: argument.takes_bytes, (_file,)),
-    (lambda argument: is_by_line(argument) or is_json(argument), (_area,)),
+    (lambda argument: is_line_list(argument) or accepts_json(argument), (_area,)),
 )

@@ -12,8 +12,8 @@ from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Media, canonical_type
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.text import Text
-from promptkit.preview.media import MediaKind, MediaStore, kind_of
-from promptkit.preview.templating import SHORT, formatted
+from promptkit.preview.media import MediaKind, MediaStore, classify_media
+from promptkit.preview.templating import SHORT, format_markdown
 
 #: Maximum length of Markdown to format, in characters; formatting longer texts takes too long.
 _MAX_MARKDOWN: Final = 50_000
@@ -26,7 +26,7 @@ ALL_TURNS: Final = -1
 
 
 @attrs.frozen
-class Writing:
+class TextView:
     """
     The text of a turn.
 
@@ -40,18 +40,18 @@ class Writing:
         length:
             The number of characters of the whole text.
 
-        address:
+        url:
             The URL of the text for copying; None if the page shows all its characters.
     """
 
     raw: str
     formatted: Markup | None
     length: int
-    address: str | None = None
+    url: str | None = None
 
 
 @attrs.frozen
-class Medium:
+class MediaView:
     """
     An image, audio, or a file of another kind.
 
@@ -65,18 +65,18 @@ class Medium:
         size:
             Its size, formatted for users.
 
-        address:
+        url:
             Its URL.
     """
 
     kind: MediaKind
     mime_type: str
     size: str
-    address: str
+    url: str
 
 
 @attrs.frozen
-class Document:
+class DocumentView:
     """
     The content of an embedded resource.
 
@@ -87,13 +87,13 @@ class Document:
         mime_type:
             Its MIME type, if known.
 
-        shown:
+        content:
             Its text or bytes.
     """
 
     uri: str
     mime_type: str | None
-    shown: Writing | Medium
+    content: TextView | MediaView
 
 
 @attrs.frozen
@@ -109,49 +109,49 @@ class TurnView:
             The message.
 
         kind:
-            The kind of its content, in a word.
+            The kind of its content: ``text``, ``resource``, ``link``, ``image``, ``audio`` or ``file``.
 
-        shown:
+        content:
             Its content.
 
         tokens:
             The approximate number of tokens of its text; 0 if it has none.
 
-        redacted:
+        redact:
             Hides secrets in the text of a link.
     """
 
     number: int
     message: Message
     kind: str
-    shown: Writing | Medium | Document | ResourceLink
+    content: TextView | MediaView | DocumentView | ResourceLink
     tokens: int
-    redacted: Callable[[str], str]
+    redact: Callable[[str], str]
 
     @property
-    def writing(self) -> Writing | None:
-        """Its text, or that of its document."""
-        shown = self.shown.shown if isinstance(self.shown, Document) else self.shown
-        return shown if isinstance(shown, Writing) else None
+    def text(self) -> TextView | None:
+        """Its text, or the text of its document; None if it has neither."""
+        content = self.content.content if isinstance(self.content, DocumentView) else self.content
+        return content if isinstance(content, TextView) else None
 
 
 @attrs.frozen
-class Conversation:
+class ConversationBuilder:
     """
-    Converts content for the page.
+    Converts a workflow or a document to the views that a page shows.
 
     Args:
         media:
             Stores media until browsers request them.
 
-        redacted:
+        redact:
             Hides secrets in text.
     """
 
     media: MediaStore
-    redacted: Callable[[str], str] = str
+    redact: Callable[[str], str] = str
 
-    def turns(self, workflow: Workflow, whole: int = 0) -> list[TurnView]:
+    def build_turns(self, workflow: Workflow, full_turn: int = 0) -> list[TurnView]:
         """
         Return the turns of a workflow, truncating long conversations and long texts.
 
@@ -159,16 +159,16 @@ class Conversation:
             workflow:
                 The workflow to show.
 
-            whole:
+            full_turn:
                 The number of a turn that is shown in full; 0 for none, `ALL_TURNS` for all turns.
         """
-        messages = workflow.shown if whole == ALL_TURNS else workflow.shown[: max(whole, _MAX_TURNS)]
+        messages = workflow.shown if full_turn == ALL_TURNS else workflow.shown[: max(full_turn, _MAX_TURNS)]
         return [
-            self._turn(number, message, None if number == whole else SHORT)
+            self._build_turn(number, message, None if number == full_turn else SHORT)
             for number, message in enumerate(messages, 1)
         ]
 
-    def document(self, resource: EmbeddedResource, max_length: int | None = SHORT) -> Document:
+    def build_document(self, resource: EmbeddedResource, max_length: int | None = SHORT) -> DocumentView:
         """
         Return the content of an embedded resource.
 
@@ -179,44 +179,43 @@ class Conversation:
             max_length:
                 The maximum number of characters; None for all.
         """
-        name, mime_type = self.redacted(resource.uri), resource.mime_type
+        name, mime_type = self.redact(resource.uri), resource.mime_type
         if resource.text is None:
-            return Document(name, mime_type, self._medium(resource.blob or b"", str(mime_type)))
-        text, canonical = self.redacted(resource.text), canonical_type(mime_type or "")
-        if kind_of(canonical) == "image":  # SVG is text
-            return Document(name, mime_type, self._medium(text.encode(errors="replace"), canonical))
-        return Document(
-            name, mime_type, self._writing(text, max_length, is_markdown=canonical == "text/markdown")
-        )
+            return DocumentView(name, mime_type, self._build_media(resource.blob or b"", str(mime_type)))
+        text, canonical = self.redact(resource.text), canonical_type(mime_type or "")
+        if classify_media(canonical) == "image":  # SVG is text
+            return DocumentView(name, mime_type, self._build_media(text.encode(errors="replace"), canonical))
+        text_view = self._build_text(text, max_length, is_markdown=canonical == "text/markdown")
+        return DocumentView(name, mime_type, text_view)
 
-    def _turn(self, number: int, message: Message, max_length: int | None) -> TurnView:
+    def _build_turn(self, number: int, message: Message, max_length: int | None) -> TurnView:
         content = message.content
-        kind, view = self._view(content, max_length)
+        kind, view = self._build_view(content, max_length)
         tokens = sum(map(_estimate_tokens, content.texts))
-        return TurnView(number, message, kind, view, tokens, self.redacted)
+        return TurnView(number, message, kind, view, tokens, self.redact)
 
-    def _view(
+    def _build_view(
         self, content: Content, max_length: int | None
-    ) -> tuple[str, Writing | Medium | Document | ResourceLink]:
+    ) -> tuple[str, TextView | MediaView | DocumentView | ResourceLink]:
         if isinstance(content, Text):
-            return "text", self._writing(self.redacted(content.text), max_length)
+            return "text", self._build_text(self.redact(content.text), max_length)
         if isinstance(content, EmbeddedResource):
-            return "resource", self.document(content, max_length)
+            return "resource", self.build_document(content, max_length)
         if isinstance(content, ResourceLink):
             return "link", content
         assert isinstance(content, Media)  # noqa: S101 (no other kind of content exists)
-        medium = self._medium(content.data, str(content.mime_type))
-        return medium.kind, medium
+        media = self._build_media(content.data, str(content.mime_type))
+        return media.kind, media
 
-    def _writing(self, text: str, max_length: int | None, *, is_markdown: bool = True) -> Writing:
+    def _build_text(self, text: str, max_length: int | None, *, is_markdown: bool = True) -> TextView:
         raw = text[:max_length]
         is_complete = len(raw) == len(text) and escape_invisible(text) == text
-        markdown = formatted(raw) if is_markdown and len(raw) <= _MAX_MARKDOWN else None
-        return Writing(raw, markdown, len(text), None if is_complete else self.media.keep_text(text))
+        markdown = format_markdown(raw) if is_markdown and len(raw) <= _MAX_MARKDOWN else None
+        return TextView(raw, markdown, len(text), None if is_complete else self.media.store_text(text))
 
-    def _medium(self, data: bytes, mime_type: str) -> Medium:
+    def _build_media(self, data: bytes, mime_type: str) -> MediaView:
         name = canonical_type(mime_type)
-        return Medium(kind_of(name), mime_type, human_size(len(data)), self.media.keep(data, name))
+        return MediaView(classify_media(name), mime_type, human_size(len(data)), self.media.store(data, name))
 
 
 def _estimate_tokens(text: str) -> int:

@@ -16,15 +16,15 @@ import attrs
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
-from promptkit.preview.controls import Control, control_of, is_by_line, takes_file, typeable
-from promptkit.preview.media import Upload, Uploads, number_in
+from promptkit.preview.controls import Control, accepts_file, build_control, is_line_list, is_typeable
+from promptkit.preview.media import Upload, UploadStore, parse_number
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
-#: Controls that show which values are possible.
-_PLAIN: Final = frozenset({"radios", "select", "file"})
+#: Controls that show which values are possible, and need no hint.
+_SELF_EXPLANATORY: Final = frozenset({"radios", "select", "file"})
 
 #: Controls that contain the digest of a value.
-_HIDDEN: Final = frozenset({"file", "kept"})
+_HIDDEN: Final = frozenset({"file", "stored"})
 
 #: Maximum length of a link's query in characters; longer URLs are rejected by servers and unwieldy.
 _MAX_QUERY: Final = 6_000
@@ -57,28 +57,28 @@ class Field:
         examples:
             The author's examples, as a client sends them.
 
-        faults:
+        errors:
             The errors of its value.
 
-        completes:
-            Whether values are suggested while users type.
+        has_completions:
+            Whether values are suggested while the user types.
 
-        may_be_empty:
-            Whether ``""`` is its value; None if ``""`` is not a value.
+        is_empty_text:
+            Whether its value is ``""``; None if the argument does not accept ``""``.
 
-        takes_file:
+        accepts_file:
             Whether its value can be read from a file.
 
-        takes_files:
+        accepts_files:
             Whether its value can be read from several files.
 
         upload:
             The uploaded value, if any, including a value that cannot be sent.
 
-        reads:
+        read_count:
             How often its text was read from a file.
 
-        is_given:
+        has_value:
             Whether it has a value, so that its errors are shown immediately.
 
         is_unknown:
@@ -92,14 +92,14 @@ class Field:
     required: bool = False
     description: str | None = None
     examples: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
-    completes: bool = False
-    may_be_empty: bool | None = None
-    takes_file: bool = False
-    takes_files: bool = False
+    errors: tuple[str, ...] = ()
+    has_completions: bool = False
+    is_empty_text: bool | None = None
+    accepts_file: bool = False
+    accepts_files: bool = False
     upload: Upload | None = None
-    reads: int = 0
-    is_given: bool = False
+    read_count: int = 0
+    has_value: bool = False
     is_unknown: bool = False
 
     @property
@@ -111,8 +111,8 @@ class Field:
         """
         control = self.control
         labels = [choice.label for choice in control.choices]
-        of_control = control.kind, dict(control.attributes), labels
-        shape = of_control, self.reads, self.takes_file, self.upload and self.upload.digest
+        appearance = control.kind, dict(control.attributes), labels
+        shape = appearance, self.read_count, self.accepts_file, self.upload and self.upload.digest
         return f"{crc32(repr(shape).encode()):08x}"
 
 
@@ -122,30 +122,30 @@ class Submission:
     The submitted values of a form.
 
     Args:
-        given:
+        values:
             The values by argument name, as a client would send them.
 
         uploads:
             The uploads by argument name, including invalid ones.
 
-        reads:
+        read_counts:
             How often text was read from a file, by argument name.
     """
 
-    given: Mapping[str, str]
+    values: Mapping[str, str]
     uploads: Mapping[str, Upload] = MappingProxyType({})
-    reads: Mapping[str, int] = MappingProxyType({})
+    read_counts: Mapping[str, int] = MappingProxyType({})
 
     @property
-    def faults(self) -> tuple[InvalidArgument, ...]:
+    def errors(self) -> tuple[InvalidArgument, ...]:
         """The errors of uploads."""
         return tuple(
-            InvalidArgument(name, upload.refusal) for name, upload in self.uploads.items() if upload.refusal
+            InvalidArgument(name, upload.error) for name, upload in self.uploads.items() if upload.error
         )
 
 
-def fields_of(
-    arguments: Arguments, submission: Submission, store: Uploads, faults: Iterable[InvalidArgument] = ()
+def build_fields(
+    arguments: Arguments, submission: Submission, store: UploadStore, errors: Iterable[InvalidArgument] = ()
 ) -> tuple[Field, ...]:
     """
     Return the fields of a form: one for each argument, and one for each value without an argument.
@@ -160,20 +160,21 @@ def fields_of(
         store:
             Stores the values that no control can show.
 
-        faults:
+        errors:
             The errors of the values.
     """
-    faults, values = tuple(faults), submission.given
-    fields = [_field(argument, submission, store, faults) for argument in arguments.ordered]
-    names = [*values, *(fault.argument for fault in faults)]
+    errors, values = tuple(errors), submission.values
+    fields = [_build_field(argument, submission, store, errors) for argument in arguments.ordered]
+    names = [*values, *(error.argument for error in errors)]
     unknown = [name for name in dict.fromkeys(names) if name not in arguments.by_name]
     unknown_fields = [
-        _unknown_field(name, values.get(name, ""), faults, number) for number, name in enumerate(unknown, 1)
+        _build_unknown_field(name, values.get(name, ""), errors, number)
+        for number, name in enumerate(unknown, 1)
     ]
     return (*fields, *unknown_fields)
 
 
-def submission_of(arguments: Arguments, form: Any, store: Uploads) -> Submission:
+def read_submission(arguments: Arguments, form: Any, store: UploadStore) -> Submission:
     """
     Return the values that a form or a link submits.
 
@@ -188,22 +189,23 @@ def submission_of(arguments: Arguments, form: Any, store: Uploads) -> Submission
             Stores uploads.
     """
     names = dict.fromkeys(filter(None, (key.partition(".")[0] for key in form)))
-    values = {name: value for name in names if (value := _value(form, name)) is not None}
-    reads = {name: count for name in values if (count := number_in(form.get(f"{name}.reads")))}
+    values = {name: value for name in names if (value := _read_value(form, name)) is not None}
+    read_counts = {name: count for name in values if (count := parse_number(form.get(f"{name}.reads")))}
     uploads = {}
-    for name, upload in store.of(arguments, form).items():
+    for name, upload in store.collect(arguments, form).items():
         argument = arguments.by_name[name]
         if upload.value is not None:
             values[name] = upload.value
-        if upload.value is not None and control_of(argument, upload.value).kind not in _HIDDEN:
-            reads[name] = number_in(form.get(f"{name}.reads")) + 1  # shown as if the user had typed it
+        if upload.value is not None and build_control(argument, upload.value).kind not in _HIDDEN:
+            # The text is shown as if the user had typed it.
+            read_counts[name] = parse_number(form.get(f"{name}.reads")) + 1
         else:
             uploads[name] = upload
     ordered = dict.fromkeys((*arguments.by_name, *values))
-    return Submission({name: values[name] for name in ordered if name in values}, uploads, reads)
+    return Submission({name: values[name] for name in ordered if name in values}, uploads, read_counts)
 
 
-def query_of(arguments: Arguments, values: Mapping[str, str]) -> str:
+def build_query(arguments: Arguments, values: Mapping[str, str]) -> str:
     """
     Return the query of a link that shows the same page.
 
@@ -220,76 +222,76 @@ def query_of(arguments: Arguments, values: Mapping[str, str]) -> str:
     for name, value in values.items():
         argument = arguments.by_name.get(name)
         is_private = argument is not None and (argument.arg.secret or argument.takes_bytes)
-        if typeable(value) and not is_private:
+        if is_typeable(value) and not is_private:
             parameter = (name, value) if value else (f"{name}.empty", "on")
             extended = f"{query}&{urlencode([parameter])}"
             query = extended if len(extended) <= _MAX_QUERY else query
     return query.removeprefix("&")
 
 
-def _value(form: Any, name: str) -> str | None:
-    """Return the value of an argument; None if it is not given."""
+def _read_value(form: Any, name: str) -> str | None:
+    """Return the value of an argument; None if it has none."""
     text = form.get(name)
     if isinstance(text, str) and text:
         return text.replace("\r\n", "\n")  # browsers send line ends as two characters
     return "" if f"{name}.empty" in form else None
 
 
-def _field(
-    argument: Argument, submission: Submission, store: Uploads, faults: Iterable[InvalidArgument]
+def _build_field(
+    argument: Argument, submission: Submission, store: UploadStore, errors: Iterable[InvalidArgument]
 ) -> Field:
-    name, sent = argument.name, submission.given.get(argument.name)
+    name, value = argument.name, submission.values.get(argument.name)
     upload = submission.uploads.get(name)
     if upload is not None and upload.value is not None:  # the value need not be examined again
-        control = Control("file" if argument.takes_bytes else "kept")
+        control = Control("file" if argument.takes_bytes else "stored")
     else:
-        control = control_of(argument, sent)
+        control = build_control(argument, value)
     if upload is None and control.kind in _HIDDEN and control.value:
-        upload = store.keep_value(argument, control.value)
+        upload = store.store_value(argument, control.value)
     is_line = control.kind == "line" and control.attributes.get("type") != "password"
     return Field(
         name,
         argument.title or name,
         name,
-        attrs.evolve(control, attributes={**control.attributes, **_placeholder(argument)}),
+        attrs.evolve(control, attributes={**control.attributes, **_build_placeholder(argument)}),
         required=argument.required,
-        description=_hint(argument, control),
+        description=_build_hint(argument, control),
         examples=() if argument.arg.secret else tuple(map(text_of, argument.examples)),
-        faults=tuple(str(fault) for fault in faults if fault.argument == name),
-        completes=argument.completer is not None and is_line,
-        may_be_empty=sent == "" if argument.blank_is_value and not argument.arg.secret else None,
-        takes_file=takes_file(argument, control),
-        takes_files=is_by_line(argument) and argument.takes_bytes,
+        errors=tuple(str(error) for error in errors if error.argument == name),
+        has_completions=argument.completer is not None and is_line,
+        is_empty_text=value == "" if argument.blank_is_value and not argument.arg.secret else None,
+        accepts_file=accepts_file(argument, control),
+        accepts_files=is_line_list(argument) and argument.takes_bytes,
         upload=upload,
-        reads=submission.reads.get(name, 0),
-        is_given=bool(sent) or upload is not None,
+        read_count=submission.read_counts.get(name, 0),
+        has_value=bool(value) or upload is not None,
     )
 
 
-def _hint(argument: Argument, control: Control) -> str | None:
+def _build_hint(argument: Argument, control: Control) -> str | None:
     """Return the author's description, and the accepted values if the control does not show them."""
     arg = argument.arg
     if arg.env:
         return argument.description
-    hint = None if control.kind in _PLAIN else argument.reader.hint
+    hint = None if control.kind in _SELF_EXPLANATORY else argument.reader.hint
     if not arg.description:
         return hint or None
     return f"{arg.description} ({hint})" if hint else arg.description
 
 
-def _unknown_field(name: str, sent: str, faults: Iterable[InvalidArgument], number: int) -> Field:
+def _build_unknown_field(name: str, value: str, errors: Iterable[InvalidArgument], number: int) -> Field:
     return Field(
         name,
         name,
         f"unknown-{number}",
-        Control("area", sent),
-        faults=tuple(str(fault) for fault in faults if fault.argument == name),
-        description="The prompt has no such argument: empty the field to omit it.",
+        Control("area", value),
+        errors=tuple(str(error) for error in errors if error.argument == name),
+        description="This prompt has no such argument. Clear the field to omit it.",
         is_unknown=True,
     )
 
 
-def _placeholder(argument: Argument) -> dict[str, str]:
+def _build_placeholder(argument: Argument) -> dict[str, str]:
     """Return the attribute that shows the default while no value is entered."""
     default = argument.default
     if default is NO_DEFAULT or default is None or argument.arg.secret:

@@ -26,7 +26,7 @@ from promptkit.server.lookup import name_of
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: Prefix of the words in a search that are tags.
+#: Prefix of the words in a query that are tags.
 _TAG: Final = "tag:"
 
 #: Maximum number of names in a message; further names are counted.
@@ -76,21 +76,21 @@ class CatalogVersion:
         names_by_verb = {"changed": self.changed, "added": self.added, "removed": self.removed}
         parts = [f"{verb} {_join_names(names)}" for verb, names in names_by_verb.items() if names]
         if not parts:
-            return "" if self.broken else "Reloaded."
+            return "" if self.load_errors else "Reloaded."
         return f"Reloaded: {'; '.join(parts)}."
 
     @cached_property
-    def broken(self) -> str:
-        """A message about files that failed to load and are served as before; ``""`` if none."""
-        errors = [diagnostic for diagnostic in self.faults if not diagnostic.is_ignorable]
+    def load_errors(self) -> str:
+        """A message about files that failed to load and are served as before; ``""`` if there are none."""
+        errors = [diagnostic for diagnostic in self.diagnostics if not diagnostic.is_ignorable]
         files = dict.fromkeys(PurePath(diagnostic.location.file).name for diagnostic in errors)
-        return f"Not loaded: {_count_faults(len(errors))} in {_join_names(tuple(files))}." if errors else ""
+        return f"Not loaded: {_count_errors(len(errors))} in {_join_names(tuple(files))}." if errors else ""
 
     def next(self, catalog: Catalog) -> "CatalogVersion":
         """Return the version of a newer catalog."""
         before = self.catalog
-        old, new = _by_name(before), _by_name(catalog)
-        # Prompts of a file that was imported again are new objects.
+        old, new = _index_items(before), _index_items(catalog)
+        # A file that is imported again yields new prompt objects.
         recompiled = [name for name in catalog if name in old and catalog[name] is not old[name]]
         return CatalogVersion(
             catalog,
@@ -99,21 +99,21 @@ class CatalogVersion:
             removed=tuple(name for name in old if name not in new),
             changed=(
                 *(name for name in recompiled if _fingerprint(catalog[name]) != _fingerprint(before[name])),
-                *(uri for uri, skill in _skills(catalog).items() if uri in old and old[uri] != skill),
+                *(uri for uri, skill in _index_skills(catalog).items() if uri in old and old[uri] != skill),
             ),
             before=before,
         )
 
     @cached_property
-    def faults(self) -> Sequence[Diagnostic]:
+    def diagnostics(self) -> Sequence[Diagnostic]:
         """The diagnostics, errors first."""
         return sorted(
             self.catalog.diagnostics, key=lambda diagnostic: diagnostic.severity is not Severity.ERROR
         )
 
-    def faults_beside(self, location: Location) -> list[Diagnostic]:
+    def diagnostics_in_file(self, location: Location) -> list[Diagnostic]:
         """Return the diagnostics for the file of a prompt or resource."""
-        return [diagnostic for diagnostic in self.faults if diagnostic.location.file == location.file]
+        return [diagnostic for diagnostic in self.diagnostics if diagnostic.location.file == location.file]
 
     @cached_property
     def tags(self) -> Sequence[str]:
@@ -123,22 +123,22 @@ class CatalogVersion:
             for tag, _ in Counter(tag for prompt in self.catalog.prompts for tag in prompt.tags).most_common()
         ]
 
-    def prompts(self, typed: str = "") -> list[CompiledPrompt]:
-        """Return the prompts that contain each typed word. ``tag:x`` matches exactly the tag *x*."""
-        words = typed.casefold().split()
+    def find_prompts(self, query: str = "") -> list[CompiledPrompt]:
+        """Return the prompts that contain each word of the query. ``tag:x`` matches exactly the tag *x*."""
+        words = query.casefold().split()
         tags = {word for word in words if word.startswith(_TAG)}
         text = " ".join(word for word in words if not word.startswith(_TAG))
         return [
             prompt
             for prompt in self.catalog.prompts
-            if tags <= {tag_search(tag) for tag in prompt.tags}
+            if tags <= {format_tag_query(tag) for tag in prompt.tags}
             and _has_all(
                 text, prompt.name, prompt.title, prompt.description, *prompt.tags, *prompt.arguments.by_name
             )
         ]
 
-    def folders(self, prompts: Iterable[CompiledPrompt]) -> Mapping[str, Sequence[CompiledPrompt]]:
-        """Return prompts by the folders of their files, relative to their common folder."""
+    def group_by_folder(self, prompts: Iterable[CompiledPrompt]) -> Mapping[str, Sequence[CompiledPrompt]]:
+        """Group prompts by the folders of their files, relative to their common folder."""
         by_folder = defaultdict[str, list[CompiledPrompt]](list)
         for prompt in prompts:
             folder = PurePath(prompt.location.file).parent.as_posix()
@@ -153,20 +153,20 @@ class CatalogVersion:
         except ValueError:  # they have none
             return ""
 
-    def places(self, typed: str) -> Iterator[tuple[CompiledPrompt, Case | None]]:
-        """Yield the prompts and cases whose names contain each typed word."""
+    def find_destinations(self, query: str) -> Iterator[tuple[CompiledPrompt, Case | None]]:
+        """Yield the prompts and cases whose names contain each word of the query."""
         for prompt in self.catalog.prompts:
             for case in (None, *prompt.saved()):
-                if _has_all(typed, prompt.name, prompt.title, None if case is None else case.name):
+                if _has_all(query, prompt.name, prompt.title, None if case is None else case.name):
                     yield prompt, case
 
-    def resources(self, typed: str = "") -> list[CompiledResource]:
-        """Return the resources that contain each typed word."""
+    def find_resources(self, query: str = "") -> list[CompiledResource]:
+        """Return the resources that contain each word of the query."""
         return [
             resource
             for resource in self.catalog.resources
             if _has_all(
-                typed,
+                query,
                 resource.uri_template,
                 resource.name,
                 resource.title,
@@ -175,14 +175,14 @@ class CatalogVersion:
             )
         ]
 
-    def skills(self, typed: str = "") -> "list[CompiledSkill]":
-        """Return the skills that contain each typed word."""
+    def find_skills(self, query: str = "") -> "list[CompiledSkill]":
+        """Return the skills that contain each word of the query."""
         return [
-            skill for skill in self.catalog.skills if _has_all(typed, skill.uri_template, skill.description)
+            skill for skill in self.catalog.skills if _has_all(query, skill.uri_template, skill.description)
         ]
 
 
-class Live:
+class LiveCatalog:
     """
     The newest version of the catalog, and the pages that wait for its changes.
 
@@ -195,7 +195,7 @@ class Live:
         self._newest = CatalogVersion(catalog)
         self._lock = Lock()
         self._change: Future[None] = Future()  # completed by the next version, or when closed
-        self._closed = False
+        self._is_closed = False
 
     @property
     def newest(self) -> CatalogVersion:
@@ -217,7 +217,7 @@ class Live:
     def close(self) -> None:
         """End every stream of versions."""
         with self._lock:
-            self._closed = True
+            self._is_closed = True
             self._wake()
 
     async def versions(self, seen: int) -> AsyncIterator[CatalogVersion | None]:
@@ -228,7 +228,7 @@ class Live:
             seen:
                 The number of the version that a page shows.
         """
-        while not self._closed:
+        while not self._is_closed:
             change, newest = self._change, self._newest
             if newest.number > seen:
                 seen = newest.number
@@ -243,22 +243,22 @@ class Live:
         change.set_result(None)
 
 
-def tag_search(tag: str) -> str:
-    """Return the search term that finds the prompts with a tag."""
+def format_tag_query(tag: str) -> str:
+    """Return the query that finds the prompts with a tag."""
     return _TAG + "-".join(tag.casefold().split())
 
 
-def _has_all(typed: str, *texts: str | None) -> bool:
-    """Return whether the texts, some of which can be None, contain each typed word."""
-    words = "\n".join(filter(None, texts)).casefold()
-    return all(word in words for word in typed.casefold().split())
+def _has_all(query: str, *texts: str | None) -> bool:
+    """Return whether the texts, some of which can be None, contain each word of the query."""
+    text = "\n".join(filter(None, texts)).casefold()
+    return all(word in text for word in query.casefold().split())
 
 
-def _by_name(catalog: Catalog) -> Mapping[str, object]:
-    return {**{name_of(item): item for item in catalog.declared}, **_skills(catalog)}
+def _index_items(catalog: Catalog) -> Mapping[str, object]:
+    return {**{name_of(item): item for item in catalog.declared}, **_index_skills(catalog)}
 
 
-def _skills(catalog: Catalog) -> Mapping[str, object]:
+def _index_skills(catalog: Catalog) -> Mapping[str, object]:
     """Return the files of each skill by its URI."""
     return {skill.uri_template: skill.files for skill in catalog.skills}
 
@@ -283,5 +283,5 @@ def _join_names(names: tuple[str, ...]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def _count_faults(count: int) -> str:
-    return "1 fault" if count == 1 else f"{count} faults"
+def _count_errors(count: int) -> str:
+    return "1 error" if count == 1 else f"{count} errors"

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.language.content import human_size
 from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES, Media
-from promptkit.preview.controls import value_of
+from promptkit.preview.controls import parse_value
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 MediaKind: TypeAlias = Literal["image", "audio", "file"]
 
 #: Maximum size of all stored media; the oldest are evicted first.
-_MOST_BYTES: Final = 256 * 1024 * 1024
+_MAX_MEDIA_BYTES: Final = 256 * 1024 * 1024
 
 #: Documents must not run or fetch anything, whatever their content.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -35,7 +35,7 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _IMAGES: Final = IMAGE_TYPES | {"image/svg+xml", "image/bmp", "image/avif"}
 
 
-def kind_of(mime_type: str) -> MediaKind:
+def classify_media(mime_type: str) -> MediaKind:
     """Return how browsers show bytes of a type."""
     return "image" if mime_type in _IMAGES else "audio" if mime_type in AUDIO_TYPES else "file"
 
@@ -79,26 +79,26 @@ class MediaStore:
     """A thread-safe store of bytes by digest, so that the same content always has the same URL."""
 
     def __init__(self) -> None:
-        self._store: BoundedStore[tuple[bytes, str]] = BoundedStore(_MOST_BYTES)
+        self._store: BoundedStore[tuple[bytes, str]] = BoundedStore(_MAX_MEDIA_BYTES)
 
-    def keep(self, data: bytes, mime_type: str) -> str:
+    def store(self, data: bytes, mime_type: str) -> str:
         """Store bytes, and return their URL."""
         digest = sha256(mime_type.encode(errors="replace") + b"\0" + data).hexdigest()[:32]
         self._store.put(digest, (data, mime_type), len(data))
         return f"/media/{digest}"
 
-    def keep_text(self, text: str) -> str:
+    def store_text(self, text: str) -> str:
         """Store a text for copying, and return its URL."""
-        return self.keep(text.encode(errors="replace"), "text/plain")
+        return self.store(text.encode(errors="replace"), "text/plain")
 
-    def response(self, digest: str) -> Response:
+    def build_response(self, digest: str) -> Response:
         """Return the response for a URL: media to show, or other content to download."""
         entry = self._store.get(digest)
         if entry is None:
             return Response("This rendering has expired. Render the prompt again.", 404)
         data, mime_type = entry
         headers = {"content-security-policy": _POLICY, "cache-control": "private, max-age=3600"}
-        if kind_of(mime_type) == "file":
+        if classify_media(mime_type) == "file":
             headers["content-disposition"] = "attachment"
             mime_type = "application/octet-stream"
         return Response(data, media_type=mime_type, headers=headers)
@@ -111,13 +111,13 @@ MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
 _MAX_FORM_SIZE: Final = 8 * MAX_UPLOAD_SIZE
 
 #: Maximum size of all stored uploads, in characters.
-_MOST_KEPT: Final = 256 * 1024 * 1024
+_MAX_UPLOAD_CHARS: Final = 256 * 1024 * 1024
 
-_TOO_LARGE: Final = f"is too large: the preview takes files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB"
+_TOO_LARGE: Final = f"is too large: the preview accepts files of up to {MAX_UPLOAD_SIZE // 1024**2} MiB"
 _EVICTED: Final = "has expired: choose the file again"
 _FORM_TOO_LARGE: Final = (
-    f"The form is too large: the preview takes {_MAX_FORM_SIZE // 1024**2} MiB at once, "
-    f"and files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB."
+    f"The form is too large: the preview accepts {_MAX_FORM_SIZE // 1024**2} MiB per request, "
+    f"and files of up to {MAX_UPLOAD_SIZE // 1024**2} MiB."
 )
 
 
@@ -136,7 +136,7 @@ class Upload:
         size:
             The size of the files or the value in bytes.
 
-        refusal:
+        error:
             Why it cannot be sent, as a predicate of the argument's name; None if it can be sent.
 
         digest:
@@ -146,7 +146,7 @@ class Upload:
     value: str | None
     files: tuple[str, ...] = ()
     size: int = 0
-    refusal: str | None = None
+    error: str | None = None
     digest: str = ""
 
     @property
@@ -158,23 +158,23 @@ class Upload:
         return f"{self.filename}, {human_size(self.size)}" if self.files else human_size(self.size)
 
 
-class Uploads:
+class UploadStore:
     """A thread-safe store of uploads by digest."""
 
     def __init__(self) -> None:
-        self._store: BoundedStore[Upload] = BoundedStore(_MOST_KEPT)
+        self._store: BoundedStore[Upload] = BoundedStore(_MAX_UPLOAD_CHARS)
 
-    def keep(self, upload: Upload) -> Upload:
+    def store(self, upload: Upload) -> Upload:
         """Store an upload, and return it with its digest."""
-        parts = (*upload.files, str(upload.size), upload.refusal or "", upload.value or "")
+        parts = (*upload.files, str(upload.size), upload.error or "", upload.value or "")
         digest = sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
         upload = attrs.evolve(upload, digest=digest)
         self._store.put(digest, upload, len(upload.value or "") + 1024)
         return upload
 
-    def keep_value(self, argument: Argument, value: str) -> Upload:
+    def store_value(self, argument: Argument, value: str) -> Upload:
         """Store a value that was not read from a file."""
-        converted = value_of(argument, value) if argument.takes_bytes else None
+        converted = parse_value(argument, value) if argument.takes_bytes else None
         if converted is None:
             converted = value.encode(errors="surrogatepass")
         items = (
@@ -183,9 +183,9 @@ class Uploads:
             else [converted]
         )
         data = (item.data if isinstance(item, Media) else item for item in items)
-        return self.keep(Upload(value, size=sum(map(len, data))))
+        return self.store(Upload(value, size=sum(map(len, data))))
 
-    def of(self, arguments: Arguments, form: Any) -> dict[str, Upload]:
+    def collect(self, arguments: Arguments, form: Any) -> dict[str, Upload]:
         """
         Return the uploads of a form by argument name.
 
@@ -200,19 +200,19 @@ class Uploads:
         return {name: upload for name, upload in uploads if upload is not None}
 
     def _find_upload(self, argument: Argument, form: Any) -> Upload | None:
-        """Return the upload of an argument: a file, or a rejected file's size, or a stored value."""
-        if files := _files(form, argument.name):
-            return self.keep(_read(argument, files))
+        """Return the upload of an argument: its files, the error of too large files, or a stored value."""
+        if files := _list_files(form, argument.name):
+            return self.store(_read_files(argument, files))
         if isinstance(oversized := form.get(f"{argument.name}.oversized"), str):
             size, _, filename = oversized.partition(" ")
-            return self.keep(_oversized((filename,), number_in(size)))
+            return self.store(_build_oversized((filename,), parse_number(size)))
         if isinstance(digest := form.get(f"{argument.name}.upload"), str):
-            return self._store.get(digest) or Upload(None, refusal=_EVICTED, digest=digest)
+            return self._store.get(digest) or Upload(None, error=_EVICTED, digest=digest)
         return None
 
 
 @asynccontextmanager
-async def form_of(request: Request) -> AsyncIterator[FormData]:
+async def open_form(request: Request) -> AsyncIterator[FormData]:
     """
     Yield the form of a request.
 
@@ -220,28 +220,28 @@ async def form_of(request: Request) -> AsyncIterator[FormData]:
         HTTPException: If it is too large, or has no Content-Length. It is not read then.
     """
     length = request.headers.get("content-length")
-    if length is None or number_in(length) > _MAX_FORM_SIZE:
+    if length is None or parse_number(length) > _MAX_FORM_SIZE:
         raise HTTPException(413, _FORM_TOO_LARGE, {"connection": "close"})
     async with request.form(max_part_size=2 * MAX_UPLOAD_SIZE) as form:
         yield form
 
 
-def number_in(text: object) -> int:
+def parse_number(text: object) -> int:
     """Return the number that a browser sent; 0 if it is invalid."""
     return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,15}", text) else 0
 
 
-def _files(form: Any, name: str) -> list[UploadFile]:
+def _list_files(form: Any, name: str) -> list[UploadFile]:
     # Browsers send an empty file field as a file without a name.
-    sent = form.getlist(f"{name}.file")
-    return [file for file in sent if isinstance(file, UploadFile) and file.filename]
+    files = form.getlist(f"{name}.file")
+    return [file for file in files if isinstance(file, UploadFile) and file.filename]
 
 
-def _read(argument: Argument, files: Sequence[UploadFile]) -> Upload:
+def _read_files(argument: Argument, files: Sequence[UploadFile]) -> Upload:
     names = tuple(str(file.filename) for file in files)
     size = sum(file.size or 0 for file in files)
     if size > MAX_UPLOAD_SIZE:
-        return _oversized(names, size)
+        return _build_oversized(names, size)
     data = [file.file.read() for file in files]
     if argument.takes_bytes:
         return Upload("\n".join(b64encode(content).decode() for content in data), names, size)
@@ -254,5 +254,5 @@ def _read(argument: Argument, files: Sequence[UploadFile]) -> Upload:
     return Upload(text.replace("\r\n", "\n").replace("\r", "\n"), names, size)
 
 
-def _oversized(names: tuple[str, ...], size: int) -> Upload:
+def _build_oversized(names: tuple[str, ...], size: int) -> Upload:
     return Upload(None, names, size, _TOO_LARGE)

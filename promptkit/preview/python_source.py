@@ -1,4 +1,4 @@
-"""The displayed call as Python source: a test and a case."""
+"""Python source for the values of a form: a test and a case."""
 
 import json
 import keyword
@@ -24,14 +24,14 @@ _WIDTH: Final = 88
 @attrs.frozen
 class PytestSource:
     """
-    A test to copy.
+    The source of a test, to copy.
 
     Args:
         file:
             The suggested file name.
 
         text:
-            Its source.
+            The source.
 
         notes:
             Remarks for the user.
@@ -42,19 +42,19 @@ class PytestSource:
     notes: tuple[str, ...]
 
 
-def case_source(rendering: Rendering) -> str:
+def build_case_source(rendering: Rendering) -> str:
     """Return the source that saves the values of a form as a case, to paste below the prompt."""
     prompt, modules = rendering.prompt, set[str]()
-    _, name = _importable(prompt) or ("", _identifier(prompt.name))
-    arguments = [argument for argument in rendering.given if argument in prompt.arguments.by_name]
+    _, name = _find_import(prompt) or ("", _make_identifier(prompt.name))
+    arguments = [argument for argument in rendering.values if argument in prompt.arguments.by_name]
     pairs = [
-        f"{_text(argument)}: {_argument_expression(rendering, argument, modules)}" for argument in arguments
+        f"{_literal(argument)}: {_format_argument(rendering, argument, modules)}" for argument in arguments
     ]
     imports = [f"import {module}\n" for module in sorted(modules)]
-    return "".join([*imports, "\n".join(_lines(f'{name}.case_wire("a name", {{', pairs))])
+    return "".join([*imports, "\n".join(_format_call(f'{name}.case_wire("a name", {{', pairs))])
 
 
-def pytest_source(rendering: Rendering, target: str) -> PytestSource:
+def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:
     """
     Return a test that calls the prompt as a client does, and passes while its rendering is unchanged.
 
@@ -66,63 +66,64 @@ def pytest_source(rendering: Rendering, target: str) -> PytestSource:
             The target, as the author typed it on the command line.
     """
     prompt, modules = rendering.prompt, set[str]()
-    name, secrets = _identifier(prompt.name), prompt.arguments.secret
+    name, secrets = _make_identifier(prompt.name), prompt.arguments.secret
     pairs = [
-        f"{_text(rendering.redacted(argument))}: {_argument_expression(rendering, argument, modules)}"
-        for argument in rendering.given
+        f"{_literal(rendering.redact(argument))}: {_format_argument(rendering, argument, modules)}"
+        for argument in rendering.values
     ]
-    imports, begin = _call(rendering, target)
+    imports, begin = _begin_call(rendering, target)
     if rendering.workflow is None:
-        body = _error_assertions(rendering, _lines(f"        {begin}", pairs))
+        body = _build_error_assertions(rendering, _format_call(f"        {begin}", pairs))
     else:
-        body = [*_lines(f"    said = {begin}", pairs), "", *_assertions(rendering, rendering.workflow)]
+        call = _format_call(f"    rendered = {begin}", pairs)
+        body = [*call, "", *_build_assertions(rendering, rendering.workflow)]
     standard = [f"import {module}" for module in sorted(modules)]
     groups = [standard, ["import pytest"] if rendering.workflow is None else [], imports]
     head = "\n\n".join("\n".join(group) for group in groups if group)
-    source = [head, "", "", f"def test_{name}_says_the_same():", *body, ""]
+    source = [head, "", "", f"def test_{name}_is_unchanged():", *body, ""]
     notes = [
-        f"The value of {key} is a secret and is omitted: set the variable {variable(key)} to run the test."
-        for key in rendering.given
+        f"{key!r} is a secret, so its value is omitted: set the variable {variable_name(key)} first."
+        for key in rendering.values
         if key in secrets
     ]
     notes += [
-        f"It reads {file}: save that file next to it."
+        f"The test reads {file}: save that file next to the test."
         for argument, upload in rendering.uploads.items()
         if argument not in secrets
         for file in upload.files
     ]
-    saved = f"Save it as test_{name}.py next to your tests."
-    return PytestSource(f"test_{name}.py", "\n".join(source), (saved, *notes))
+    location = f"Save this test as test_{name}.py with your other tests."
+    return PytestSource(f"test_{name}.py", "\n".join(source), (location, *notes))
 
 
-def variable(name: str) -> str:
+def variable_name(name: str) -> str:
     """Return the environment variable for the value of a secret argument."""
     return name.upper()
 
 
-def _call(rendering: Rendering, target: str) -> tuple[list[str], str]:
+def _begin_call(rendering: Rendering, target: str) -> tuple[list[str], str]:
     """Return the imports of a call of the prompt, and the text before its arguments."""
     prompt = rendering.prompt
     imports = [] if rendering.workflow is not None else ["from promptkit import ArgumentsError"]
-    if (importable := _importable(prompt)) is not None:
+    if (importable := _find_import(prompt)) is not None:
         module, name = importable
         return sorted([*imports, f"from {module} import {name}"]), f"{name}.render_wire({{"
-    begin = f"compile({_text(target)})[{_text(prompt.name)}].render({{"
+    begin = f"compile({_literal(target)})[{_literal(prompt.name)}].render({{"
     return [*imports, "from promptkit.compiler import compile"], begin
 
 
-def _argument_expression(rendering: Rendering, name: str, modules: set[str]) -> str:
+def _format_argument(rendering: Rendering, name: str, modules: set[str]) -> str:
     """
     Return the expression for an argument as a client sends it, and add the imports it needs to *modules*.
     """
     arguments, upload = rendering.prompt.arguments, rendering.uploads.get(name)
     if name in arguments.secret:
         modules.add("os")
-        return f'os.environ["{variable(name)}"]'
+        return f'os.environ["{variable_name(name)}"]'
     if upload is None or not upload.files:
-        return _text(rendering.redacted(rendering.given[name]))
+        return _literal(rendering.redact(rendering.values[name]))
     modules.add("pathlib")
-    read = [f"pathlib.Path(__file__).with_name({_text(file)})" for file in upload.files]
+    read = [f"pathlib.Path(__file__).with_name({_literal(file)})" for file in upload.files]
     if arguments.by_name[name].takes_bytes:
         modules.add("base64")
         read = [f"base64.b64encode({file}.read_bytes()).decode()" for file in read]
@@ -131,7 +132,7 @@ def _argument_expression(rendering: Rendering, name: str, modules: set[str]) -> 
     return read[0] if len(read) == 1 else f'"\\n".join([{", ".join(read)}])'
 
 
-def _importable(prompt: CompiledPrompt) -> tuple[str, str] | None:
+def _find_import(prompt: CompiledPrompt) -> tuple[str, str] | None:
     """Return the module from which a test can import the prompt, and the prompt's name in it."""
     module = getattr(prompt.renderer.function, "__module__", None) or ""
     parts = module.split(".")
@@ -149,17 +150,17 @@ def _is_name(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-def _identifier(name: str) -> str:
+def _make_identifier(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_").lower() or "prompt"
 
 
-def _text(text: str) -> str:
+def _literal(text: str) -> str:
     """Return the literal of a text, with invisible characters escaped."""
     return escape_invisible(json.dumps(text, ensure_ascii=False))
 
 
-def _lines(begin: str, pairs: list[str]) -> list[str]:
-    """Return the lines of a call, a single one if it is short enough."""
+def _format_call(begin: str, pairs: list[str]) -> list[str]:
+    """Return the lines of a call: one line if it is short enough."""
     line = f"{begin}{', '.join(pairs)}}})"
     if len(line) <= _WIDTH:
         return [line]
@@ -167,27 +168,28 @@ def _lines(begin: str, pairs: list[str]) -> list[str]:
     return [begin, *(f"{indent}    {pair}," for pair in pairs), f"{indent}}})"]
 
 
-def _assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
+def _build_assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
     """Return the assertions for the text and the roles of a rendering."""
     roles = [message.role for message in workflow]
-    assertions = _text_assertions(rendering, "said.text", workflow.text)
+    assertions = _build_text_assertions(rendering, "rendered.text", workflow.text)
     if len(roles) <= 1:
         return assertions
-    return [f"    assert [message.role for message in said] == [{', '.join(map(_text, roles))}]", *assertions]
+    literals = ", ".join(map(_literal, roles))
+    return [f"    assert [message.role for message in rendered] == [{literals}]", *assertions]
 
 
-def _error_assertions(rendering: Rendering, call: list[str]) -> list[str]:
-    errors = ArgumentsError(rendering.prompt.name, tuple(rendering.faults))
-    assertions = _text_assertions(rendering, "str(refused.value)", str(errors))
-    return ["    with pytest.raises(ArgumentsError) as refused:", *call, "", *assertions]
+def _build_error_assertions(rendering: Rendering, call: list[str]) -> list[str]:
+    errors = ArgumentsError(rendering.prompt.name, rendering.argument_errors)
+    assertions = _build_text_assertions(rendering, "str(raised.value)", str(errors))
+    return ["    with pytest.raises(ArgumentsError) as raised:", *call, "", *assertions]
 
 
-def _text_assertions(rendering: Rendering, expression: str, text: str) -> list[str]:
+def _build_text_assertions(rendering: Rendering, expression: str, text: str) -> list[str]:
     """Return the assertions for a text; if it contains secrets, for the parts around them."""
-    redacted = rendering.redacted(text)
+    redacted = rendering.redact(text)
     if redacted != text:
-        return [f"    assert {_text(piece)} in {expression}" for piece in redacted.split(HIDDEN) if piece]
+        return [f"    assert {_literal(piece)} in {expression}" for piece in redacted.split(HIDDEN) if piece]
     lines = text.splitlines(keepends=True)
     if len(lines) <= 1:
-        return [f"    assert {expression} == {_text(text)}"]
-    return [f"    assert {expression} == (", *(f"        {_text(line)}" for line in lines), "    )"]
+        return [f"    assert {expression} == {_literal(text)}"]
+    return [f"    assert {expression} == (", *(f"        {_literal(line)}" for line in lines), "    )"]

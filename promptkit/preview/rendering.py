@@ -36,9 +36,9 @@ T = TypeVar("T")
 #: end.
 _MAX_CONCURRENT: Final = 4
 
-_ALL_HANG: Final = (
-    f"does not return: {_MAX_CONCURRENT} calls of it still run, and plain functions cannot be stopped. "
-    "Change the recipe, or start promptkit dev again"
+_TOO_MANY_CALLS: Final = (
+    f"has {_MAX_CONCURRENT} calls that are still running, and synchronous functions cannot be stopped: "
+    "edit the recipe or restart promptkit dev"
 )
 
 
@@ -61,7 +61,7 @@ class LimitedCalls:
                 The purpose of the call, by which concurrency is limited.
 
             function:
-                The function, plain or asynchronous.
+                The function, synchronous or asynchronous.
 
             seconds:
                 The time limit of the call, and of the wait before it.
@@ -76,12 +76,12 @@ class LimitedCalls:
             async with asyncio.timeout(seconds):
                 await semaphore.acquire()
         except TimeoutError:
-            raise CallTimeoutError(_ALL_HANG) from None
+            raise CallTimeoutError(_TOO_MANY_CALLS) from None
         return await call(function, seconds, semaphore.release)
 
 
 async def call(
-    function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float, ended: Callable[[], object] = bool
+    function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float, on_end: Callable[[], object] = bool
 ) -> T:
     """
     Call an author's function on a new thread.
@@ -91,12 +91,12 @@ async def call(
 
     Args:
         function:
-            The function, plain or asynchronous.
+            The function, synchronous or asynchronous.
 
         seconds:
             The time limit.
 
-        ended:
+        on_end:
             Called on the event loop when the thread has finished, even after the time limit.
 
     Returns:
@@ -109,7 +109,7 @@ async def call(
     """
     loop, author_call = asyncio.get_running_loop(), AuthorCall(function)
     finished: asyncio.Future[None] = loop.create_future()
-    finished.add_done_callback(lambda _: ended())
+    finished.add_done_callback(lambda _: on_end())
 
     def run() -> None:
         try:
@@ -131,7 +131,7 @@ async def call(
     return cast("T", author_call.returned)
 
 
-async def unless_gone(request: Request, work: Awaitable[T]) -> T:
+async def cancel_on_disconnect(request: Request, work: Awaitable[T]) -> T:
     """Return the result of *work*; if the page disconnects, cancel it and raise ClientDisconnect."""
     task, disconnect = asyncio.ensure_future(work), asyncio.create_task(_wait_for_disconnect(request))
     try:
@@ -158,29 +158,29 @@ class Rendering:
         prompt:
             The prompt.
 
-        given:
+        values:
             The values, as a client would send them.
 
         workflow:
-            The workflow; None if rendering failed.
+            The workflow; None if the prompt was not rendered.
 
-        faults:
+        argument_errors:
             The errors of its arguments.
 
         error:
             The error message for the user; None if there was no error, or the arguments are invalid.
 
-        refusal:
-            Why the prompt is not rendered for its defaults alone: the `PromptError` that it raised, or its
+        skip_reason:
+            Why the prompt is not rendered with its defaults alone: the `PromptError` that it raised, or its
             option ``sample=False``. This is not an error, because no values were entered yet.
 
-        raised:
+        exception:
             The exception, if any.
 
         is_pending:
             Whether rendering takes longer than a page waits.
 
-        asked:
+        elicited:
             The missing arguments that a client would request from the user, if the prompt has `elicit`.
 
         uploads:
@@ -188,43 +188,44 @@ class Rendering:
     """
 
     prompt: CompiledPrompt
-    given: Mapping[str, str]
+    values: Mapping[str, str]
     workflow: Workflow | None = None
-    faults: tuple[InvalidArgument, ...] = ()
+    argument_errors: tuple[InvalidArgument, ...] = ()
     error: str | None = None
-    refusal: str | None = None
-    raised: BaseException | None = None
+    skip_reason: str | None = None
+    exception: BaseException | None = None
     is_pending: bool = False
-    asked: tuple[Argument, ...] = ()
+    elicited: tuple[Argument, ...] = ()
     uploads: Mapping[str, Upload] = MappingProxyType({})
 
     @property
-    def question(self) -> str:
-        """The message with which a client would request missing arguments; ``""`` for none."""
-        return form_message(self.prompt, self.asked) if self.asked else ""
+    def elicitation_message(self) -> str:
+        """The message with which a client would ask for missing arguments; ``""`` if none are missing."""
+        return form_message(self.prompt, self.elicited) if self.elicited else ""
 
     @property
     def transcript(self) -> str:
         """The transcript, or the reason why there is none, as text to compare."""
         if self.workflow is not None:
-            return self.redacted(str(self.workflow))
-        if self.raised is None:
-            return f"[not rendered] {self.refusal}"
-        outcome = "refused" if is_refused(self.raised) else "fails"
-        return self.redacted(f"[{outcome}] {failure(f'prompt {self.prompt.name!r}', self.raised)}")
+            return self.redact(str(self.workflow))
+        if self.exception is None:
+            return f"[not rendered] {self.skip_reason}"
+        outcome = "refused" if is_refused(self.exception) else "fails"
+        message = describe_failure(f"prompt {self.prompt.name!r}", self.exception)
+        return self.redact(f"[{outcome}] {message}")
 
     @cached_property
     def redactor(self) -> Redactor:
         """Hides the values of secret arguments."""
-        return Redactor.of(self.prompt.arguments, self.given)
+        return Redactor.of(self.prompt.arguments, self.values)
 
-    def redacted(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """Return *text* without the values of secret arguments."""
         return self.redactor.redacted(text) if self.prompt.arguments.secret else text
 
 
 async def render(
-    calls: LimitedCalls, prompt: CompiledPrompt, given: Mapping[str, str], *, is_asked: bool = False
+    calls: LimitedCalls, prompt: CompiledPrompt, values: Mapping[str, str], *, is_requested: bool = False
 ) -> Rendering:
     """
     Render *prompt* with the values of a form.
@@ -238,34 +239,34 @@ async def render(
         prompt:
             The prompt.
 
-        given:
+        values:
             The values, as a client would send them.
 
-        is_asked:
+        is_requested:
             Whether the user has explicitly requested a rendering of the defaults.
     """
-    rendering = Rendering(prompt, given)
-    if not (given or is_asked or prompt.sample or prompt.arguments.required):
-        return attrs.evolve(rendering, refusal=NO_SAMPLE)
+    rendering = Rendering(prompt, values)
+    if not (values or is_requested or prompt.sample or prompt.arguments.required):
+        return attrs.evolve(rendering, skip_reason=NO_SAMPLE)
     try:
-        workflow = await calls.call(prompt.name, rendering_of(prompt, given), time_limit(prompt))
+        workflow = await calls.call(prompt.name, rendering_of(prompt, values), time_limit(prompt))
     except asyncio.CancelledError:
         raise
     except ArgumentsError as errors:
-        asked = tuple(askable(prompt, errors))
-        return attrs.evolve(rendering, faults=errors.errors, asked=asked, raised=errors)
+        elicited = tuple(askable(prompt, errors))
+        return attrs.evolve(rendering, argument_errors=errors.errors, elicited=elicited, exception=errors)
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
-        if isinstance(error, PromptError) and not given:
-            return attrs.evolve(rendering, refusal=str(error), raised=error)
-        text = rendering.redacted(failure(f"prompt {prompt.name!r}", error))
-        return attrs.evolve(rendering, error=text, raised=error)
+        if isinstance(error, PromptError) and not values:
+            return attrs.evolve(rendering, skip_reason=str(error), exception=error)
+        message = rendering.redact(describe_failure(f"prompt {prompt.name!r}", error))
+        return attrs.evolve(rendering, error=message, exception=error)
     return attrs.evolve(rendering, workflow=workflow)
 
 
 @attrs.frozen
 class Reading:
     """
-    A resource, read at a URI.
+    The result of reading the resource at a URI.
 
     Args:
         resource:
@@ -277,18 +278,18 @@ class Reading:
         error:
             The error message for the user; None for a template, which cannot be read without values.
 
-        redacted:
+        redact:
             Hides the values of secret variables.
     """
 
     resource: CompiledResource | None = None
     document: EmbeddedResource | None = None
     error: str | None = None
-    redacted: Callable[[str], str] = str
+    redact: Callable[[str], str] = str
 
 
-async def read(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
-    """Read the resource at a URI; for a template, only return it."""
+async def read_resource(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
+    """Read the resource at a URI; for a template, return only the template."""
     template = next((candidate for candidate in catalog.resources if candidate.uri_template == uri), None)
     if template is not None and template.is_template:
         return Reading(template)
@@ -296,18 +297,18 @@ async def read(calls: LimitedCalls, catalog: Catalog, uri: str) -> Reading:
         resource, variables = catalog.resource(uri)
     except UnknownResourceError as error:
         return Reading(error=str(error))
-    redacted = Redactor.of(resource.arguments, variables).redacted if resource.arguments.secret else str
+    redact = Redactor.of(resource.arguments, variables).redacted if resource.arguments.secret else str
     try:
         read_document = partial(resource.read, uri, variables)
         document = await calls.call(resource.uri_template, read_document, time_limit())
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
-        return Reading(resource, error=redacted(failure(f"resource {resource.name!r}", error)))
-    return Reading(resource, document, redacted=redacted)
+        return Reading(resource, error=redact(describe_failure(f"resource {resource.name!r}", error)))
+    return Reading(resource, document, redact=redact)
 
 
-def body_of(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResource:
+def strip_frontmatter(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResource:
     """Return a skill's file; for ``SKILL.md`` without its frontmatter, which the page shows separately."""
     if document.uri != skill.uri_template or document.text is None:
         return document
@@ -316,7 +317,7 @@ def body_of(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResou
     return EmbeddedResource(document.uri, text=body.lstrip("\n"), mime_type=document.mime_type)
 
 
-def failure(subject: str, error: BaseException) -> str:
+def describe_failure(subject: str, error: BaseException) -> str:
     """
     Return the error message for the user.
 

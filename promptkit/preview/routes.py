@@ -1,4 +1,4 @@
-"""The routes of the preview, and the pages of everything but prompts."""
+"""The routes of the preview, and all pages except those of prompts."""
 
 import json
 from asyncio import to_thread
@@ -18,19 +18,19 @@ from promptkit.catalog.cases import sendable
 from promptkit.loader.targets import Targets, targets_of
 from promptkit.preview.access import PageGuard
 from promptkit.preview.changes import Comparison
-from promptkit.preview.conversation import Conversation
-from promptkit.preview.live import Live
-from promptkit.preview.media import MediaStore, number_in
+from promptkit.preview.conversation import ConversationBuilder
+from promptkit.preview.live import LiveCatalog
+from promptkit.preview.media import MediaStore, parse_number
 from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, Endpoints, PromptPages
-from promptkit.preview.rendering import body_of, read, unless_gone
+from promptkit.preview.rendering import cancel_on_disconnect, read_resource, strip_frontmatter
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path
 
 #: Maximum number of lines in the palette.
 _MAX_PALETTE_LINES: Final = 30
 
 
-def application(  # noqa: PLR0913 (each is an option of dev)
-    live: Live,
+def create_application(  # noqa: PLR0913 (each is an option of dev)
+    live: LiveCatalog,
     target: Targets,
     token: str,
     hosts: Iterable[str],
@@ -39,7 +39,7 @@ def application(  # noqa: PLR0913 (each is an option of dev)
     editor: str = "",
 ) -> ASGIApp:
     """
-    Return the application that shows the content of *live*.
+    Create the application that shows the content of *live*.
 
     Args:
         live:
@@ -68,17 +68,17 @@ def application(  # noqa: PLR0913 (each is an option of dev)
         routes=[
             Route("/", pages.show_gallery),
             Route("/gallery", pages.search),
-            Route("/palette", pages.search_all),
+            Route("/palette", pages.search_palette),
             Route("/events", pages.send_events),
             Route("/resources", pages.show_resource),
-            Route("/media/{digest}", pages.send_medium),
+            Route("/media/{digest}", pages.send_media),
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
             Route(f"{prompt}/render", prompts.render, methods=["POST"]),
             Route(f"{prompt}/complete/{{argument}}", prompts.complete, methods=["POST"]),
             Route(f"{prompt}/tabs/{{tab}}", prompts.show_tab, methods=["POST"]),
             Route(prompt, prompts.show_prompt),
         ],
-        exception_handlers={HTTPException: pages.explain, ClientDisconnect: _ignore_disconnect},
+        exception_handlers={HTTPException: pages.show_error, ClientDisconnect: _ignore_disconnect},
     )
     return PageGuard(routes, " ".join(targets), token, hosts)
 
@@ -92,38 +92,40 @@ class _CatalogPages(Endpoints):
     """Handles the requests for all pages except those of prompts."""
 
     async def show_gallery(self, request: Request) -> Response:
-        return self._draw(request, "gallery.html", typed=request.query_params.get("q", ""))
+        return self._render_page(request, "gallery.html", query=request.query_params.get("q", ""))
 
     async def search(self, request: Request) -> Response:
-        """Return only the parts of a page that a search or a reload changes."""
-        typed, current = (request.query_params.get(name) for name in ("q", "current"))
-        response = self._draw(request, "listed.html", typed=typed or "", current=current)
+        """Return the parts of a page that a search or a reload changes."""
+        query, current = (request.query_params.get(name) for name in ("q", "current"))
+        response = self._render_page(request, "search_results.html", query=query or "", current=current)
         if current is None:  # so that the back button returns to the search
-            response.headers["HX-Replace-Url"] = search_path(typed or "")
+            response.headers["HX-Replace-Url"] = search_path(query or "")
         return response
 
-    async def search_all(self, request: Request) -> Response:
+    async def search_palette(self, request: Request) -> Response:
         """Return the lines of the palette: prompts, their cases, skills and tabs."""
-        typed, version = request.query_params.get("q", ""), self._version(request)
-        entries = list(islice(version.places(typed), _MAX_PALETTE_LINES))
-        has_tabs = request.query_params.get("of") == "prompt"
+        query, version = request.query_params.get("q", ""), self._get_version(request)
+        destinations = list(islice(version.find_destinations(query), _MAX_PALETTE_LINES))
+        has_tabs = request.query_params.get("page-kind") == "prompt"
         tabs = {"conversation": "Conversation", **PANELS} if has_tabs else {}
-        skills = version.skills(typed)[: _MAX_PALETTE_LINES - len(entries)]
-        return self._draw(request, "palette.html", found=entries, skills=skills, tabs=tabs, typed=typed)
+        skills = version.find_skills(query)[: _MAX_PALETTE_LINES - len(destinations)]
+        return self._render_page(
+            request, "palette.html", destinations=destinations, skills=skills, tabs=tabs, query=query
+        )
 
     async def show_resource(self, request: Request) -> Response:
         """Show a resource: its content, or its description if it is a template."""
-        version, uri = self._version(request), request.query_params.get("uri", "")
+        version, uri = self._get_version(request), request.query_params.get("uri", "")
         catalog = version.catalog
-        reading = await unless_gone(request, read(version.calls, catalog, uri))
+        reading = await cancel_on_disconnect(request, read_resource(version.calls, catalog, uri))
         resource = reading.resource
         skill = catalog.find_skill_with(uri) if resource and resource.is_fixed else None
-        conversation, document = Conversation(self._media, reading.redacted), None
+        builder, document = ConversationBuilder(self._media, reading.redact), None
         if reading.document is not None:
             max_length = None if SHOW_ALL in request.query_params else SHORT
-            body = reading.document if skill is None else body_of(skill, reading.document)
-            document = await to_thread(conversation.document, body, max_length)
-        return self._draw(
+            body = reading.document if skill is None else strip_frontmatter(skill, reading.document)
+            document = await to_thread(builder.build_document, body, max_length)
+        return self._render_page(
             request,
             "resource.html",
             uri=uri,
@@ -131,35 +133,35 @@ class _CatalogPages(Endpoints):
             document=document,
             skill=skill,
             examples=resource.example_uris if resource else (),
-            cases=[(case, sent) for case, sent in sendable(resource.saved())] if resource else [],
-            faults=version.faults_beside(resource.location) if resource else [],
+            cases=[(case, case_uri) for case, case_uri in sendable(resource.saved())] if resource else [],
+            file_diagnostics=version.diagnostics_in_file(resource.location) if resource else [],
         )
 
     async def send_events(self, request: Request) -> Response:
         """Stream an event to a page for each reload after the version that it shows."""
         seen = request.headers.get("last-event-id") or request.query_params.get("version", "")
-        number = number_in(seen) if seen else self._live.newest.number
+        number = parse_number(seen) if seen else self._live.newest.number
 
         async def events() -> AsyncIterator[str]:
             yield "retry: 1000\n\n"
             async for version in self._live.versions(number):
                 if version is None:
-                    yield ": still here\n\n"
+                    yield ": keep-alive\n\n"
                     continue
-                data = {"version": version.number, "said": str(version)}
+                data = {"version": version.number, "message": str(version)}
                 yield f"id: {version.number}\nevent: reload\ndata: {json.dumps(data)}\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    async def send_medium(self, request: Request) -> Response:
-        return self._media.response(request.path_params["digest"])
+    async def send_media(self, request: Request) -> Response:
+        return self._media.build_response(request.path_params["digest"])
 
-    async def explain(self, request: Request, error: Exception) -> Response:
+    async def show_error(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
         if request.url.path.startswith("/static/"):  # static files are public
             return Response(status_code=error.status_code)
-        # For a partial update, replace only that part of the page.
-        template = "gone.html" if "hx-request" in request.headers else "error.html"
-        response = self._draw(request, template, error.status_code, reason=error.detail)
+        # For a partial update, show the error in the page.
+        template = "partial_error.html" if "hx-request" in request.headers else "error.html"
+        response = self._render_page(request, template, error.status_code, reason=error.detail)
         response.headers.update(error.headers or {})
         return response

@@ -20,8 +20,8 @@ from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.lints.conversations import SentMessages
 from promptkit.preview.controls import Choice
 from promptkit.preview.media import Upload
-from promptkit.preview.python_source import case_source, pytest_source, variable
-from promptkit.preview.rendering import Rendering, failure
+from promptkit.preview.python_source import build_case_source, build_pytest_source, variable_name
+from promptkit.preview.rendering import Rendering, describe_failure
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
@@ -63,9 +63,9 @@ class Block:
 
 
 @attrs.frozen
-class Arrival:
+class ClientItem:
     """
-    A message or an argument in one client.
+    A message or an argument as one client passes it on.
 
     Args:
         label:
@@ -74,13 +74,13 @@ class Arrival:
         text:
             Its text.
 
-        arrives:
-            Whether the client shows or sends it unchanged.
+        is_unchanged:
+            Whether the client passes it on unchanged.
     """
 
     label: str
     text: str
-    arrives: bool
+    is_unchanged: bool
 
 
 @attrs.frozen
@@ -93,26 +93,26 @@ class ClientView:
             The client.
 
         notes:
-            The client's limitations, in sentences.
+            The client's limitations, as sentences.
 
         is_offered:
             Whether the client offers the prompt to users.
 
         arguments:
-            What the server receives for each argument with a value.
+            The arguments with a value, as the server receives them.
 
         messages:
             The messages.
 
         reason:
-            Why there are no messages; "" if there are messages, or the prompt is not offered.
+            Why there are no messages; ``""`` if there are messages, or the prompt is not offered.
     """
 
     title: str
     notes: tuple[str, ...] = ()
     is_offered: bool = False
-    arguments: tuple[Arrival, ...] = ()
-    messages: tuple[Arrival, ...] = ()
+    arguments: tuple[ClientItem, ...] = ()
+    messages: tuple[ClientItem, ...] = ()
     reason: str = ""
 
 
@@ -132,7 +132,7 @@ class TabContent:
             Texts to copy.
 
         notes:
-            Remarks for the user, in sentences.
+            Remarks for the user, as sentences.
 
         view:
             The rendering as a client shows it.
@@ -145,7 +145,7 @@ class TabContent:
     view: ClientView | None = None
 
 
-def content_of(tab: str, rendering: Rendering, target: str, choice: str = "") -> TabContent:
+def build_tab(tab: str, rendering: Rendering, target: str, choice: str = "") -> TabContent:
     """
     Return the content of a tab.
 
@@ -165,101 +165,104 @@ def content_of(tab: str, rendering: Rendering, target: str, choice: str = "") ->
     Raises:
         KeyError: If there is no such tab.
     """
-    _, make = _CONTENTS[tab]
-    refused = [name for name, upload in rendering.uploads.items() if upload.refusal]
-    if refused:  # clients would not send these, or receive these errors
-        return TabContent(tab, notes=(f"There is nothing to show yet: {', '.join(refused)} cannot be sent.",))
-    return make(rendering, target, choice)
+    _, build = _BUILDERS[tab]
+    invalid = [name for name, upload in rendering.uploads.items() if upload.error]
+    if invalid:  # clients would not send these, or receive these errors
+        note = f"Nothing to show: the files for {', '.join(map(repr, invalid))} cannot be sent."
+        return TabContent(tab, notes=(note,))
+    return build(rendering, target, choice)
 
 
-def _choices(labels: Mapping[str, str], chosen: str) -> tuple[Choice, ...]:
-    return tuple(Choice(value, label, value == chosen) for value, label in labels.items())
+def _build_choices(labels: Mapping[str, str], selected: str) -> tuple[Choice, ...]:
+    return tuple(Choice(value, label, value == selected) for value, label in labels.items())
 
 
-def _json_block(title: str, value: Any) -> Block:
+def _build_json_block(title: str, value: Any) -> Block:
     """Return a block of JSON to copy, with invisible characters escaped."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     return Block(title, text if escape_invisible(text) == text else json.dumps(value, indent=2), "json")
 
 
-def _wire(rendering: Rendering, _target: str, choice: str) -> TabContent:
+def _build_wire(rendering: Rendering, _target: str, choice: str) -> TabContent:
     """Return the ``prompts/get`` result and the prompt's ``prompts/list`` entry for one protocol revision."""
-    chosen = choice if choice in REVISIONS else next(reversed(REVISIONS))
-    lowering = lowering_for(REVISIONS[chosen], PROMPTKIT)
-    replies, note = _replies(rendering, lowering)
-    listed = _json_block("The prompt in the list", msgspec.to_builtins(lowering.prompt(rendering.prompt)))
-    choices = _choices({revision: revision for revision in reversed(REVISIONS)}, chosen)
-    return TabContent("wire", choices, (*replies, listed), (note,) if note else ())
+    date = choice if choice in REVISIONS else next(reversed(REVISIONS))
+    lowering = lowering_for(REVISIONS[date], PROMPTKIT)
+    responses, note = _build_responses(rendering, lowering)
+    entry = _build_json_block("prompts/list entry", msgspec.to_builtins(lowering.prompt(rendering.prompt)))
+    choices = _build_choices({revision: revision for revision in reversed(REVISIONS)}, date)
+    return TabContent("wire", choices, (*responses, entry), (note,) if note else ())
 
 
-def _replies(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...], str]:
+def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...], str]:
     """Return the possible responses to ``prompts/get``, and a note."""
     prompt, workflow = rendering.prompt, rendering.workflow
-    redacted = rendering.redactor.redacted_json
+    redact = rendering.redactor.redacted_json
     if workflow is not None:
         try:
             result = msgspec.json.decode(lowering.result(prompt, workflow))
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
-            return (), f"The prompt has text that cannot be sent: {error}."
-        return (_json_block("The result of prompts/get", redacted(result)),), ""
-    if rendering.refusal:
-        return (), f"Not rendered: {rendering.refusal}."
-    if not rendering.faults:
-        return (), "The prompt failed: a client gets an error, and no messages."
-    errors = ArgumentsError(prompt.name, tuple(rendering.faults))
+            return (), f"This prompt contains text that cannot be sent: {error}."
+        return (_build_json_block("prompts/get result", redact(result)),), ""
+    if rendering.skip_reason:
+        return (), f"Not rendered: {rendering.skip_reason}."
+    if not rendering.argument_errors:
+        return (), "This prompt failed: clients receive an error and no messages."
+    errors = ArgumentsError(prompt.name, rendering.argument_errors)
     error_data = msgspec.json.decode(encode_error(1, errors).line)["error"]
-    error_block = _json_block("The error of prompts/get", redacted(error_data))
-    if not (rendering.asked and lowering.revision.elicitation):
-        return (error_block,), "The arguments are invalid: a client gets this error."
+    error_block = _build_json_block("prompts/get error", redact(error_data))
+    if not (rendering.elicited and lowering.revision.elicitation):
+        return (error_block,), "The arguments are invalid: clients receive this error."
     modes = lowering.revision.elicitation_modes
-    params = elicitation_params(prompt, rendering.asked, modes=modes)
-    question = _json_block("The params of elicitation/create", redacted(params))
-    return (question, error_block), "A client that can show forms gets the question, any other one the error."
+    params = elicitation_params(prompt, rendering.elicited, modes=modes)
+    request = _build_json_block("elicitation/create params", redact(params))
+    note = "Clients that support elicitation receive the request, and all others receive the error."
+    return (request, error_block), note
 
 
-def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
-    """Return the request to one provider, with text in place of unsupported parts."""
+def _build_vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
+    """Return the request to one vendor, with text in place of unsupported content."""
     form = choice if choice in REQUESTS else next(iter(REQUESTS))
-    choices = _choices({name: label for name, (label, _) in _VENDORS.items()}, form)
+    choices = _build_choices({name: label for name, (label, _) in _VENDORS.items()}, form)
     if rendering.workflow is None:
-        return TabContent("vendors", choices, notes=("There is nothing to send for these arguments.",))
+        note = "There is no request, because the prompt is not rendered with these arguments."
+        return TabContent("vendors", choices, notes=(note,))
     try:
-        request, notes = _request(form, rendering.workflow)
+        request, notes = _build_request(form, rendering.workflow)
     except UnsupportedAnswerError as error:
         return TabContent("vendors", choices, notes=(f"{error}.",))
-    title = f"arguments of {_VENDORS[form][1]}{', with text in place of it' * bool(notes)}"
-    redacted = rendering.redactor.redacted_json(msgspec.to_builtins(request))
-    return TabContent("vendors", choices, (_json_block(title, redacted),), notes)
+    title = f"{_VENDORS[form][1]} arguments{', with text in place of unsupported content' * bool(notes)}"
+    content = rendering.redactor.redacted_json(msgspec.to_builtins(request))
+    return TabContent("vendors", choices, (_build_json_block(title, content),), notes)
 
 
-def _request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the request, and the unsupported parts. Raises UnsupportedAnswerError."""
+def _build_request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the request, and a note for each unsupported part. Raises UnsupportedAnswerError."""
     try:
         return REQUESTS[form](workflow), ()
     except ExportError as error:
-        notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
+        notes = tuple(f"Not supported by {error.vendor}: {part}." for part in error.parts)
         return REQUESTS[form](workflow, lossy=True), notes
 
 
-def _test(rendering: Rendering, target: str, _choice: str) -> TabContent:
+def _build_test(rendering: Rendering, target: str, _choice: str) -> TabContent:
     """Return a pytest test of the displayed call."""
-    if rendering.refusal:
-        return TabContent("test", notes=(f"Not rendered: {rendering.refusal}.",))
-    if rendering.workflow is None and not rendering.faults:
-        return TabContent("test", notes=("The prompt failed, so there is nothing that a test could expect.",))
-    test = pytest_source(rendering, target)
-    case = Block("A case with these values, next to the prompt", case_source(rendering), "python")
+    if rendering.skip_reason:
+        return TabContent("test", notes=(f"Not rendered: {rendering.skip_reason}.",))
+    if rendering.workflow is None and not rendering.argument_errors:
+        return TabContent("test", notes=("This prompt failed, so there is no rendering to test.",))
+    test = build_pytest_source(rendering, target)
+    case = Block("Case with these values, to paste below the prompt", build_case_source(rendering), "python")
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
-def _command_line(rendering: Rendering, target: str, _choice: str) -> TabContent:
+def _build_command_line(rendering: Rendering, target: str, _choice: str) -> TabContent:
     """Return the command that prints the same rendering, quoted for a POSIX shell."""
     prompt = rendering.prompt
     # A link can contain any names; names without an argument are omitted.
-    known = [argument for name in rendering.given if (argument := prompt.arguments.by_name.get(name))]
+    arguments = [argument for name in rendering.values if (argument := prompt.arguments.by_name.get(name))]
     words_with_notes = [
-        _word(argument, rendering.given[argument.name], rendering.uploads.get(argument.name))
-        for argument in known
+        _build_word(argument, rendering.values[argument.name], rendering.uploads.get(argument.name))
+        for argument in arguments
     ]
     words = [
         "promptkit",
@@ -270,40 +273,41 @@ def _command_line(rendering: Rendering, target: str, _choice: str) -> TabContent
     ]
     command = rendering.redactor.redacted(" ".join(words))
     notes = tuple(note for _, note in words_with_notes if note)
-    return TabContent("command-line", (), (Block("Run this", command, "shell"),), notes)
+    return TabContent("command-line", (), (Block("Command", command, "shell"),), notes)
 
 
-def _word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, str]:
+def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, str]:
     """Return the word for one argument, and a note."""
     name = argument.name
     if argument.arg.secret:
-        note = f"The value of {name} is a secret and is omitted: set the variable {variable(name)} to it."
-        return f'{name}="${variable(name)}"', note
+        variable = variable_name(name)
+        note = f"{name!r} is a secret, so its value is omitted: set the variable {variable} first."
+        return f'{name}="${variable}"', note
     if upload is not None and upload.files:
         file = upload.files[0]
-        note = f"The value of {name} is read from {file}: run this next to it."
+        note = f"{name!r} is read from {file}: run the command in the folder of that file."
         if len(upload.files) > 1:
-            note = f"The value of {name} is made of {len(upload.files)} files, and a command line takes one."
+            note = f"{name!r} has {len(upload.files)} files, but the command line accepts only one."
         # "@@" and "@-" have a special meaning.
         return quoted(f"{name}=@{'./' * file.startswith(('@', '-'))}{file}"), note
     if "\0" in value or len(value) > _MAX_VALUE or argument.takes_bytes:
         file = f"{name}.bin" if argument.takes_bytes else f"{name}.txt"
-        note = f"The value of {name} is read from {file}: save there what you uploaded or typed."
+        note = f"{name!r} is read from {file}: save the value to that file first."
         return f"{name}=@{file}", note
     return quoted(f"{name}={'@' * value.startswith('@')}{value}", one_line=False), ""
 
 
-def _clients(rendering: Rendering, _target: str, choice: str) -> TabContent:
+def _build_clients(rendering: Rendering, _target: str, choice: str) -> TabContent:
     """Return the view of one client, and its limitations."""
     name = choice if choice in CLIENTS else next(iter(CLIENTS))
-    choices = _choices({name: client.title for name, client in CLIENTS.items()}, name)
-    view = client_view(name, rendering)
+    choices = _build_choices({name: client.title for name, client in CLIENTS.items()}, name)
+    view = build_client_view(name, rendering)
     return TabContent("clients", choices, notes=view.notes, view=view)
 
 
-def client_view(name: str, rendering: Rendering) -> ClientView:
+def build_client_view(name: str, rendering: Rendering) -> ClientView:
     """
-    Return what one client shows and sends, and its limitations.
+    Return a rendering as one client shows it, with the limitations of that client.
 
     Args:
         name:
@@ -316,21 +320,23 @@ def client_view(name: str, rendering: Rendering) -> ClientView:
     if not client.has_prompts or (
         max_arguments is not None and len(rendering.prompt.arguments.ordered) > max_arguments
     ):
-        return ClientView(client.title, _notes(name, rendering, rendering.workflow))
-    workflow, reason = _workflow_in_client(client, rendering)
+        return ClientView(client.title, _build_notes(name, rendering, rendering.workflow))
+    workflow, reason = _render_in_client(client, rendering)
     return ClientView(
         client.title,
-        _notes(name, rendering, workflow),
+        _build_notes(name, rendering, workflow),
         is_offered=True,
-        arguments=tuple(_arguments(client, rendering)),
-        messages=() if workflow is None else tuple(_messages(client, rendering, workflow)),
-        reason=rendering.redacted(reason),
+        arguments=tuple(_list_arguments(client, rendering)),
+        messages=() if workflow is None else tuple(_list_messages(client, rendering, workflow)),
+        reason=rendering.redact(reason),
     )
 
 
-def sent_by(client: ClientProfile, arguments: Arguments, values: Mapping[str, str]) -> dict[str, str]:
+def compute_sent_arguments(
+    client: ClientProfile, arguments: Arguments, values: Mapping[str, str]
+) -> dict[str, str]:
     """
-    Return what a client sends for values that a user typed in the order of the signature.
+    Return the arguments that a client sends for values that a user typed in the order of the signature.
 
     Args:
         client:
@@ -354,14 +360,14 @@ def sent_by(client: ClientProfile, arguments: Arguments, values: Mapping[str, st
     return {name: text for name, text in zip(targets, texts, strict=False) if text}
 
 
-def _workflow_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
-    """Return the workflow for the values that a client sends, or None and the reason."""
-    prompt, typed = rendering.prompt, rendering.given
-    sent = sent_by(client, prompt.arguments, typed)
+def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
+    """Return the workflow for the arguments that a client sends, or None and the reason."""
+    prompt, typed = rendering.prompt, rendering.values
+    sent = compute_sent_arguments(client, prompt.arguments, typed)
     if sent != typed and _without_secrets(rendering) != typed:
-        return None, f"{client.title} cuts a secret, so that what the prompt says is not shown."
-    if sent == typed and rendering.refusal:
-        return None, f"not rendered: {rendering.refusal}"
+        return None, f"Not shown, because {client.title} splits or joins values, and one of them is a secret."
+    if sent == typed and rendering.skip_reason:
+        return None, f"Not rendered: {rendering.skip_reason}"
     if sent == typed and (rendering.workflow is not None or rendering.error):
         return rendering.workflow, rendering.error or ""
     try:
@@ -370,22 +376,22 @@ def _workflow_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Wo
             # This thread cannot be stopped while its event loop is idle.
             result = asyncio.run(asyncio.wait_for(result, time_limit(prompt)))
     except ArgumentsError as errors:
-        return None, f"the server refuses what {client.title} sends. {errors}"
+        return None, f"The server rejects the arguments that {client.title} sends: {errors}"
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
-        return None, failure(f"prompt {prompt.name!r}", error)
+        return None, describe_failure(f"prompt {prompt.name!r}", error)
     return result, ""
 
 
-def _arguments(client: ClientProfile, rendering: Rendering) -> Iterator[Arrival]:
+def _list_arguments(client: ClientProfile, rendering: Rendering) -> Iterator[ClientItem]:
     arguments, typed = rendering.prompt.arguments, _without_secrets(rendering)
-    sent = sent_by(client, arguments, typed)
+    sent = compute_sent_arguments(client, arguments, typed)
     for argument in arguments.ordered:
         text, original = sent.get(argument.name), typed.get(argument.name)
         if text is not None or original is not None:
             upload = rendering.uploads.get(argument.name) if argument.takes_bytes else None
             # Base64 is not readable.
-            display = str(upload) if upload and text == original else rendering.redacted(text or "")
-            yield Arrival(argument.name, display, text == original)
+            display = str(upload) if upload and text == original else rendering.redact(text or "")
+            yield ClientItem(argument.name, display, text == original)
 
 
 def _without_secrets(rendering: Rendering) -> dict[str, str]:
@@ -393,36 +399,36 @@ def _without_secrets(rendering: Rendering) -> dict[str, str]:
     secret = rendering.prompt.arguments.secret
     return {
         name: " ".join("…" for _ in value.split()) if name in secret else value
-        for name, value in rendering.given.items()
+        for name, value in rendering.values.items()
     }
 
 
-def _messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
+def _list_messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -> Iterator[ClientItem]:
     for number, sent in enumerate(SentMessages.of_rendering(workflow).content):
-        arrives = sent.kind not in client.unsupported and not (number and client.sends_first_only)
+        is_unchanged = sent.kind not in client.unsupported and not (number and client.sends_first_only)
         role = "user" if client.drops_roles else sent.role
-        yield Arrival(role, rendering.redacted(str(workflow.sent[number].content)), arrives)
+        yield ClientItem(role, rendering.redact(str(workflow.sent[number].content)), is_unchanged)
 
 
-def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:
+def _build_notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:
     """Return the client's limitations for the signature and for the rendering."""
     prompt = rendering.prompt
     diagnostics = lint_client(name, Catalog([prompt]))
     diagnostics += () if workflow is None else lint_workflow(name, prompt, workflow)
     sentences = dict.fromkeys(f"{diagnostic.message}: {diagnostic.hint}" for diagnostic in diagnostics)
-    return tuple(map(rendering.redacted, sentences))
+    return tuple(map(rendering.redact, sentences))
 
 
-#: Takes a rendering, the target as the author typed it, and the choice in the tab.
-_Content: TypeAlias = Callable[[Rendering, str, str], TabContent]
+#: Builds a tab from a rendering, the target as the author typed it, and the choice in the tab.
+_TabBuilder: TypeAlias = Callable[[Rendering, str, str], TabContent]
 
-_CONTENTS: Final[dict[str, tuple[str, _Content]]] = {
-    "wire": ("Wire", _wire),
-    "vendors": ("Vendors", _vendors),
-    "test": ("Test", _test),
-    "command-line": ("Command line", _command_line),
-    "clients": ("Clients", _clients),
+_BUILDERS: Final[dict[str, tuple[str, _TabBuilder]]] = {
+    "wire": ("Wire", _build_wire),
+    "vendors": ("Vendors", _build_vendors),
+    "test": ("Test", _build_test),
+    "command-line": ("Command line", _build_command_line),
+    "clients": ("Clients", _build_clients),
 }
 
 #: The labels of the tabs, by their name in URLs.
-TABS: Final = {name: label for name, (label, _) in _CONTENTS.items()}
+TABS: Final = {name: label for name, (label, _) in _BUILDERS.items()}

@@ -21,7 +21,7 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.content import human_size
-from promptkit.preview.live import tag_search
+from promptkit.preview.live import format_tag_query
 from promptkit.preview.media import MAX_UPLOAD_SIZE
 
 #: The folder of the templates and static files.
@@ -31,7 +31,7 @@ FOLDER: Final = Path(__file__).parent
 SHORT: Final = 20_000
 
 #: Uses CSS classes, which the style sheet colors.
-_COLOURS: Final = HtmlFormatter(nowrap=True)
+_HTML_FORMATTER: Final = HtmlFormatter(nowrap=True)
 
 #: Allowed schemes of links.
 _SCHEMES: Final = frozenset({"http", "https", "mailto"})
@@ -46,42 +46,42 @@ def environment(editor: str = "") -> Environment:
         editor:
             The URL scheme that opens a location in an editor; ``""`` for no such links.
     """
-    jinja = Environment(
+    env = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_visible,
+        finalize=_escape_invisible,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
-    jinja.filters |= {
-        "coloured": coloured,
+    env.filters |= {
+        "highlight_code": highlight_code,
         "editor_url": partial(_editor_url, editor),
         "as_typed": _as_typed,
         "case_path": _case_path,
         "human_size": human_size,
-        "marked": _marked,
-        "may_be_followed": _is_safe_link,
+        "split_source_line": _split_source_line,
+        "is_safe_link": _is_safe_link,
         "prompt_path": prompt_path,
         "resource_path": _resource_path,
         "search_path": search_path,
-        "tag_search": tag_search,
-        "visible": _visible,
+        "format_tag_query": format_tag_query,
+        "escape_invisible": _escape_invisible,
     }
-    jinja.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT}
-    for name in jinja.list_templates():  # compile all templates before the first request
-        jinja.get_template(name)
-    return jinja
+    env.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT}
+    for name in env.list_templates():  # compile all templates before the first request
+        env.get_template(name)
+    return env
 
 
-def page(name: str, editor: str = "", **values: Any) -> str:
+def render_template(name: str, editor: str = "", **values: Any) -> str:
     """Return a rendered template. Text is escaped, and invisible characters are shown."""
     return environment(editor).get_template(name).render(values)
 
 
 @lru_cache(maxsize=64)
-def coloured(text: str, language: str) -> Markup:
+def highlight_code(text: str, language: str) -> Markup:
     """Return code for a page, highlighted if the language is known and the code is short enough."""
     code = escape_invisible(str(text))  # it can be Markup
     if len(code) > SHORT:
@@ -90,7 +90,7 @@ def coloured(text: str, language: str) -> Markup:
         lexer = get_lexer_by_name(language, stripnl=False)
     except ClassNotFound:
         return escape(code)
-    highlighted = highlight(code, lexer, _COLOURS)  # always ends with a line break
+    highlighted = highlight(code, lexer, _HTML_FORMATTER)  # always ends with a line break
     return Markup(highlighted if code.endswith("\n") else highlighted.removesuffix("\n"))  # noqa: S704 (Pygments escapes it)
 
 
@@ -102,7 +102,7 @@ def _editor_url(editor: str, location: Location) -> str:
     return f"{editor}://file/{quote(path.as_posix().lstrip('/'), safe='/:')}:{location.line}"
 
 
-def _visible(value: Any) -> Any:
+def _escape_invisible(value: Any) -> Any:
     """Show invisible characters in a plain string; return markup and other values unchanged."""
     return escape_invisible(value) if type(value) is str else value
 
@@ -122,9 +122,9 @@ def _case_path(name: str, case: str) -> str:
     return prompt_path(name, urlencode({"use-case": case}))
 
 
-def search_path(typed: str) -> str:
-    """Return the path of the prompts that a search finds."""
-    return f"/?{urlencode({'q': typed})}" if typed else "/"
+def search_path(query: str) -> str:
+    """Return the path of the gallery with a search query."""
+    return f"/?{urlencode({'q': query})}" if query else "/"
 
 
 def _resource_path(uri: str) -> str:
@@ -132,7 +132,7 @@ def _resource_path(uri: str) -> str:
     return f"/resources?{urlencode({'uri': uri})}"
 
 
-def _marked(location: Location) -> tuple[int, str, str, str]:
+def _split_source_line(location: Location) -> tuple[int, str, str, str]:
     """Return a line number, and the text of the line before, at and after a location."""
     location = location if location.column else location.part("def")  # for a whole function, mark its name
     source = line_of(location.file, location.line).rstrip() if location.line else ""
@@ -143,7 +143,7 @@ def _marked(location: Location) -> tuple[int, str, str, str]:
 
 
 @lru_cache(maxsize=64)  # while users type, most turns stay the same
-def formatted(text: str) -> Markup:
+def format_markdown(text: str) -> Markup:
     """Return Markdown as HTML for a page, without embedded HTML, images and unsafe links."""
     return Markup(_markdown().render(escape_invisible(text)))  # noqa: S704 (the renderer escapes it)
 
@@ -158,7 +158,11 @@ def _is_safe_link(url: str) -> bool:
 
 @cache
 def _markdown() -> MarkdownIt:
-    options = {"html": False, "breaks": True, "highlight": lambda code, word, _: str(coloured(code, word))}
+    options = {
+        "html": False,
+        "breaks": True,
+        "highlight": lambda code, word, _: str(highlight_code(code, word)),
+    }
     markdown = MarkdownIt("commonmark", options, renderer_cls=_Renderer)
     markdown.enable(["table", "strikethrough"]).disable(["image", "html_block", "html_inline"])
     markdown.validateLink = _is_safe_link  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ import pickle
 import pytest
 
 from promptkit import Image, Message, PromptError, Text, Workflow, assistant, prompt, system, user
-from promptkit.preview.conversation import Conversation
+from promptkit.preview.conversation import ConversationBuilder
 from promptkit.preview.media import MediaStore
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS
@@ -172,7 +172,7 @@ def test_client_receives_a_turn():
 
 def test_preview_shows_the_system_part_first():
     """The preview shows the system part first, with its own role."""
-    turns = Conversation(MediaStore()).turns(CONVERSATION)
+    turns = ConversationBuilder(MediaStore()).build_turns(CONVERSATION)
 
     assert [(turn.number, turn.message.role) for turn in turns] == [
         (1, "system"),

@@ -13,8 +13,8 @@ from promptkit.cli.diff_changes import changed_words
 from promptkit.compiler.compilation import compile
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.loader.loader import load
-from promptkit.preview.live import Live
-from promptkit.preview.routes import application
+from promptkit.preview.live import LiveCatalog
+from promptkit.preview.routes import create_application
 
 HOST = "127.0.0.1:8137"
 TOKEN = "the-token"  # noqa: S105 (of a test)
@@ -36,7 +36,7 @@ class Preview:
     """A browser that has sent the token, and the served recipes."""
 
     client: TestClient
-    live: Live
+    live: LiveCatalog
 
     def page(self, path):
         """Return the text of an existing page."""
@@ -63,7 +63,9 @@ def make_client():
     """A function that returns a browser without the token."""
 
     def make(live, host=HOST, app=None):
-        app = app or application(live, "recipes", TOKEN, [HOST, "localhost:8137"], comparison=WordDiff())
+        app = app or create_application(
+            live, "recipes", TOKEN, [HOST, "localhost:8137"], comparison=WordDiff()
+        )
         return TestClient(app, base_url=f"http://{host}", follow_redirects=False)
 
     return make
@@ -74,7 +76,7 @@ def serve_preview(recipes, make_client):
     """A function that serves recipes in a preview."""
 
     def serve(**files):
-        live = Live(compile(load(recipes(**files))))
+        live = LiveCatalog(compile(load(recipes(**files))))
         client = make_client(live)
         assert client.get(f"/?access-token={TOKEN}").status_code == 303
         opened.append(client)

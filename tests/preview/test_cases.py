@@ -9,10 +9,10 @@ from promptkit.cli.diff_changes import SinceCommit
 from promptkit.compiler.compilation import compile
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.loader.loader import load
-from promptkit.preview.live import Live
+from promptkit.preview.live import LiveCatalog
 from promptkit.preview.rendering import Rendering
-from promptkit.preview.routes import application
-from promptkit.preview.tabs import content_of
+from promptkit.preview.routes import create_application
+from promptkit.preview.tabs import build_tab
 from tests.preview.conftest import HOST, TOKEN
 from tests.preview.test_pages import extract_links, extract_text
 
@@ -108,7 +108,7 @@ class TestCasesTab:
         assert "Review x = 1 in a warm tone with nothing." in text
         assert "in a cold tone" in text
         assert "hunter2" not in text
-        assert "It is refused, as it has to be: there is no code" in text
+        assert "Rejected as expected: there is no code" in text
         assert "there is no code" in text
         assert len(re.findall(r"review\.py:\d+", text)) == 3
 
@@ -121,26 +121,28 @@ class TestCasesTab:
     def test_form_is_copied_as_a_case(self, serve_preview, recipes):
         """The copied line, saved next to the prompt, defines a case with the form's values."""
         values = {"code": 'a "quoted"\nline', "tone": "cold"}
-        content = content_of(
-            "test", Rendering(compile_prompt(REVIEW, recipes), values, faults=(FAULT,)), "recipes"
+        content = build_tab(
+            "test", Rendering(compile_prompt(REVIEW, recipes), values, argument_errors=(FAULT,)), "recipes"
         )
         source = content.blocks[-1].text
 
         (saved,) = compile_prompt(REVIEW + source, recipes).saved()
         assert saved.sent() == values
-        assert "It has no case yet" in extract_text(render_tab(serve_preview(review=REVIEW), "cases"))
+        assert "This prompt has no cases yet" in extract_text(
+            render_tab(serve_preview(review=REVIEW), "cases")
+        )
 
 
 class TestSinceTheLastSave:
     def test_changed_words_are_marked(self, serve_preview, recipes):
         """Changed words are marked in each case and in the rendering of the form."""
         preview = serve_preview(review=REVIEW + CASES)
-        assert "Nothing was saved yet" in extract_text(render_tab(preview, "changes", code="z"))
+        assert "Nothing has been saved yet" in extract_text(render_tab(preview, "changes", code="z"))
         preview.live.publish(compile(load(recipes(review=(REVIEW + CASES).replace("Review", "Judge")))))
 
         page = render_tab(preview, "changes", code="z")
         assert page.count("<del>Review</del><ins>Judge</ins>") == 3
-        assert "what the form holds" in page
+        assert "current form values" in page
         assert "empty" not in re.findall(r"<h3[^>]*>(.*?)</h3>", page)
         assert "hunter2" not in page
 
@@ -153,9 +155,9 @@ class TestSinceTheLastSave:
         preview.live.publish(compile(load(recipes(review=failing))))
 
         text = extract_text(render_tab(preview, "changes", code="x = 1"))
-        assert "cold, and secret It fails now." in text
+        assert "cold, and secret Now fails." in text
         assert "too cold" in text
-        assert "Nothing else has changed: empty, short." in text
+        assert "Unchanged: empty, short." in text
 
     def test_changes_stay_when_something_else_is_saved(self, serve_preview, recipes):
         """The changes stay visible across saves that leave this prompt's text unchanged."""
@@ -171,9 +173,7 @@ class TestSinceTheLastSave:
         folder = recipes(review=REVIEW + CASES, other="X = 1\n")
         preview.live.publish(compile(load(folder)))
 
-        assert "Every case renders the same text as at the last save." in extract_text(
-            render_tab(preview, "changes")
-        )
+        assert "No case has changed since the last save." in extract_text(render_tab(preview, "changes"))
 
 
 @pytest.fixture
@@ -187,8 +187,8 @@ def serve_over_commit(recipes, make_client, monkeypatch):
         for arguments in (["init", "-q"], ["add", "."], ["commit", "-qm", "x"]):
             subprocess.run([*git, *arguments], cwd=folder.parent, check=True)
         (folder / "review.py").write_text(after)
-        live = Live(compile(load(folder, cases=True)))
-        app = application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit([folder.name]))
+        live = LiveCatalog(compile(load(folder, cases=True)))
+        app = create_application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit([folder.name]))
         client = make_client(live, app=app)
         client.get(f"/?access-token={TOKEN}")
         return client
@@ -207,18 +207,18 @@ class TestSinceTheLastCommit:
         client = serve_over_commit(before, (before + CASES).replace("tone", "mood"))
         page = self.fetch_changes(client)
 
-        assert "is new" not in extract_text(page)
+        assert "New." not in extract_text(page)
         assert page.count("<ins>mood</ins>") >= 1
-        unchanged = "Every case renders the same text as at the last commit."
+        unchanged = "No case has changed since the last commit."
         assert unchanged in extract_text(self.fetch_changes(client, "bare"))
 
     def test_missing_repository_is_reported(self, serve_preview, recipes, make_client, tmp_path, monkeypatch):
         """Without a git repository, the tab shows the reason instead of changes."""
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-        live = Live(compile(load(recipes(review=REVIEW))))
+        live = LiveCatalog(compile(load(recipes(review=REVIEW))))
         client = make_client(
-            live, app=application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit(["recipes"]))
+            live, app=create_application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit(["recipes"]))
         )
         client.get(f"/?access-token={TOKEN}")
 

@@ -4,20 +4,21 @@ import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text, Workflow, user
 from promptkit.preview import conversation
-from promptkit.preview.conversation import Conversation
+from promptkit.preview.conversation import ConversationBuilder
 from promptkit.preview.media import MediaStore
-from promptkit.preview.templating import environment, formatted
+from promptkit.preview.templating import environment, format_markdown
 from tests.preview import submission
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
-def render_turns(*contents, media=None, redacted=str, full_turn=0):
+def render_turns(*contents, media=None, redact=str, full_turn=0):
     """Return the HTML of a workflow's turns, truncated except for turn number *full_turn*."""
     turn = environment().get_template("conversation.html").module.turn
     workflow = Workflow([message for content in contents for message in user(content)])
     return "".join(
-        turn(item) for item in Conversation(media or MediaStore(), redacted).turns(workflow, full_turn)
+        turn(item)
+        for item in ConversationBuilder(media or MediaStore(), redact).build_turns(workflow, full_turn)
     )
 
 
@@ -58,7 +59,7 @@ def test_hostile_text_is_escaped(text):
     """Hostile text yields only tags, attributes and link schemes that the template writes."""
     page = render_turns(text)
     tags = re.findall(r"<[^>]*>", page)
-    attributes = "class|id|type|data-copy|data-whole|aria-label|hx-ignore|href|rel|target|title"
+    attributes = "class|id|type|data-copy|data-full-text|aria-label|hx-ignore|href|rel|target|title"
     allowed_tag = rf'</?(li|div|span|pre|p|button|strong|em|code|a|ul)( ({attributes})(="[^"]*")?)*>'
 
     assert [tag for tag in tags if not re.fullmatch(allowed_tag, tag)] == []
@@ -128,20 +129,22 @@ def test_long_text_is_truncated_until_requested():
 def test_original_text_can_be_copied(text):
     """When a text is truncated or escaped, the copy button links to the original text."""
     media = MediaStore()
-    digest = re.search(r'data-copy="turn-1" data-whole="/media/(\w+)"', render_turns(text, media=media))[1]
+    digest = re.search(r'data-copy="turn-1" data-full-text="/media/(\w+)"', render_turns(text, media=media))[
+        1
+    ]
 
-    assert media.response(digest).body.decode() == text
-    assert "data-whole" not in render_turns("plain\n\tè 🐍", media=media)
+    assert media.build_response(digest).body.decode() == text
+    assert "data-full-text" not in render_turns("plain\n\tè 🐍", media=media)
 
 
 def test_image_has_a_stable_address(png):
     """An image has a stable address that serves its bytes."""
     media = MediaStore()
     page = render_turns(Image(png), media=media)
-    address = re.search(r'<img class="said" src="(/media/\w+)" alt="image of turn 1">', page)[1]
+    address = re.search(r'<img class="content" src="(/media/\w+)" alt="image of turn 1">', page)[1]
 
     assert render_turns(Image(png), media=media) == page
-    response = media.response(address.removeprefix("/media/"))
+    response = media.build_response(address.removeprefix("/media/"))
     assert (response.body, response.media_type) == (png, "image/png")
     assert "image/png" in page
 
@@ -149,7 +152,7 @@ def test_image_has_a_stable_address(png):
 def test_recording_is_an_audio_player(wav):
     """A recording is shown as an audio player."""
     assert re.search(
-        r'<audio class="said" controls [^>]*src="/media/\w+" aria-label="audio of turn 1">',
+        r'<audio class="content" controls [^>]*src="/media/\w+" aria-label="audio of turn 1">',
         render_turns(Audio(wav)),
     )
 
@@ -159,8 +162,8 @@ def test_svg_is_a_sandboxed_image(content):
     """SVG is shown as an image and is sandboxed when opened as a document."""
     media = MediaStore()
     page = render_turns(EmbeddedResource("a://b", mime_type="image/svg+xml", **content), media=media)
-    digest = re.search(r'<img class="said" src="/media/(\w+)" alt="a://b">', page)[1]
-    response = media.response(digest)
+    digest = re.search(r'<img class="content" src="/media/(\w+)" alt="a://b">', page)[1]
+    response = media.build_response(digest)
 
     assert "<svg" not in page
     assert response.headers["content-type"] == "image/svg+xml"
@@ -171,7 +174,7 @@ def test_html_document_is_downloaded():
     """An HTML document is downloaded, not displayed."""
     media = MediaStore()
     page = render_turns(EmbeddedResource("a://b", blob=b"<script>", mime_type="text/html"), media=media)
-    response = media.response(re.search(r'href="/media/(\w+)" download', page)[1])
+    response = media.build_response(re.search(r'href="/media/(\w+)" download', page)[1])
 
     assert response.media_type == "application/octet-stream"
     assert response.headers["content-disposition"] == "attachment"
@@ -179,13 +182,13 @@ def test_html_document_is_downloaded():
 
 def test_oldest_media_are_evicted(monkeypatch):
     """The oldest media are evicted when the store is full."""
-    monkeypatch.setattr("promptkit.preview.media._MOST_BYTES", 256)
+    monkeypatch.setattr("promptkit.preview.media._MAX_MEDIA_BYTES", 256)
     media = MediaStore()
-    first = media.keep(bytes(200), "image/png")
-    last = media.keep(b"1" * 100, "image/png")
+    first = media.store(bytes(200), "image/png")
+    last = media.store(b"1" * 100, "image/png")
 
-    assert media.response(first.removeprefix("/media/")).status_code == 404
-    assert media.response(last.removeprefix("/media/")).status_code == 200
+    assert media.build_response(first.removeprefix("/media/")).status_code == 404
+    assert media.build_response(last.removeprefix("/media/")).status_code == 200
 
 
 def test_embedded_text_is_shown_under_its_uri():
@@ -197,13 +200,13 @@ def test_embedded_text_is_shown_under_its_uri():
 
     assert "<code>doc://a</code>" in page
     assert "<strong>x</strong>" in page
-    assert '<pre class="said raw only" hx-ignore>\n**y** &lt;b&gt;</pre>' in page
+    assert '<pre class="content raw unformatted" hx-ignore>\n**y** &lt;b&gt;</pre>' in page
 
 
 def test_annotations_are_shown():
     """A turn shows its audience, its priority and when it was last modified."""
     labels = re.findall(
-        r'<span class="role">(.*?)</span>\s*<span class="facts">(.*?)</span>',
+        r'<span class="role">(.*?)</span>\s*<span class="details">(.*?)</span>',
         render_turns(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
         re.DOTALL,
     )
@@ -217,7 +220,7 @@ def test_secrets_are_hidden():
         "key",
         EmbeddedResource("a://key", text="key"),
         ResourceLink("https://key.example", name="key", description="key"),
-        redacted=lambda text: text.replace("key", "<secret>"),
+        redact=lambda text: text.replace("key", "<secret>"),
     )
 
     assert "key" not in page
@@ -232,7 +235,7 @@ def test_tokens_are_estimated():
 def test_code_is_highlighted(language):
     """Syntax highlighting adds only classed spans, and leaves the code's text unchanged."""
     code = "def f():\n    return '<script>alert(1)</script>'\n"
-    html = str(formatted(f"```{language}\n{code}```"))
+    html = str(format_markdown(f"```{language}\n{code}```"))
     tree = submission.parse_html(html)
 
     body = tree.find("body")

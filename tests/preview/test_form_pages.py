@@ -35,7 +35,7 @@ def parse_form(page):
 
 def find_field_errors(page, name):
     """Return the errors that a page shows at a field."""
-    return unescape(re.search(rf'id="faults-of-{name}"[^>]*>(.*?)</div>', page, re.DOTALL)[1])
+    return unescape(re.search(rf'id="errors-of-{name}"[^>]*>(.*?)</div>', page, re.DOTALL)[1])
 
 
 class TestForms:
@@ -101,8 +101,8 @@ class TestForms:
         response = client.post("/prompts/look/render", content=iter([b"x" * 100] * 100), headers=headers)
 
         assert response.status_code == 413
-        assert 'hx-target="#wrong"' in response.text
-        assert "too large: the preview takes" in response.text
+        assert 'hx-target="#problems"' in response.text
+        assert "too large: the preview accepts" in response.text
 
 
 class TestTabs:
@@ -118,7 +118,7 @@ class TestTabs:
             'aria-pressed="true"'
             in render_tab("vendors?choice=gemini", code="x").partition('id="choice-gemini"')[2][:40]
         )
-        assert "def test_look_says_the_same():" in re.sub("<[^>]*>", "", render_tab("test", code="x"))
+        assert "def test_look_is_unchanged():" in re.sub("<[^>]*>", "", render_tab("test", code="x"))
         assert "promptkit render recipes look code=x" in re.sub(
             "<[^>]*>", "", render_tab("command-line", code="x")
         )

@@ -13,8 +13,8 @@ from starlette.datastructures import FormData, Headers, QueryParams, UploadFile
 
 from promptkit import Arg, ArgumentsError, Audio, Image, Workflow, prompt
 from promptkit.preview import forms
-from promptkit.preview.forms import Submission, query_of
-from promptkit.preview.media import MAX_UPLOAD_SIZE, Uploads
+from promptkit.preview.forms import Submission, build_query
+from promptkit.preview.media import MAX_UPLOAD_SIZE, UploadStore
 from promptkit.preview.templating import environment
 from promptkit.testing import wire_arguments
 from tests.ids import shown
@@ -29,25 +29,25 @@ TYPED = pytest.mark.parametrize("annotation", TYPES, ids=str)
 
 
 #: An upload store shared by all tests.
-UPLOADS = Uploads()
+UPLOADS = UploadStore()
 
 
-def build_fields(arguments, sent, faults=()):
-    return forms.fields_of(arguments, Submission(sent), UPLOADS, faults)
+def build_fields(arguments, sent, errors=()):
+    return forms.build_fields(arguments, Submission(sent), UPLOADS, errors)
 
 
 def read_submission(arguments, form, uploads=UPLOADS):
-    return forms.submission_of(arguments, form, uploads)
+    return forms.read_submission(arguments, form, uploads)
 
 
 def read_values(arguments, form):
-    return dict(forms.submission_of(arguments, form, UPLOADS).given)
+    return dict(forms.read_submission(arguments, form, UPLOADS).values)
 
 
 def render_reply(arguments, submitted, uploads=UPLOADS):
     """Return the HTML of the form that answers a submission."""
     template = environment().get_template("fields.html").module
-    fields = forms.fields_of(arguments, submitted, uploads, submitted.faults)
+    fields = forms.build_fields(arguments, submitted, uploads, submitted.errors)
     return str(template.form("/prompts/typed", fields))
 
 
@@ -67,10 +67,10 @@ def make_arguments(annotation, **options):
     return make_prompt(annotation, **options).compiled.arguments
 
 
-def render_form(arguments, sent, faults=()):
+def render_form(arguments, sent, errors=()):
     """Return the HTML of a form."""
     template = environment().get_template("fields.html").module
-    return str(template.form("/prompts/typed", build_fields(arguments, sent, faults)))
+    return str(template.form("/prompts/typed", build_fields(arguments, sent, errors)))
 
 
 def collect_errors(arguments, sent):
@@ -86,7 +86,7 @@ def describe_outcome(arguments, sent):
     try:
         values = arguments.read(sent)
     except ArgumentsError as errors:
-        return [(fault.argument, fault.path, fault.expected) for fault in errors.errors]
+        return [(error.argument, error.path, error.expected) for error in errors.errors]
     return {name: (type(value), value, getattr(value, "tzinfo", None)) for name, value in values.items()}
 
 
@@ -146,7 +146,7 @@ class TestRoundTrip:
         """A link carries any text that browsers send unchanged."""
         arguments = make_arguments(str)
 
-        assert read_values(arguments, QueryParams(query_of(arguments, {"value": text}))) == {"value": text}
+        assert read_values(arguments, QueryParams(build_query(arguments, {"value": text}))) == {"value": text}
 
     @TYPED
     def test_empty_form_submits_nothing(self, annotation):
@@ -254,11 +254,13 @@ class TestControls:
 
         def list_chosen(sent):
             return [
-                (choice.value, choice.label) for choice in build_control(Tone, sent).choices if choice.chosen
+                (choice.value, choice.label)
+                for choice in build_control(Tone, sent).choices
+                if choice.is_selected
             ]
 
         assert list_chosen("WARM") == [("warm", "warm")]
-        assert list_chosen("wram") == [("wram", "wram (not a choice)")]
+        assert list_chosen("wram") == [("wram", "wram (invalid choice)")]
         assert list_chosen(None) == []
 
     def test_default_choice_submits_no_value(self):
@@ -266,7 +268,7 @@ class TestControls:
 
         def list_choices(sent):
             choices = build_control(Tone, sent, default=(Tone.COLD,)).choices
-            return [(choice.value, choice.label, choice.chosen) for choice in choices]
+            return [(choice.value, choice.label, choice.is_selected) for choice in choices]
 
         assert list_choices(None) == [("warm", "warm", False), ("", "Cold (default)", True)]
         assert list_choices("warm") == [("warm", "warm", True), ("", "Cold (default)", False)]
@@ -295,7 +297,7 @@ class TestControls:
 
         def compute_shape(annotation, sent, **more):
             submitted = Submission({"value": sent}, **more)
-            return forms.fields_of(make_arguments(annotation), submitted, UPLOADS)[0].shape
+            return forms.build_fields(make_arguments(annotation), submitted, UPLOADS)[0].shape
 
         assert (
             compute_shape(list[int], "1, 2")
@@ -304,7 +306,7 @@ class TestControls:
         )
         assert compute_shape(Literal["a", "b"], "a") != compute_shape(Literal["a", "c"], "a")
         assert compute_shape(bytes, "aGk=") != compute_shape(bytes, "aG8=")
-        assert compute_shape(str, "x") != compute_shape(str, "x", reads={"value": 1})
+        assert compute_shape(str, "x") != compute_shape(str, "x", read_counts={"value": 1})
 
 
 class TestAccessibleNames:
@@ -327,10 +329,10 @@ class TestAccessibleNames:
 
         assert control.get("id") in names
         assert "".join(label.itertext()) == "The value"
-        assert control.get("aria-describedby").split() == ["hint-of-value", "faults-of-value"]
+        assert control.get("aria-describedby").split() == ["hint-of-value", "errors-of-value"]
         assert "A description." in "".join(ids["hint-of-value"].itertext())
         assert ids[control.get("aria-errormessage")].get("aria-live") == "polite"
-        assert "is missing" in "".join(ids["faults-of-value"].itertext())
+        assert "is missing" in "".join(ids["errors-of-value"].itertext())
 
     @pytest.mark.parametrize("sent", [{}, {"value": "x"}, {"value": "\r", "value2": "5", "no such": "1"}])
     def test_ids_are_unique(self, sent):
@@ -381,8 +383,8 @@ class TestErrors:
         arguments = make_arguments(annotation)
         (field,) = build_fields(arguments, {"value": sent}, collect_errors(arguments, {"value": sent}))
 
-        (fault,) = field.faults
-        assert message in fault
+        (error,) = field.errors
+        assert message in error
 
     def test_error_of_a_secret_hides_its_value(self):
         """An error of a secret shows neither its value nor a location in it."""
@@ -390,8 +392,8 @@ class TestErrors:
         sent = {"value": '{"x": "hunter2"}'}
         (field,) = build_fields(arguments, sent, collect_errors(arguments, sent))
 
-        assert [fault for fault in field.faults if "hunter2" in fault or "line" in fault] == []
-        assert field.faults
+        assert [error for error in field.errors if "hunter2" in error or "line" in error] == []
+        assert field.errors
 
     def test_unknown_argument_has_a_field(self):
         """An unknown argument has a field with an error, and disappears once the field is empty."""
@@ -401,7 +403,7 @@ class TestErrors:
         html = render_form(arguments, sent, collect_errors(arguments, sent))
 
         assert [(field.name, field.is_unknown) for field in fields] == [("value", False), ("vlaue", True)]
-        assert fields[1].faults == ("'vlaue' is not an argument of this prompt (did you mean 'value'?)",)
+        assert fields[1].errors == ("'vlaue' is not an argument of this prompt (did you mean 'value'?)",)
         assert read_values(arguments, submission.collect_form_data(html)) == sent
         assert read_values(arguments, FormData([("value", "1"), ("vlaue", "")])) == {"value": "1"}
 
@@ -433,7 +435,9 @@ class TestLinks:
             "text": "x" * 6000,
         }
 
-        assert query_of(many.compiled.arguments, values) == "code=a%3D1%26b&when=2026-01-31T12%3A00%2B01%3A00"
+        assert (
+            build_query(many.compiled.arguments, values) == "code=a%3D1%26b&when=2026-01-31T12%3A00%2B01%3A00"
+        )
 
 
 def make_upload(name, data, field="value"):
@@ -459,10 +463,10 @@ class TestUploads:
         arguments = make_arguments(annotation)
         submitted = read_submission(arguments, FormData([("value", "old"), make_upload("a.txt", data)]))
 
-        assert (submitted.given, submitted.faults) == ({"value": sent}, ())
+        assert (submitted.values, submitted.errors) == ({"value": sent}, ())
         is_hidden = annotation in (bytes, bytes | None)
         assert [upload.files for upload in submitted.uploads.values()] == [("a.txt",)] * is_hidden
-        assert submitted.reads == ({} if is_hidden else {"value": 1})
+        assert submitted.read_counts == ({} if is_hidden else {"value": 1})
 
     def test_list_accepts_several_files(self):
         """A list of bytes accepts several files."""
@@ -475,7 +479,7 @@ class TestUploads:
         ("data", "reason"),
         [
             (b"ab\xff", "cannot be read from 'a.txt': it is not UTF-8 text (byte 3)"),
-            (b"x" * (MAX_UPLOAD_SIZE + 1), "is too large: the preview takes files of at most 4 MiB"),
+            (b"x" * (MAX_UPLOAD_SIZE + 1), "is too large: the preview accepts files of up to 4 MiB"),
         ],
         ids=["no text", "too large"],
     )
@@ -484,8 +488,8 @@ class TestUploads:
         arguments = make_arguments(str)
         submitted = read_submission(arguments, FormData([("value", "old"), make_upload("a.txt", data)]))
 
-        assert [(fault.argument, fault.reason) for fault in submitted.faults] == [("value", reason)]
-        assert submitted.given == {"value": "old"}
+        assert [(error.argument, error.reason) for error in submitted.errors] == [("value", reason)]
+        assert submitted.values == {"value": "old"}
 
     def test_empty_file_chooser_is_ignored(self):
         """An upload without a file name, as browsers send for an empty file chooser, is ignored."""
@@ -501,7 +505,7 @@ class TestUploads:
         html = render_reply(arguments, first)
         second = read_submission(arguments, submission.collect_form_data(html))
 
-        assert (second.given, second.uploads) == (first.given, first.uploads)
+        assert (second.values, second.uploads) == (first.values, first.uploads)
         assert ("a.bin" in html, "5 bytes" in html) == (annotation is not str,) * 2
 
     @pytest.mark.parametrize(
@@ -513,7 +517,7 @@ class TestUploads:
         arguments = make_arguments(annotation)
         submitted = read_submission(arguments, FormData([make_upload("a.bin", data * 100_000)]))
 
-        assert len(submitted.given["value"]) >= 100_000
+        assert len(submitted.values["value"]) >= 100_000
         assert len(render_reply(arguments, submitted)) < 3_000
 
     @pytest.mark.parametrize("annotation", [bytes, str])
@@ -530,26 +534,26 @@ class TestUploads:
         other = FormData([*submission.collect_form_data(html).multi_items(), make_upload("b.txt", b"x")])
 
         assert "a.txt" in html
-        assert [fault.reason for fault in second.faults] == [
-            "is too large: the preview takes files of at most 4 MiB"
+        assert [error.reason for error in second.errors] == [
+            "is too large: the preview accepts files of up to 4 MiB"
         ]
-        assert read_submission(arguments, other).faults == ()
+        assert read_submission(arguments, other).errors == ()
 
     def test_evicted_upload_is_reported_as_expired(self):
         """An evicted upload is reported as expired, with each submission."""
         arguments = make_arguments(bytes)
         html = render_reply(arguments, read_submission(arguments, FormData([make_upload("a.txt", b"x")])))
         for _ in range(2):
-            submitted = read_submission(arguments, submission.collect_form_data(html), Uploads())
-            html = render_reply(arguments, submitted, Uploads())
+            submitted = read_submission(arguments, submission.collect_form_data(html), UploadStore())
+            html = render_reply(arguments, submitted, UploadStore())
 
-            assert submitted.given == {}
+            assert submitted.values == {}
             assert "&#39;value&#39; has expired: choose the file again" in html
 
     def test_least_recently_used_uploads_are_evicted(self, monkeypatch):
         """The least recently used uploads are evicted."""
-        monkeypatch.setattr("promptkit.preview.media._MOST_KEPT", 3_000)
-        arguments, uploads = make_arguments(bytes), Uploads()
+        monkeypatch.setattr("promptkit.preview.media._MAX_UPLOAD_CHARS", 3_000)
+        arguments, uploads = make_arguments(bytes), UploadStore()
         forms_by_name = {}
         for name in ("a", "b", "c"):
             submitted = read_submission(arguments, FormData([make_upload(name, name.encode())]), uploads)
@@ -557,7 +561,7 @@ class TestUploads:
             read_submission(arguments, forms_by_name["a"], uploads)
 
         values_by_name = {
-            name: read_submission(arguments, form, uploads).given for name, form in forms_by_name.items()
+            name: read_submission(arguments, form, uploads).values for name, form in forms_by_name.items()
         }
         assert values_by_name == {"a": {"value": "YQ=="}, "b": {}, "c": {"value": "Yw=="}}
 

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.preview.live import Live
+from promptkit.preview.live import LiveCatalog
 from tests.preview.conftest import HOST, TOKEN
 
 POLICY = (
@@ -15,7 +15,7 @@ POLICY = (
 @pytest.fixture
 def browser(make_client):
     """A browser without a token, at a preview of an empty catalog."""
-    return make_client(Live(Catalog()))
+    return make_client(LiveCatalog(Catalog()))
 
 
 def test_printed_address_sets_a_cookie_and_drops_the_token(browser):
@@ -32,7 +32,7 @@ def test_printed_address_sets_a_cookie_and_drops_the_token(browser):
 def test_cookie_is_not_the_token(browser, make_client):
     """The cookie differs from the token and between starts, because browsers send it to every port."""
     cookies = []
-    for client in (browser, make_client(Live(Catalog()))):
+    for client in (browser, make_client(LiveCatalog(Catalog()))):
         client.get(f"/?access-token={TOKEN}")
         cookies.append(client.cookies["promptkit-8137"])
 
@@ -58,7 +58,7 @@ def test_pages_require_the_token(browser, path, token):
     response = browser.get(path + token)
 
     assert response.status_code == 403
-    assert "Open the whole address that it printed" in response.text
+    assert "Open the full address that promptkit dev printed" in response.text
     assert "set-cookie" not in response.headers
 
 
@@ -76,12 +76,12 @@ def test_foreign_host_is_rejected(browser, host):
     response = browser.get(f"/?access-token={TOKEN}", headers={"host": host})
 
     assert response.status_code == 403
-    assert f"This page has another host than &#39;{host}&#39;" in response.text
+    assert f"The preview is not served under the host &#39;{host}&#39;" in response.text
 
 
 def test_localhost_is_accepted(make_client):
     """`localhost` is accepted as a host."""
-    browser = make_client(Live(Catalog()), "localhost:8137")
+    browser = make_client(LiveCatalog(Catalog()), "localhost:8137")
 
     assert browser.get(f"/?access-token={TOKEN}").status_code == 303
     assert browser.get("/").status_code == 200
@@ -94,7 +94,7 @@ def test_foreign_origin_is_rejected(browser, origin):
     response = browser.post("/prompts/a/render", headers={"origin": origin})
 
     assert response.status_code == 403
-    assert "only this page itself may" in response.text
+    assert "Only pages of the preview can send requests to it" in response.text
 
 
 SITES = pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -123,7 +123,7 @@ def test_background_request_of_another_page_is_rejected(browser, site, purpose):
     headers = {"sec-fetch-site": site, "sec-fetch-dest": purpose, "sec-fetch-mode": mode}
     response = browser.get("/", headers=headers)
 
-    assert (response.status_code, "Show it" in response.text) == (403, False)
+    assert (response.status_code, "Open the page" in response.text) == (403, False)
     assert browser.get("/", headers={**headers, "sec-fetch-site": "same-origin"}).status_code == 200
 
 
@@ -138,7 +138,7 @@ def test_link_from_another_page_renders_nothing(serve_preview, site, has_cookie)
     response = preview.client.get("/prompts/a?x=1+2&x=%22%3E", headers={**NAVIGATION, "sec-fetch-site": site})
 
     assert (response.status_code, ran) == (403, [])
-    assert '<a class="button" href="/prompts/a?x=1+2&amp;x=%22%3E">Show it</a>' in response.text
+    assert '<a class="button" href="/prompts/a?x=1+2&amp;x=%22%3E">Open the page</a>' in response.text
     assert "refresh" not in response.headers
 
 
@@ -156,7 +156,7 @@ def test_confirmation_links_to_this_host(browser, site, path, link):
     """The link on the confirmation page always leads to this host."""
     response = browser.get(f"http://{HOST}{path}", headers={**NAVIGATION, "sec-fetch-site": site})
 
-    assert f'<a class="button" href="{link}">Show it</a>' in response.text
+    assert f'<a class="button" href="{link}">Open the page</a>' in response.text
 
 
 @SITES
@@ -174,7 +174,7 @@ def test_own_origin_can_post(browser):
     browser.get(f"/?access-token={TOKEN}")
     response = browser.post("/prompts/a/render", headers={"origin": f"http://{HOST}"})
 
-    assert "This prompt no longer exists" in response.text
+    assert "Unknown prompt" in response.text
 
 
 @pytest.mark.parametrize("path", ["/", "/prompts/none", "/nowhere", "/static/preview.css", "/media/none"])

@@ -4,8 +4,8 @@ from contextlib import aclosing
 
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
-from promptkit.preview.live import CatalogVersion, Live
-from promptkit.preview.routes import application
+from promptkit.preview.live import CatalogVersion, LiveCatalog
+from promptkit.preview.routes import create_application
 from tests.preview.conftest import HOST, TOKEN, get_cookie
 
 IMPORT = "from promptkit import prompt\n\n"
@@ -74,20 +74,20 @@ class TestCatalogVersion:
 
     def test_broken_files_are_named(self, recipes):
         """Broken files are named until they are fixed, and other files still reload."""
-        fault = IMPORT + "@prompt\ndef bare(text):\n    return text\n"
+        invalid = IMPORT + "@prompt\ndef bare(text):\n    return text\n"
         other = IMPORT + "@prompt\ndef x(): return 'a'\n"
         empty = compile_recipes(recipes, mine=IMPORT, other=other)
-        broken = compile_recipes(recipes, mine=fault, other=other)
-        again = compile_recipes(recipes, mine=fault, other=other.replace("'a'", "'b'"))
-        both = compile_recipes(recipes, mine=fault, other="(")
+        broken = compile_recipes(recipes, mine=invalid, other=other)
+        again = compile_recipes(recipes, mine=invalid, other=other.replace("'a'", "'b'"))
+        both = compile_recipes(recipes, mine=invalid, other="(")
 
-        assert (str(next_version(empty, broken)), next_version(empty, broken).broken) == (
+        assert (str(next_version(empty, broken)), next_version(empty, broken).load_errors) == (
             "",
-            "Not loaded: 1 fault in mine.py.",
+            "Not loaded: 1 error in mine.py.",
         )
         assert str(next_version(broken, again)) == "Reloaded: changed x."
-        assert next_version(broken, both).broken == "Not loaded: 2 faults in mine.py and other.py."
-        assert next_version(broken, empty).broken == ""
+        assert next_version(broken, both).load_errors == "Not loaded: 2 errors in mine.py and other.py."
+        assert next_version(broken, empty).load_errors == ""
 
     def test_long_list_of_names_is_shortened(self, recipes):
         """A long list of names is shortened."""
@@ -104,7 +104,7 @@ class TestLive:
         filled = compile_recipes(recipes, a=IMPORT + "@prompt\ndef x(): return 'a'\n")
 
         async def scenario():
-            live = Live(empty)
+            live = LiveCatalog(empty)
             live.publish(filled)
             async with aclosing(live.versions(0)) as versions:
                 received = [await anext(versions)]
@@ -119,7 +119,7 @@ class TestLive:
         """Closing ends waiting subscriptions."""
 
         async def scenario():
-            live = Live(compile_recipes(recipes))
+            live = LiveCatalog(compile_recipes(recipes))
             waiting = asyncio.create_task(anext(live.versions(0), "ended"))
             await asyncio.sleep(0)
             live.close()
@@ -131,7 +131,7 @@ class TestLive:
         """Reporting a broken catalog publishes its errors once and keeps the last good prompts."""
         before = compile_recipes(recipes, a=IMPORT + "@prompt\ndef x(): return 'a'\n")
         broken = compile_recipes(recipes, a="(")
-        live = Live(before)
+        live = LiveCatalog(before)
         live.report(broken)
 
         assert (list(live.newest.catalog), len(live.newest.catalog.diagnostics)) == (["x"], 1)
@@ -142,8 +142,8 @@ class TestLive:
 
 def test_event_stream_sends_changes(recipes):
     """The event stream sends each unseen change as JSON and ends when the preview closes."""
-    live = Live(compile_recipes(recipes, a=IMPORT))
-    app = application(live, "recipes", TOKEN, [HOST])
+    live = LiveCatalog(compile_recipes(recipes, a=IMPORT))
+    app = create_application(live, "recipes", TOKEN, [HOST])
     headers = [(b"host", HOST.encode()), (b"cookie", get_cookie(app))]
     scope = {"type": "http", "method": "GET", "path": "/events", "headers": headers}
     scope |= {"query_string": b"version=0", "root_path": "", "http_version": "1.1", "scheme": "http"}
@@ -171,5 +171,5 @@ def test_event_stream_sends_changes(recipes):
     assert event.startswith("id: 1\nevent: reload\ndata: ")
     assert json.loads(event.splitlines()[2].removeprefix("data: ")) == {
         "version": 1,
-        "said": "Reloaded: added x.",
+        "message": "Reloaded: added x.",
     }

@@ -8,9 +8,9 @@ from starlette.testclient import TestClient
 
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
-from promptkit.preview.live import Live
+from promptkit.preview.live import LiveCatalog
 from promptkit.preview.prompt_pages import PANELS
-from promptkit.preview.routes import application
+from promptkit.preview.routes import create_application
 from tests.preview.conftest import HOST, TOKEN, get_cookie
 
 RECIPE = '''
@@ -111,7 +111,7 @@ class TestGallery:
         for path in ("/gallery?q=many", "/gallery?q=many&current=many_1"):
             page = preview.page(path)
             assert len(re.findall('href="/prompts/', page)) == 100
-            assert "And 30 more: type on to find fewer." in extract_text(page)
+            assert "And 30 more. Refine your search to see them." in extract_text(page)
 
     def test_list_marks_the_current_prompt(self, serve_preview):
         """The list next to a page marks the current prompt and shows names only."""
@@ -137,7 +137,7 @@ class TestGallery:
 
     def test_empty_gallery_explains_how_to_start(self, serve_preview):
         """An empty gallery explains how to add a recipe."""
-        assert "Save a recipe, and it appears here." in serve_preview().page("/")
+        assert "Save a recipe to see it here" in serve_preview().page("/")
 
 
 class TestScopes:
@@ -146,13 +146,13 @@ class TestScopes:
         release = '@prompt(scopes=["ship", "review"])\ndef release():\n    return "Ship it."\n'
         preview = serve_preview(shelf=RECIPE + release)
 
-        assert "Only callers with the scopes review and ship see it." in extract_text(
+        assert "Visible only to callers with the scopes review and ship" in extract_text(
             preview.page("/prompts/release")
         )
-        assert "Only callers with the scope review see it." in extract_text(
+        assert "Visible only to callers with the scope review" in extract_text(
             preview.page("/resources?uri=style://python")
         )
-        assert "Only callers" not in preview.page("/prompts/plan")
+        assert "Visible only to callers" not in preview.page("/prompts/plan")
 
 
 class TestPrompt:
@@ -176,7 +176,7 @@ class TestPrompt:
         assert re.findall(r'hx-target="(#[\w-]+)"', response.text)[:3] == [
             "#fields",
             "#no-arguments",
-            "#wrong",
+            "#problems",
         ]
 
     def test_turn_shows_role_text_and_tokens(self, serve_preview):
@@ -186,14 +186,14 @@ class TestPrompt:
 
         assert turns == [("user", "1"), ("assistant", "2")]
         assert "<li><strong>x</strong></li>" in page
-        assert '<pre class="said raw" hx-ignore>\nReview this python:\n\n- **x**</pre>' in page
+        assert '<pre class="content raw" hx-ignore>\nReview this python:\n\n- **x**</pre>' in page
         assert "about 3 tokens" in page
 
     def test_errors_are_shown_at_their_fields(self, serve_preview):
         """Errors are shown at their fields and summarized in the state."""
         text = serve_preview(shelf=RECIPE).render("review", language="pyton")
 
-        assert len(re.findall(r'<div class="faults-of-field"[^>]*><p>', text)) == 2
+        assert len(re.findall(r'<div class="field-errors"[^>]*><p>', text)) == 2
         assert "2 arguments need attention: language, code" in extract_text(text)
         assert "did you mean python ?" in extract_text(text)
 
@@ -223,8 +223,8 @@ class TestPrompt:
         assert "did you mean &#39;review&#39;?" in response.text
         gone = preview.client.post("/prompts/revew/render", data={}, headers={"hx-request": "true"})
         assert gone.status_code == 404
-        assert "The prompt is gone" in gone.text
-        assert "unknown prompt" in gone.text
+        assert "Prompt not found" in gone.text
+        assert "Unknown prompt" in gone.text
 
     def test_too_long_address_omits_the_arguments(self, serve_preview):
         """An address that would be too long omits the arguments."""
@@ -318,7 +318,7 @@ class TestResource:
 
         assert "Not rendered: there is no difference to HEAD" in extract_text(preview.page("/prompts/review"))
         assert "failed" not in extract_text(preview.page("/prompts/review"))
-        assert "It failed" in extract_text(preview.page("/prompts/review?ref=main"))
+        assert "This prompt failed" in extract_text(preview.page("/prompts/review?ref=main"))
 
     def test_unsampled_prompt_runs_only_on_request(self, serve_preview):
         """A prompt with `sample=False` runs only when the user presses the button, not when a tab opens."""
@@ -338,14 +338,14 @@ class TestResource:
         for tab in PANELS:
             assert "Call" not in extract_text(preview.client.post(f"/prompts/publish/tabs/{tab}").text)
         assert "Call 1." in extract_text(
-            preview.client.post("/prompts/publish/render", data={"render-it": "yes"}).text
+            preview.client.post("/prompts/publish/render", data={"render-now": "yes"}).text
         )
 
     def test_command_line_names_the_target_of_the_prompt(self, recipes, serve_preview):
         """With several targets, the command line names the one that contains the prompt."""
         preview = serve_preview(shelf=RECIPE)
         targets = [recipes("other"), recipes()]
-        app = application(preview.live, targets, TOKEN, [HOST])
+        app = create_application(preview.live, targets, TOKEN, [HOST])
         with closing(TestClient(app, base_url=f"http://{HOST}", follow_redirects=False)) as client:
             client.get(f"/?access-token={TOKEN}")
             response = client.post("/prompts/review/tabs/command-line", data={"code": "x"})
@@ -379,7 +379,7 @@ class TestResource:
         """
         preview = serve_preview(one=hangs)
         replies = [preview.render("one") for _ in range(5)]
-        assert ["4 calls of it still run" in reply for reply in replies] == [False] * 4 + [True]
+        assert ["4 calls that are still running" in reply for reply in replies] == [False] * 4 + [True]
         fixed = "from promptkit import prompt\n@prompt\ndef one():\n    return 'Fine.'\n"
         preview.live.publish(compile(load(recipes(one=fixed))))
 
@@ -452,8 +452,8 @@ class TestDisconnect:
                 cancelled.append(code)
                 raise
         """
-        live = Live(compile(load(recipes(waits=source))))
-        app = application(live, "recipes", TOKEN, [HOST])
+        live = LiveCatalog(compile(load(recipes(waits=source))))
+        app = create_application(live, "recipes", TOKEN, [HOST])
         headers = [(b"host", HOST.encode()), (b"cookie", get_cookie(app))]
         headers += [(b"content-type", b"application/x-www-form-urlencoded"), (b"content-length", b"15")]
         scope = {"type": "http", "method": "POST", "path": "/prompts/waits/render", "headers": headers}

@@ -12,8 +12,8 @@ from promptkit.preview.rendering import LimitedCalls, call, render
 from promptkit.server.direct_calls import CallTimeoutError
 
 STILL_RUNNING = (
-    "does not return: 4 calls of it still run, and plain functions cannot be stopped. "
-    "Change the recipe, or start promptkit dev again"
+    "has 4 calls that are still running, and synchronous functions cannot be stopped: "
+    "edit the recipe or restart promptkit dev"
 )
 
 
@@ -161,11 +161,11 @@ class TestRendering:
 
         rendering = render_prompt(add, {"first": "one"})
 
-        assert [(fault.argument, fault.reason) for fault in rendering.faults] == [
+        assert [(error.argument, error.reason) for error in rendering.argument_errors] == [
             ("first", "is 'one', not a whole number"),
             ("second", "is missing"),
         ]
-        assert (rendering.workflow, rendering.error, rendering.asked) == (None, None, ())
+        assert (rendering.workflow, rendering.error, rendering.elicited) == (None, None, ())
 
     def test_missing_argument_is_asked_for(self):
         """A missing argument of an eliciting prompt is asked for, and the form's values supply it."""
@@ -175,9 +175,9 @@ class TestRendering:
 
         rendering = render_prompt(release, {"notes": "x"}, elicit=True)
 
-        assert [argument.name for argument in rendering.asked] == ["version"]
-        assert "version" in rendering.question
-        assert render_prompt(release, {"version": "1"}, elicit=True).asked == ()
+        assert [argument.name for argument in rendering.elicited] == ["version"]
+        assert "version" in rendering.elicitation_message
+        assert render_prompt(release, {"version": "1"}, elicit=True).elicited == ()
 
     def test_prompt_error_has_no_traceback(self):
         """A `PromptError` shows only its message, any other exception a traceback."""
@@ -204,7 +204,7 @@ class TestRendering:
 
         rendering = render_prompt(review)
 
-        assert (rendering.error, rendering.refusal) == (None, "there is no difference to HEAD")
+        assert (rendering.error, rendering.skip_reason) == (None, "there is no difference to HEAD")
         assert render_prompt(review, {"ref": "main"}).error == "there is no difference to main"
 
     def test_unsampled_prompt_renders_only_given_values(self):
@@ -219,9 +219,9 @@ class TestRendering:
         unsampled = render_prompt(publish, sample=False)
         submitted = render_prompt(publish, {"version": "1"}, sample=False)
 
-        assert (unsampled.workflow, unsampled.error, unsampled.refusal) == (None, None, "sample=False")
+        assert (unsampled.workflow, unsampled.error, unsampled.skip_reason) == (None, None, "sample=False")
         assert str(submitted.workflow[0].content) == "Publish 1."
-        assert [error.argument for error in render_prompt(order, sample=False).faults] == ["what"]
+        assert [error.argument for error in render_prompt(order, sample=False).argument_errors] == ["what"]
 
     def test_timeout_error_names_the_location(self):
         """A hanging prompt stops at its timeout, and the error names its location."""
@@ -244,7 +244,7 @@ class TestRendering:
         rendering = render_prompt(fails, {"key": "sesame-opens"})
 
         assert rendering.error == "<secret> is refused"
-        assert rendering.redacted("all of sesame-opens") == "all of <secret>"
+        assert rendering.redact("all of sesame-opens") == "all of <secret>"
 
     def test_at_most_four_renderings_run_at_once(self):
         """At most four renderings of a prompt run at once; the next waits no longer than its timeout."""

@@ -34,7 +34,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.exports import REQUESTS
 from promptkit.preview.media import MediaStore, Upload
 from promptkit.preview.rendering import Rendering
-from promptkit.preview.tabs import TABS, TabContent, content_of, sent_by
+from promptkit.preview.tabs import TABS, TabContent, build_tab, compute_sent_arguments
 from promptkit.preview.templating import environment
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.testing import Client, ProtocolError
@@ -79,13 +79,13 @@ def render_prompt(declared, **sent):
     try:
         return Rendering(compiled, sent, compiled.render(sent))
     except ArgumentsError as errors:
-        return Rendering(compiled, sent, faults=errors.errors)
+        return Rendering(compiled, sent, argument_errors=errors.errors)
     except PromptError as error:
         return Rendering(compiled, sent, error=str(error))
 
 
 def render_blocks(tab, rendering, choice="", target="recipes"):
-    return [block.text for block in content_of(tab, rendering, target, choice).blocks]
+    return [block.text for block in build_tab(tab, rendering, target, choice).blocks]
 
 
 class TestWire:
@@ -117,7 +117,9 @@ class TestWire:
         compiled = asking.compiled
         with pytest.raises(ArgumentsError) as raised:
             compiled.render({})
-        rendering = Rendering(compiled, {}, faults=raised.value.errors, asked=compiled.arguments.ordered)
+        rendering = Rendering(
+            compiled, {}, argument_errors=raised.value.errors, elicited=compiled.arguments.ordered
+        )
         received = []
 
         class Person(Client):
@@ -132,10 +134,10 @@ class TestWire:
 
     def test_newest_revision_is_first(self):
         """Revisions are listed newest first, and an unknown choice selects the newest."""
-        content = content_of("wire", render_prompt(media, code="x"), "recipes", "2000-01-01")
+        content = build_tab("wire", render_prompt(media, code="x"), "recipes", "2000-01-01")
 
         assert [choice.value for choice in content.choices] == list(reversed(REVISIONS))
-        assert [choice.chosen for choice in content.choices] == [True, False, False, False, False]
+        assert [choice.is_selected for choice in content.choices] == [True, False, False, False, False]
 
     def test_invisible_characters_are_escaped(self):
         """Invisible characters are shown as JSON escapes of the same text."""
@@ -146,10 +148,10 @@ class TestWire:
 
     def test_failing_prompt_has_no_result(self):
         """A prompt that fails shows its list entry and a note, without a result."""
-        content = content_of("wire", render_prompt(failing, text="no"), "recipes")
+        content = build_tab("wire", render_prompt(failing, text="no"), "recipes")
 
-        assert [block.title for block in content.blocks] == ["The prompt in the list"]
-        assert content.notes == ("The prompt failed: a client gets an error, and no messages.",)
+        assert [block.title for block in content.blocks] == ["prompts/list entry"]
+        assert content.notes == ("This prompt failed: clients receive an error and no messages.",)
 
 
 #: A recipe whose vendor request uses every feature: system text, cache points and an answer type.
@@ -196,13 +198,13 @@ class TestVendors:
 
     def test_unsupported_content_is_reported(self):
         """Unsupported content is replaced by text in the request and reported in a note."""
-        content = content_of("vendors", render_prompt(media, code="x"), "recipes", "anthropic")
+        content = build_tab("vendors", render_prompt(media, code="x"), "recipes", "anthropic")
 
-        assert [note.partition(":")[0] for note in content.notes] == ["Anthropic cannot take it"]
+        assert [note.partition(":")[0] for note in content.notes] == ["Not supported by Anthropic"]
         assert "audio/wav" in content.notes[0]
-        assert [choice.value for choice in content.choices if choice.chosen] == ["anthropic"]
+        assert [choice.value for choice in content.choices if choice.is_selected] == ["anthropic"]
         (block,) = content.blocks
-        assert block.title == "arguments of messages.create, with text in place of it"
+        assert block.title == "messages.create arguments, with text in place of unsupported content"
         assert "<audio/wav 44 B" in block.text
 
     def test_unsupported_answer_type_is_reported(self):
@@ -212,8 +214,8 @@ class TestVendors:
         def count(text: str):
             return text
 
-        assert content_of("vendors", render_prompt(count, text="x"), "recipes", "gemini").blocks
-        content = content_of("vendors", render_prompt(count, text="x"), "recipes", "openai-chat")
+        assert build_tab("vendors", render_prompt(count, text="x"), "recipes", "gemini").blocks
+        content = build_tab("vendors", render_prompt(count, text="x"), "recipes", "openai-chat")
         assert (content.blocks, len(content.choices)) == ((), 4)
         (note,) = content.notes
         assert note.startswith("OpenAI takes no such answer: list")
@@ -221,7 +223,7 @@ class TestVendors:
 
     def test_invalid_arguments_have_no_request(self):
         """Invalid arguments yield no request."""
-        content = content_of("vendors", render_prompt(media), "recipes", "gemini")
+        content = build_tab("vendors", render_prompt(media), "recipes", "gemini")
 
         assert (content.blocks, len(content.choices)) == ((), 4)
 
@@ -241,7 +243,7 @@ def render_by_name(catalog, name, sent):
     try:
         return Rendering(compiled, sent, compiled.render(sent))
     except ArgumentsError as errors:
-        return Rendering(compiled, sent, faults=errors.errors)
+        return Rendering(compiled, sent, argument_errors=errors.errors)
 
 
 #: The head of a recipe file that gets one prompt for each type in SENT, with the values to send.
@@ -285,7 +287,7 @@ class TestPytest:
         for number, sent in enumerate(SENT.values()):
             for position, text in enumerate(sent):
                 rendering = render_by_name(catalog, f"p{number}", {"value": text})
-                block, _ = content_of("test", rendering, target).blocks
+                block, _ = build_tab("test", rendering, target).blocks
                 assert block.title == f"test_p{number}.py"
                 (tests / f"test_p{number}_{position}.py").write_text(block.text, encoding="utf-8")
 
@@ -330,7 +332,7 @@ class TestPytest:
             ("hidden", {"depth": "x", "other": "1"}),
         ]
         for number, (name, arguments) in enumerate(sent):
-            content = content_of("test", render_by_name(catalog, name, arguments), target)
+            content = build_tab("test", render_by_name(catalog, name, arguments), target)
             block, _ = content.blocks
             assert "hunter2" not in block.text
             assert [note for note in content.notes if "TOKEN" in note] or "token" not in arguments
@@ -369,21 +371,21 @@ class TestPytest:
         sent = {name: upload.value for name, upload in uploads.items()}
         for name in ("look", "hidden"):
             rendering = attrs.evolve(render_by_name(catalog, name, sent), uploads=uploads)
-            content = content_of("test", rendering, target)
+            content = build_tab("test", rendering, target)
             block, _ = content.blocks
             assert 'pathlib.Path(__file__).with_name("shot.png").read_bytes()' in block.text
             assert not re.search("//|xff|MQ==", block.text)
-            assert "It reads shot.png: save that file next to it." in content.notes
+            assert "The test reads shot.png: save that file next to the test." in content.notes
             (tmp_path / f"test_{name}.py").write_text(block.text, encoding="utf-8")
 
         assert [run_tests(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
 
     def test_failing_prompt_has_no_test(self):
         """A prompt that fails yields no test, and a note explains why."""
-        content = content_of("test", render_prompt(failing, text="no"), "recipes")
+        content = build_tab("test", render_prompt(failing, text="no"), "recipes")
 
         assert content.blocks == ()
-        assert content.notes == ("The prompt failed, so there is nothing that a test could expect.",)
+        assert content.notes == ("This prompt failed, so there is no rendering to test.",)
 
     def test_generated_test_is_readable(self, tmp_path):
         """The generated test reads as if written by hand."""
@@ -406,10 +408,10 @@ class TestPytest:
                 from {module}.talk import review
 
 
-                def test_review_says_the_same():
-                    said = review.render_wire({"code": "x = 1", "since": "2026-01-31"})
+                def test_review_is_unchanged():
+                    rendered = review.render_wire({"code": "x = 1", "since": "2026-01-31"})
 
-                    assert said.text == (
+                    assert rendered.text == (
                         "Review this:\\n"
                         "x = 1"
                     )
@@ -430,7 +432,9 @@ class TestPytest:
         )[0]
         failure = render_blocks("test", render_by_name(catalog, "talk", {"one": value}), target=target)[0]
 
-        lines = f'    said = talk.render_wire({{\n        "one": "{value}",\n        "two": "2",\n    }})\n'
+        lines = (
+            f'    rendered = talk.render_wire({{\n        "one": "{value}",\n        "two": "2",\n    }})\n'
+        )
         assert lines in source
         assert f'        talk.render_wire({{\n            "one": "{value}",\n        }})\n' in failure
 
@@ -520,11 +524,11 @@ class TestCommandLine:
 
     def test_secret_becomes_a_shell_variable(self):
         """A secret is replaced by a shell variable, and a note explains why."""
-        content = content_of("command-line", render_prompt(whisper, token=SECRET), "recipes")
+        content = build_tab("command-line", render_prompt(whisper, token=SECRET), "recipes")
 
         assert content.blocks[0].text == 'promptkit render recipes whisper token="$TOKEN"'
         assert content.notes == (
-            "The value of token is a secret and is omitted: set the variable TOKEN to it.",
+            "'token' is a secret, so its value is omitted: set the variable TOKEN first.",
         )
 
     def test_uploads_are_read_from_files(self):
@@ -534,7 +538,7 @@ class TestCommandLine:
         def look(image: bytes, text: str):
             return text
 
-        content = content_of("command-line", render_prompt(look, image="aGk=", text="x" * 40_000), "recipes")
+        content = build_tab("command-line", render_prompt(look, image="aGk=", text="x" * 40_000), "recipes")
 
         assert content.blocks[0].text == "promptkit render recipes look image=@image.bin text=@text.txt"
         assert len(content.notes) == 2
@@ -556,12 +560,12 @@ class TestCommandLine:
             return "x"
 
         uploads = {"image": Upload("aGk=", (file,), 2)}
-        content = content_of(
+        content = build_tab(
             "command-line", attrs.evolve(render_prompt(look, image="aGk="), uploads=uploads), "recipes"
         )
 
         assert content.blocks[0].text == f"promptkit render recipes look {word}"
-        assert content.notes == (f"The value of image is read from {file}: run this next to it.",)
+        assert content.notes == (f"'image' is read from {file}: run the command in the folder of that file.",)
 
 
 class TestClients:
@@ -569,15 +573,15 @@ class TestClients:
 
     @pytest.mark.parametrize("name", CLIENTS)
     def test_view_follows_from_the_profile(self, name):
-        """The client's profile determines what is offered, arrives and is lost."""
+        """The client's profile determines whether it is offered and which messages are dropped."""
         client = CLIENTS[name]
-        content = content_of("clients", render_prompt(media, code="a b", language="rust"), "recipes", name)
+        content = build_tab("clients", render_prompt(media, code="a b", language="rust"), "recipes", name)
         view = content.view
 
         assert view.title == client.title
-        assert [choice.value for choice in content.choices if choice.chosen] == [name]
+        assert [choice.value for choice in content.choices if choice.is_selected] == [name]
         assert view.is_offered == (client.has_prompts and client.most_arguments is None)
-        lost = [not message.arrives for message in view.messages]
+        lost = [not message.is_unchanged for message in view.messages]
         kinds = ["text", "text", "image", "recording", "document"]
         assert view.messages == () or lost == [
             kind in client.unsupported or (client.sends_first_only and number > 0)
@@ -589,7 +593,7 @@ class TestClients:
         rendering = render_prompt(media, code="a b", language="rust")
 
         def join_notes(name):
-            return " ".join(content_of("clients", rendering, "recipes", name).notes)
+            return " ".join(build_tab("clients", rendering, "recipes", name).notes)
 
         assert "Zed hides it, as it has 2 arguments" in join_notes("zed")
         assert "Gemini CLI leaves out an image" in join_notes("gemini-cli")
@@ -607,9 +611,9 @@ class TestClients:
 
         upload = Upload("aGk=", ("shot.png",), 20_000)
         rendering = attrs.evolve(render_prompt(look, image="aGk="), uploads={"image": upload})
-        (argument,) = content_of("clients", rendering, "recipes", "cursor").view.arguments
+        (argument,) = build_tab("clients", rendering, "recipes", "cursor").view.arguments
 
-        assert (argument.text, argument.arrives) == ("shot.png, 20 kB", True)
+        assert (argument.text, argument.is_unchanged) == ("shot.png, 20 kB", True)
 
     @pytest.mark.parametrize("is_async", [False, True])
     def test_messages_are_rendered_from_the_sent_arguments(self, is_async):
@@ -630,7 +634,7 @@ class TestClients:
 
         def list_messages(name):
             return [
-                message.text for message in content_of("clients", rendering, "recipes", name).view.messages
+                message.text for message in build_tab("clients", rendering, "recipes", name).view.messages
             ]
 
         assert list_messages("cursor") == ["a b and c"]
@@ -638,20 +642,20 @@ class TestClients:
 
     def test_refused_prompt_shows_the_reason(self):
         """If the prompt cannot be rendered, the view shows the reason and no messages."""
-        cut = content_of(
+        cut = build_tab(
             "clients", render_prompt(media, code="a b", language="rust"), "recipes", "claude-code"
         )
-        failed = content_of("clients", render_prompt(failing, text="no"), "recipes", "cursor")
-        refused = content_of("clients", render_prompt(media, language="x"), "recipes", "cursor")
+        failed = build_tab("clients", render_prompt(failing, text="no"), "recipes", "cursor")
+        refused = build_tab("clients", render_prompt(media, language="x"), "recipes", "cursor")
 
         assert cut.view.messages == failed.view.messages == refused.view.messages == ()
-        assert "the server refuses what Claude Code sends. " in cut.view.reason
+        assert "The server rejects the arguments that Claude Code sends: " in cut.view.reason
         assert "'b rust'" in cut.view.reason
         assert failed.view.reason == "no"
         assert "'code' is missing" in refused.view.reason
         html = str(environment().get_template("client_view.html").module.view(cut.view))
-        assert "Nothing arrives" in html
-        assert "What arrives" not in html
+        assert "No messages" in html
+        assert "<h3>Messages</h3>" not in html
 
     @pytest.mark.parametrize(
         ("profile", "sent"),
@@ -665,12 +669,12 @@ class TestClients:
         """The profile decides whether spaces split or join values."""
         typed = {"language": "rust", "code": "x y"}
 
-        assert sent_by(profile, media.compiled.arguments, typed) == sent
+        assert compute_sent_arguments(profile, media.compiled.arguments, typed) == sent
 
     def test_secrets_are_not_shown(self):
         """Secrets appear neither in arguments nor in messages."""
         for name in CLIENTS:
-            content = repr(content_of("clients", render_prompt(whisper, token=SECRET), "recipes", name))
+            content = repr(build_tab("clients", render_prompt(whisper, token=SECRET), "recipes", name))
             assert "hunter2" not in content
 
 
@@ -682,13 +686,13 @@ class TestClients:
         {"token": SECRET, "text": "x", "times": SECRET},
         {"token": f"three {SECRET} words", "text": "x", SECRET: "1"},
     ],
-    ids=["in a text", "in a fault", "in a name"],
+    ids=["in a text", "in an error", "in a name"],
 )
 def test_no_tab_shows_a_secret(tab, sent):
     """No tab shows a secret, even if another argument repeats it."""
     rendering = render_prompt(whisper, **sent)
     for choice in ("", *REVISIONS, *REQUESTS, *CLIENTS):
-        content = repr(content_of(tab, rendering, "recipes", choice))
+        content = repr(build_tab(tab, rendering, "recipes", choice))
         assert [word for word in ("hunter2", "three") if word in content] == []
 
 
@@ -700,14 +704,14 @@ def test_no_tab_shows_the_default_of_a_secret(tab):
     def defaulting(text: str, token: Annotated[str, Arg(secret=True)] = SECRET):
         return f"{text} {token}"
 
-    assert "hunter2" not in repr(content_of(tab, render_prompt(defaulting, text=SECRET), "recipes"))
+    assert "hunter2" not in repr(build_tab(tab, render_prompt(defaulting, text=SECRET), "recipes"))
 
 
 @pytest.mark.parametrize("tab", TABS)
 def test_hostile_text_is_escaped(tab):
     """Hostile text creates no elements or attributes."""
     evil = '"></pre><script>alert(1)</script><hx-partial></hx-partial><img src=x onerror=alert(1)>'
-    content = content_of(tab, render_prompt(media, code=evil), evil)
+    content = build_tab(tab, render_prompt(media, code=evil), evil)
     html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content, MediaStore()))
     tree = submission.parse_html(html)
 
@@ -725,14 +729,15 @@ def test_long_text_is_truncated_but_copied_in_full(tab):
     def long(text: str):
         return text
 
-    content = content_of(tab, render_prompt(long, text="word " * 60_001), "recipes")
+    content = build_tab(tab, render_prompt(long, text="word " * 60_001), "recipes")
     store = MediaStore()
     html = str(environment().get_template("tabs.html").module.panel("/prompts/long", content, store))
 
     assert len(html) < 60_000
     assert re.search(r"20,000 of 3\d\d,\d{3} characters are shown", html)
     copied = [
-        store.response(digest).body.decode() for digest in re.findall(r'data-whole="/media/(\w+)"', html)
+        store.build_response(digest).body.decode()
+        for digest in re.findall(r'data-full-text="/media/(\w+)"', html)
     ]
     assert copied == [block.text for block in content.blocks if len(block.text) > 20_000]
 
@@ -744,8 +749,8 @@ def test_upload_error_hides_all_tabs(tab):
         render_prompt(media), uploads={"code": Upload(None, ("a.bin",), 3, "is not text")}
     )
 
-    assert content_of(tab, rendering, "recipes") == TabContent(
-        tab, notes=("There is nothing to show yet: code cannot be sent.",)
+    assert build_tab(tab, rendering, "recipes") == TabContent(
+        tab, notes=("Nothing to show: the files for 'code' cannot be sent.",)
     )
 
 

@@ -1,5 +1,5 @@
 // Form behavior beyond htmx: error states of controls, file drops, examples, and copies.
-import { textOf } from "./preview.js";
+import { fetchText } from "./preview.js";
 
 {
   const by = (id) => document.getElementById(id);
@@ -12,11 +12,11 @@ import { textOf } from "./preview.js";
     for (const field of document.querySelectorAll("#arguments .field")) {
       if (field.classList.contains("touched")) touched.add(field.id);
       else if (touched.has(field.id)) field.classList.add("touched");
-      const faults = field.querySelector(".faults-of-field");
+      const errors = field.querySelector(".field-errors");
       const control = field.querySelector("[aria-errormessage]");
-      const isWrong = faults.childElementCount > 0 && field.classList.contains("touched");
-      if (control && isWrong !== control.hasAttribute("aria-invalid")) {
-        if (isWrong) control.setAttribute("aria-invalid", "true");
+      const isInvalid = errors.childElementCount > 0 && field.classList.contains("touched");
+      if (control && isInvalid !== control.hasAttribute("aria-invalid")) {
+        if (isInvalid) control.setAttribute("aria-invalid", "true");
         else control.removeAttribute("aria-invalid");
       }
     }
@@ -31,8 +31,8 @@ import { textOf } from "./preview.js";
 
   const form = by("arguments");
   if (form) {
-    const seen = { childList: true, subtree: true, attributeFilter: ["class"] };
-    new MutationObserver(markControls).observe(form, seen);
+    const observed = { childList: true, subtree: true, attributeFilter: ["class"] };
+    new MutationObserver(markControls).observe(form, observed);
     for (const name of ["change", "focusout"]) form.addEventListener(name, touch);
     markControls();
   }
@@ -49,68 +49,67 @@ import { textOf } from "./preview.js";
     if (document.activeElement === document.body && focused) by(focused)?.focus();
   });
 
-  const changed = (element) => element.dispatchEvent(new Event("change", { bubbles: true }));
+  const dispatchChange = (element) => element.dispatchEvent(new Event("change", { bubbles: true }));
 
-  function fill(button) {
+  function fillExample(button) {
     const key = button.dataset.for;
     const control = by(`argument-${key}`);
     if (!control) return;
     const { example } = button.dataset;
-    const choice = control.querySelector(`[data-means="${CSS.escape(example)}"]`);
+    const choice = control.querySelector(`[data-represents="${CSS.escape(example)}"]`);
     if (choice) choice[choice.type === "radio" ? "checked" : "selected"] = true;
-    else if (control.type === "checkbox") control.checked = example === control.dataset.means;
     else control.value = example;
-    changed(control.matches("[role=radiogroup]") ? (choice ?? control) : control);
+    dispatchChange(control.matches("[role=radiogroup]") ? (choice ?? control) : control);
   }
 
-  function remove(button) {
+  function removeUpload(button) {
     const field = button.closest(".field");
-    button.closest(".kept").remove();
+    button.closest(".stored").remove();
     field.querySelectorAll("input[type=hidden]").forEach((input) => input.remove());
     const chooser = field.querySelector("input[type=file]");
     (chooser.closest("details")?.querySelector("summary") ?? chooser).focus();
-    changed(chooser);
+    dispatchChange(chooser);
   }
 
-  async function copy(button) {
-    const said = button.closest(".block").querySelector("[role=status]");
-    const shown = by(button.dataset.copyText);
+  async function copyBlock(button) {
+    const status = button.closest(".block").querySelector("[role=status]");
+    const source = by(button.dataset.copyText);
     try {
-      await navigator.clipboard.writeText(await textOf(button, shown));
-      said.textContent = "Copied";
+      await navigator.clipboard.writeText(await fetchText(button, source));
+      status.textContent = "Copied";
     } catch (error) {
-      if (button.dataset.whole) return (said.textContent = `Not copied: ${error.message}`);
-      getSelection().selectAllChildren(shown);
-      said.textContent = "Selected: copy it with the keyboard";
+      if (button.dataset.fullText) return (status.textContent = `Not copied: ${error.message}`);
+      getSelection().selectAllChildren(source);
+      status.textContent = "Selected: use the keyboard to copy";
     }
   }
 
-  const actions = { example: fill, remove, copyText: copy };
+  const actions = { example: fillExample, remove: removeUpload, copyText: copyBlock };
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (!button) return;
-    for (const [name, act] of Object.entries(actions)) if (name in button.dataset) act(button);
+    for (const [name, action] of Object.entries(actions)) if (name in button.dataset) action(button);
   });
 
   // Do not send files that are too large. The server shows the error at the field until another file is chosen.
-  function withhold({ target: chooser }) {
+  function rejectOversized({ target: chooser }) {
     if (chooser.type !== "file" || !chooser.files.length) return;
     const name = chooser.name.replace(/file$/, "oversized");
     chooser.parentElement.querySelector(`input[name="${CSS.escape(name)}"]`)?.remove();
     const size = [...chooser.files].reduce((sum, file) => sum + file.size, 0);
     if (size <= Number(form.dataset.maxUploadSize)) return;
     const names = [...chooser.files].map((file) => file.name).join(", ");
-    const told = Object.assign(document.createElement("input"), { type: "hidden", name, value: `${size} ${names}` });
-    chooser.after(told);
+    const oversized = Object.assign(document.createElement("input"), { type: "hidden", name, value: `${size} ${names}` });
+    chooser.after(oversized);
     chooser.value = "";
   }
-  for (const name of ["input", "change"]) document.addEventListener(name, withhold, { capture: true });
+  for (const name of ["input", "change"]) document.addEventListener(name, rejectOversized, { capture: true });
 
   // Dropped files are handled like chosen files.
-  const target = (event) => event.dataTransfer?.types.includes("Files") && event.target.closest?.("[data-drop]");
+  const findDropTarget = (event) => event.dataTransfer?.types.includes("Files") && event.target.closest?.("[data-drop]");
   for (const name of ["dragenter", "dragover"]) {
     document.addEventListener(name, (event) => {
-      const field = target(event);
+      const field = findDropTarget(event);
       if (!field) return;
       event.preventDefault();
       field.classList.add("dropping");
@@ -121,7 +120,7 @@ import { textOf } from "./preview.js";
     if (field && !field.contains(event.relatedTarget)) field.classList.remove("dropping");
   });
   document.addEventListener("drop", (event) => {
-    const field = target(event);
+    const field = findDropTarget(event);
     if (!field) return;
     event.preventDefault();
     field.classList.remove("dropping");
@@ -131,6 +130,6 @@ import { textOf } from "./preview.js";
       files.items.add(file);
     }
     chooser.files = files.files;
-    changed(chooser);
+    dispatchChange(chooser);
   });
 }

@@ -1,57 +1,57 @@
 // Navigation: tabs, whose state is in the URL, the list of prompts, and the palette.
 
 const by = (id) => document.getElementById(id);
-const work = by("work");
+const workspace = by("workspace");
 
 // Tabs. htmx fetches the content of most of them; the conversation and the arguments are part of the page.
 
 function openTab(tab) {
   const name = tab.dataset.tab;
   const panel = by("tab-panel");
-  const isFarDown = work.getBoundingClientRect().top < 0;
+  const isFarDown = workspace.getBoundingClientRect().top < 0;
   tab.classList.remove("changed");
-  for (const one of tab.closest("[role=tablist]").querySelectorAll("[role=tab]")) {
+  for (const other of tab.closest("[role=tablist]").querySelectorAll("[role=tab]")) {
     // A new request replaces the pending one, as hx-sync defines.
-    if (one.getAttribute("aria-selected") === "true" && !isFetched(tab)) htmx.trigger(one, "htmx:abort");
-    one.setAttribute("aria-selected", String(one === tab));
-    one.tabIndex = one === tab ? 0 : -1;
+    if (other.getAttribute("aria-selected") === "true" && !isFetched(tab)) htmx.trigger(other, "htmx:abort");
+    other.setAttribute("aria-selected", String(other === tab));
+    other.tabIndex = other === tab ? 0 : -1;
   }
-  if (name !== work.dataset.tab) panel.replaceChildren(); // it would follow the form, and ask in the name of the former
+  if (name !== workspace.dataset.tab) panel.replaceChildren(); // otherwise the old content would still request updates
   if (isFetched(tab)) panel.setAttribute("aria-labelledby", tab.id);
-  work.dataset.tab = name;
+  workspace.dataset.tab = name;
   tab.scrollIntoView({ block: "nearest", inline: "nearest" });
-  if (isFarDown) work.scrollIntoView();
-  if (isFetched(tab) && document.body.classList.contains("lost")) panel.textContent = by("news").textContent;
-  keepTab();
+  if (isFarDown) workspace.scrollIntoView();
+  if (isFetched(tab) && document.body.classList.contains("disconnected")) panel.textContent = by("announcement").textContent;
+  saveTabInUrl();
 }
 
 const isFetched = (tab) => tab.getAttribute("aria-controls") === "tab-panel";
 
-function keepTab() {
-  const place = new URL(location.href);
-  if (isFetched(by(`tab-${work.dataset.tab}`))) place.searchParams.set("open-tab", work.dataset.tab);
-  else place.searchParams.delete("open-tab");
-  history.replaceState(history.state, "", place);
+function saveTabInUrl() {
+  const url = new URL(location.href);
+  if (isFetched(by(`tab-${workspace.dataset.tab}`))) url.searchParams.set("open-tab", workspace.dataset.tab);
+  else url.searchParams.delete("open-tab");
+  history.replaceState(history.state, "", url);
 }
 
-// A rendering sets a URL without the tab: add it again.
+// A rendering sets a URL without the tab: add the tab again.
 document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
-  if (work && ctx.sourceElement.id === "arguments") keepTab();
+  if (workspace && ctx.sourceElement.id === "arguments") saveTabInUrl();
 });
 
 // Arguments have no tab while they are a separate column.
 matchMedia("(min-width: 68.01rem)").addEventListener("change", ({ matches }) => {
-  if (matches && work?.dataset.tab === "arguments") by("tab-conversation").click();
+  if (matches && workspace?.dataset.tab === "arguments") by("tab-conversation").click();
 });
 
 const steps = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
 
-function moveAlong(event) {
+function moveBetweenTabs(event) {
   const list = event.target.closest?.("[role=tablist]");
   if (!list || !(event.key in steps)) return;
   const tabs = [...list.querySelectorAll("[role=tab]")].filter((tab) => tab.offsetParent);
-  const at = tabs.indexOf(event.target) + steps[event.key];
-  const next = tabs[Number.isFinite(at) ? (at + tabs.length) % tabs.length : at < 0 ? 0 : tabs.length - 1];
+  const index = tabs.indexOf(event.target) + steps[event.key];
+  const next = tabs[Number.isFinite(index) ? (index + tabs.length) % tabs.length : index < 0 ? 0 : tabs.length - 1];
   event.preventDefault();
   next.focus();
   next.click();
@@ -59,23 +59,23 @@ function moveAlong(event) {
 
 // Keep the page's prompt visible in the list of prompts, also after the list is replaced.
 
-function showCurrent() {
-  const current = document.querySelector(".side [aria-current]")?.closest("li");
-  if (!current || document.querySelector(".side [name=q]").value) return;
-  const side = current.closest(".side");
-  const [inner, outer] = [current.getBoundingClientRect(), side.getBoundingClientRect()];
+function scrollToCurrent() {
+  const current = document.querySelector(".sidebar [aria-current]")?.closest("li");
+  if (!current || document.querySelector(".sidebar [name=q]").value) return;
+  const sidebar = current.closest(".sidebar");
+  const [inner, outer] = [current.getBoundingClientRect(), sidebar.getBoundingClientRect()];
   if (inner.top >= outer.top + 60 && inner.bottom <= outer.bottom) return;
-  side.scrollTop += inner.top - outer.top - side.clientHeight / 2;
+  sidebar.scrollTop += inner.top - outer.top - sidebar.clientHeight / 2;
 }
 
-showCurrent();
+scrollToCurrent();
 document.addEventListener("htmx:after:swap", ({ target }) => {
-  if (target.closest?.(".side")) showCurrent();
+  if (target.closest?.(".sidebar")) scrollToCurrent();
 });
 
-function search(words) {
+function toggleSearch(query) {
   const field = document.querySelector("#q");
-  field.value = field.value === words ? "" : words;
+  field.value = field.value === query ? "" : query;
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
@@ -85,32 +85,32 @@ const palette = by("palette");
 
 function openPalette() {
   if (palette.open) return;
-  isDecided = false;
+  isAwaitingResults = false;
   palette.showModal();
-  by("go").value = "";
-  by("go").dispatchEvent(new Event("input", { bubbles: true }));
+  by("palette-query").value = "";
+  by("palette-query").dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// Enter opens the first result, after the search for the whole input has finished.
-let isDecided = false;
+// Enter opens the first result, once the results match the whole input.
+let isAwaitingResults = false;
 
-function goToFirst() {
-  isDecided = by("places").firstElementChild?.dataset.typed !== by("go").value;
-  if (!isDecided) placesShown()[0]?.click();
+function openFirst() {
+  isAwaitingResults = by("destinations").firstElementChild?.dataset.query !== by("palette-query").value;
+  if (!isAwaitingResults) visibleDestinations()[0]?.click();
 }
 
-const placesShown = () => [...palette.querySelectorAll("#places :is(a, button)")].filter((place) => place.offsetParent);
+const visibleDestinations = () => [...palette.querySelectorAll("#destinations :is(a, button)")].filter((item) => item.offsetParent);
 
 document.addEventListener("htmx:after:swap", () => {
-  if (isDecided && palette?.open) goToFirst();
+  if (isAwaitingResults && palette?.open) openFirst();
 });
 
 function moveInPalette(event) {
-  const places = placesShown();
-  const at = places.indexOf(document.activeElement);
-  if (event.key === "ArrowDown") places[Math.min(at + 1, places.length - 1)]?.focus();
-  else if (event.key === "ArrowUp") (places[at - 1] ?? by("go")).focus();
-  else if (event.key === "Enter" && document.activeElement === by("go")) goToFirst();
+  const items = visibleDestinations();
+  const index = items.indexOf(document.activeElement);
+  if (event.key === "ArrowDown") items[Math.min(index + 1, items.length - 1)]?.focus();
+  else if (event.key === "ArrowUp") (items[index - 1] ?? by("palette-query")).focus();
+  else if (event.key === "Enter" && document.activeElement === by("palette-query")) openFirst();
   else return;
   event.preventDefault();
 }
@@ -122,29 +122,29 @@ document.addEventListener("keydown", (event) => {
   } else if (palette?.open) moveInPalette(event);
   else if (event.key === "ArrowDown" && event.target.id === "q") {
     event.preventDefault();
-    document.querySelector("#found a")?.focus();
+    document.querySelector("#results a")?.focus();
   } else if (event.key === "/" && !event.target.closest("input, select, textarea") && by("q")) {
     event.preventDefault();
     by("q").focus();
-  } else moveAlong(event);
+  } else moveBetweenTabs(event);
 });
 
 // After a save, mark the tab Changes if the prompt's rendering has changed.
 
-let before = null;
-const said = () => by("said")?.textContent.trim();
+let previousText = null;
+const renderedText = () => by("rendering")?.textContent.trim();
 
-document.body.addEventListener("reload", () => (before = said()));
+document.body.addEventListener("reload", () => (previousText = renderedText()));
 document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
-  if (before === null || ctx.sourceElement.id !== "arguments") return;
-  if (before !== said() && work?.dataset.tab !== "changes") by("tab-changes")?.classList.add("changed");
-  before = null;
+  if (previousText === null || ctx.sourceElement.id !== "arguments") return;
+  if (previousText !== renderedText() && workspace?.dataset.tab !== "changes") by("tab-changes")?.classList.add("changed");
+  previousText = null;
 });
 
 // A case opens in the current tab.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("#cases a");
-  if (link && isFetched(by(`tab-${work.dataset.tab}`))) link.search += `&open-tab=${work.dataset.tab}`;
+  if (link && isFetched(by(`tab-${workspace.dataset.tab}`))) link.search += `&open-tab=${workspace.dataset.tab}`;
 }, { capture: true });
 
 document.addEventListener("click", (event) => {
@@ -155,5 +155,5 @@ document.addEventListener("click", (event) => {
     palette.close();
     by(`tab-${button.dataset.tab}`).click();
   } else if ("palette" in button.dataset) openPalette();
-  else if (button.dataset.search) search(button.dataset.search);
+  else if (button.dataset.search) toggleSearch(button.dataset.search);
 });

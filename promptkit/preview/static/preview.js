@@ -1,65 +1,67 @@
-// Behavior of all pages: they follow reloads, show text as Markdown or raw, and copy it.
+// Behavior of all pages: updates after reloads, text as Markdown or raw, and copying.
 // htmx handles requests and swaps, configured by attributes in the templates.
 
-const news = document.getElementById("news");
+const announcement = document.getElementById("announcement");
 // Elements that stick below the page header need its height.
-const head = document.querySelector(".top");
-new ResizeObserver(() => document.documentElement.style.setProperty("--top", `${head.offsetHeight}px`)).observe(head);
+const header = document.querySelector(".page-header");
+new ResizeObserver(() => {
+  document.documentElement.style.setProperty("--header-height", `${header.offsetHeight}px`);
+}).observe(header);
 
-function tell(text) {
-  if (news.textContent !== text) news.textContent = text; // else it would be announced again
-  news.classList.toggle("error", document.body.classList.contains("lost"));
-  clearTimeout(tell.timer);
-  if (!document.body.classList.contains("lost")) tell.timer = setTimeout(() => (news.textContent = ""), 8000);
+function announce(text) {
+  if (announcement.textContent !== text) announcement.textContent = text; // do not announce the same text again
+  announcement.classList.toggle("error", document.body.classList.contains("disconnected"));
+  clearTimeout(announce.timer);
+  if (!document.body.classList.contains("disconnected")) announce.timer = setTimeout(() => (announcement.textContent = ""), 8000);
 }
 
 // The server notifies each page of reloads. Hidden pages close their connection, because
 // browsers limit the connections to one server.
 
-function follow() {
-  if (document.hidden || follow.events) return;
-  const events = (follow.events = new EventSource(`/events?version=${document.body.dataset.version}`));
+function connect() {
+  if (document.hidden || connect.events) return;
+  const events = (connect.events = new EventSource(`/events?version=${document.body.dataset.version}`));
   events.addEventListener("reload", (event) => {
     const change = JSON.parse(event.data);
     document.body.dataset.version = change.version;
     if (document.body.classList.contains("error")) return location.reload();
-    if (change.said) tell(change.said);
+    if (change.message) announce(change.message);
     htmx.trigger(document.body, "reload");
   });
   events.addEventListener("open", () => {
-    if (!document.body.classList.contains("lost")) return;
-    document.body.classList.remove("lost");
-    tell("Connected again.");
+    if (!document.body.classList.contains("disconnected")) return;
+    document.body.classList.remove("disconnected");
+    announce("Reconnected.");
   });
   events.addEventListener("error", () => {
-    document.body.classList.add("lost"); // what is shown may not be true any more
-    const ended = events.readyState === EventSource.CLOSED;
-    tell(ended ? "promptkit dev was started anew: open the address that it has printed." : "promptkit dev does not answer.");
+    document.body.classList.add("disconnected"); // the content may be outdated
+    const isRejected = events.readyState === EventSource.CLOSED;
+    announce(isRejected ? "promptkit dev was restarted: open the address that it printed." : "promptkit dev is not responding.");
   });
 }
 
 // While the server is unreachable, following a link would lose the visible content.
 document.addEventListener("click", (event) => {
   const link = event.target.closest("a[href^='/']");
-  if (!link || !document.body.classList.contains("lost")) return;
+  if (!link || !document.body.classList.contains("disconnected")) return;
   event.preventDefault();
-  tell("promptkit dev does not answer: start it again.");
+  announce("promptkit dev is not responding: restart it.");
 }, { capture: true });
 
-function unfollow() {
-  follow.events?.close();
-  follow.events = null;
+function disconnect() {
+  connect.events?.close();
+  connect.events = null;
 }
 
 if (document.body.dataset.version !== undefined) {
-  follow();
-  document.addEventListener("visibilitychange", () => (document.hidden ? unfollow() : follow()));
-  addEventListener("pagehide", unfollow);
-  addEventListener("pageshow", follow);
+  connect();
+  document.addEventListener("visibilitychange", () => (document.hidden ? disconnect() : connect()));
+  addEventListener("pagehide", disconnect);
+  addEventListener("pageshow", connect);
 }
 
-// While a slow prompt runs, the page shows that instead of outdated information: the state, the errors of the
-// edited field, and the open tab. Fast responses change nothing, to avoid flicker.
+// While a slow prompt runs, "Rendering..." replaces outdated information: the state, the errors of the edited
+// field, and the content of the open tab. Fast responses change nothing, to avoid flicker.
 
 const state = document.getElementById("state");
 const panel = document.getElementById("tab-panel");
@@ -68,46 +70,46 @@ let edited = null;
 for (const kind of ["input", "change"])
   document.addEventListener(kind, (event) => (edited = event.target.closest("#arguments .field") ?? edited));
 
-const LATE_MS = 300;
+const SLOW_AFTER_MS = 300;
 const RENDERING = "Rendering...";
 
-const ofForm = {
-  begin() {
+const formStatus = {
+  start() {
     state.textContent = RENDERING;
-    edited?.querySelector(".faults-of-field").replaceChildren();
+    edited?.querySelector(".field-errors").replaceChildren();
   },
   end() {
     if (state.textContent === RENDERING) state.textContent = "Not rendered";
   },
 };
-const ofTab = {
-  begin: () => panel.setAttribute("aria-busy", "true"),
+const tabStatus = {
+  start: () => panel.setAttribute("aria-busy", "true"),
   end: () => panel.removeAttribute("aria-busy"),
 };
 
-function waiting({ sourceElement, target }) {
-  if (sourceElement.id === "arguments") return ofForm;
-  return panel && target === panel ? ofTab : null;
+function findStatus({ sourceElement, target }) {
+  if (sourceElement.id === "arguments") return formStatus;
+  return panel && target === panel ? tabStatus : null;
 }
 
 document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
-  const part = waiting(ctx);
-  if (!part) return;
-  part.request = ctx;
-  if (part.isLate) part.begin();
-  part.timer ??= setTimeout(() => {
-    part.isLate = true;
-    part.begin();
-  }, LATE_MS);
+  const status = findStatus(ctx);
+  if (!status) return;
+  status.request = ctx;
+  if (status.isSlow) status.start();
+  status.timer ??= setTimeout(() => {
+    status.isSlow = true;
+    status.start();
+  }, SLOW_AFTER_MS);
 });
 
 document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
-  const part = waiting(ctx);
-  if (part?.request !== ctx) return; // a newer one has taken its place
-  clearTimeout(part.timer);
-  part.timer = null;
-  part.isLate = false;
-  part.end();
+  const status = findStatus(ctx);
+  if (status?.request !== ctx) return; // a newer request has replaced it
+  clearTimeout(status.timer);
+  status.timer = null;
+  status.isSlow = false;
+  status.end();
 });
 
 // Users might enter values before these scripts have loaded: submit them now.
@@ -124,36 +126,36 @@ function sendEdits() {
     if (isEdited(control)) control.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-addEventListener("load", () => setTimeout(sendEdits)); // htmx listens by then: it began with a timer, too
+addEventListener("load", () => setTimeout(sendEdits)); // htmx, which also starts with a timer, listens by then
 
 // The display mode of text is the same on all pages.
 
-function showAs(form) {
-  document.body.dataset.show = form;
+function showTextAs(mode) {
+  document.body.dataset.show = mode;
   for (const button of document.querySelectorAll("button[data-show]"))
-    button.setAttribute("aria-pressed", String(button.dataset.show === form));
+    button.setAttribute("aria-pressed", String(button.dataset.show === mode));
 }
 
-const shown = () => sessionStorage.getItem("show") ?? "formatted";
-showAs(shown());
-document.addEventListener("htmx:after:swap", () => showAs(shown()));
+const textMode = () => sessionStorage.getItem("show") ?? "formatted";
+showTextAs(textMode());
+document.addEventListener("htmx:after:swap", () => showTextAs(textMode()));
 
 // The text that a button copies: the displayed text, or its original if it is truncated or escaped.
 
-export async function textOf(button, shown) {
-  if (!button.dataset.whole) return shown.textContent;
-  const response = await fetch(button.dataset.whole);
+export async function fetchText(button, element) {
+  if (!button.dataset.fullText) return element.textContent;
+  const response = await fetch(button.dataset.fullText);
   if (!response.ok) throw new Error(await response.text());
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer());
 }
 
-async function copy(button) {
+async function copyTurn(button) {
   const source = document.getElementById(button.dataset.copy);
   try {
-    await navigator.clipboard.writeText(await textOf(button, source.querySelector(".raw") ?? source));
-    tell("Copied.");
+    await navigator.clipboard.writeText(await fetchText(button, source.querySelector(".raw") ?? source));
+    announce("Copied.");
   } catch (error) {
-    tell(`Not copied: ${error.message}`);
+    announce(`Not copied: ${error.message}`);
   }
 }
 
@@ -161,6 +163,6 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.show) {
     sessionStorage.setItem("show", button.dataset.show);
-    showAs(button.dataset.show);
-  } else if (button?.dataset.copy) copy(button);
+    showTextAs(button.dataset.show);
+  } else if (button?.dataset.copy) copyTurn(button);
 });

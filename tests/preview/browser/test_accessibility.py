@@ -74,7 +74,7 @@ PAGES = {
     "nothing found": ("/?q=nowhere", None),
     "conversation": ("/prompts/everything?text=hello", None),
     "raw": ("/prompts/everything?text=hello", "Raw"),
-    "faults": ("/prompts/everything?number=x&unknown=1&items=a", None),
+    "errors": ("/prompts/everything?number=x&unknown=1&items=a", None),
     "failure": ("/prompts/fails", None),
     "question": ("/prompts/asks", None),
     "no arguments": ("/prompts/nothing_to_fill", None),
@@ -110,21 +110,21 @@ def find_problems(page, axe):
 
 @pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_refusal_pages_pass_axe(scheme, width, axe, served_recipes, windows):
+def test_rejection_pages_pass_axe(scheme, width, axe, served_recipes, windows):
     """The two 403 pages, without a token and after a link from another page, pass axe-core."""
     _, address = served_recipes
     window = windows(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
     window.allow("403")
     page = window.page
     page.goto(window.origin)
-    refused = page.get_by_role("heading", level=1).inner_text(), find_problems(page, axe)
+    rejected = page.get_by_role("heading", level=1).inner_text(), find_problems(page, axe)
     page.goto("about:blank")
     page.set_content(f'<a href="{window.origin}/prompts/everything?text=hello">Follow</a>')
     page.get_by_role("link", name="Follow").click()
-    expect(page.get_by_role("link", name="Show it")).to_be_visible()
+    expect(page.get_by_role("link", name="Open the page")).to_be_visible()
     page.wait_for_load_state()  # wait for its stylesheet
 
-    assert refused == ("This page is not shown", [])
+    assert rejected == ("This page cannot be shown", [])
     assert find_problems(page, axe) == []
 
 
@@ -153,7 +153,7 @@ def test_pages_pass_axe(scheme, width, axe, served_recipes, windows):
 
 def test_examined_prompt_renders_all_messages(visit):
     """The prompt that axe-core examines renders all seven of its messages."""
-    expect(visit.prompt("everything", "?text=hello").locator("#said > ol > li")).to_have_count(7)
+    expect(visit.prompt("everything", "?text=hello").locator("#rendering > ol > li")).to_have_count(7)
 
 
 def test_controls_have_accessible_names(visit):
@@ -196,10 +196,10 @@ def test_keyboard_alone_is_enough(visit):
     """A user can go from the gallery through a form and its tabs and back, using only the keyboard."""
     page = visit.open("/")
     page.keyboard.press("Tab")
-    assert focused_name(page) == "Skip to the content"
+    assert focused_name(page) == "Skip to content"
     press_until_focused(page, "q")
     page.keyboard.type("everything")
-    expect(page.locator("#found h3").get_by_role("link")).to_have_count(1)
+    expect(page.locator("#results h3").get_by_role("link")).to_have_count(1)
     press_until_focused(page, "everything")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("everything")
@@ -219,7 +219,7 @@ def test_keyboard_alone_is_enough(visit):
     expect(page.locator("#turn-1 .raw")).to_be_visible()
     press_until_focused(page, "Copy turn 1")
     page.keyboard.press("Enter")
-    expect(page.locator("#news")).to_have_text("Copied.")
+    expect(page.locator("#announcement")).to_have_text("Copied.")
     assert "by hand" in page.evaluate("navigator.clipboard.readText()")
 
     press_until_focused(page, "tab-conversation", "Shift+Tab")
@@ -227,7 +227,7 @@ def test_keyboard_alone_is_enough(visit):
         page.keyboard.press("ArrowRight")
         expect(page.get_by_role("tab", name=name)).to_be_focused()
         panel_of(page, name)
-    press_until_focused(page, "Copy Run this")
+    press_until_focused(page, "Copy Command")
     page.keyboard.press("Enter")
     expect(page.locator(".copied")).to_have_text("Copied")
     assert page.evaluate("navigator.clipboard.readText()").startswith("promptkit render recipes everything")

@@ -54,7 +54,7 @@ def test_changes_tab_is_marked_after_a_change(visit_recipes):
     page = visit.prompt("review")
     tab = page.get_by_role("tab", name="Changes")
     visit.save("review.py", REVIEW + "# a comment\n")
-    expect(page.locator("#news")).to_contain_text("Reloaded")
+    expect(page.locator("#announcement")).to_contain_text("Reloaded")
     expect(tab).not_to_have_class("changed")
 
     visit.save("review.py", REVIEW.replace("Review", "Judge"))
@@ -74,7 +74,7 @@ def test_changed_words_are_shown_for_each_case(visit_recipes):
     page = visit.prompt("review")
     page.get_by_role("tab", name="Changes").click()
     panel = page.get_by_role("tabpanel", name="Changes")
-    expect(panel).to_contain_text("Every case renders the same text as at the last commit.")
+    expect(panel).to_contain_text("No case has changed since the last commit.")
 
     visit.save("review.py", REVIEW.replace("Review", "Judge"))
 

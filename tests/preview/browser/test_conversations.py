@@ -16,7 +16,7 @@ from promptkit import Arg, Audio, EmbeddedResource, Image, PromptError, Resource
 """
 
 RECIPES = {
-    "said.py": HEAD
+    "messages.py": HEAD
     + '''
 @prompt
 def everything():
@@ -61,7 +61,7 @@ async def waits(text: str = "so"):
 
 
 def locate_turns(page):
-    return page.locator("#said > ol > li")
+    return page.locator("#rendering > ol > li")
 
 
 def test_turns_show_roles_and_tokens(visit):
@@ -70,7 +70,7 @@ def test_turns_show_roles_and_tokens(visit):
 
     expect(locate_turns(page)).to_have_count(7)
     expect(locate_turns(page).locator(".role")).to_have_text(["user", "assistant", *["user"] * 5])
-    expect(locate_turns(page).nth(0).locator(".about")).to_contain_text("tokens")
+    expect(locate_turns(page).nth(0).locator(".turn-header")).to_contain_text("tokens")
     expect(page.locator("#state")).to_contain_text("7 messages, about")
 
 
@@ -129,7 +129,7 @@ def test_copying_a_turn_copies_its_raw_text(visit):
     """Copying a turn copies its raw text, not its formatted Markdown."""
     page = visit.prompt("everything")
     page.get_by_role("button", name="Copy turn 1").click()
-    expect(page.locator("#news")).to_have_text("Copied.")
+    expect(page.locator("#announcement")).to_have_text("Copied.")
 
     assert page.evaluate("navigator.clipboard.readText()").startswith("# A heading\n\nSome *text*")
 
@@ -141,7 +141,7 @@ def test_long_text_is_truncated_until_requested(visit):
     expect(turn).to_contain_text("20,000 of 250,000 characters are shown.")
 
     turn.get_by_role("button", name="Show all").click()
-    expect(turn.locator(".cut")).to_have_count(0)
+    expect(turn.locator(".truncated")).to_have_count(0)
     assert len(turn.locator(".raw").text_content()) == 250_000
 
 
@@ -159,15 +159,15 @@ def test_exception_shows_a_traceback(visit):
     page.get_by_role("textbox", name="text").fill("<that>")
 
     expect(page.locator("#conversation")).to_contain_text("ValueError: cannot do <that>")
-    expect(page.locator("#conversation")).to_contain_text("recipes/said.py")
-    expect(page.locator("#state")).to_have_text("The prompt failed")
+    expect(page.locator("#conversation")).to_contain_text("recipes/messages.py")
+    expect(page.locator("#state")).to_have_text("Rendering failed")
 
 
 def test_refused_defaults_show_the_message(visit):
     """A `PromptError` raised for the default values shows its message, without a traceback or a failure."""
     page = visit.prompt("refuses")
 
-    expect(page.locator("#conversation .waiting")).to_have_text(
+    expect(page.locator("#conversation .not-rendered")).to_have_text(
         "Not rendered: Not today: the office is closed."
     )
     expect(page.locator(".failure")).to_have_count(0)
@@ -177,7 +177,7 @@ def test_missing_argument_is_asked_for(visit):
     """The page shows the argument that a client would ask for, and the form supplies it."""
     page = visit.prompt("asks")
     expect(page.locator("#state")).to_have_text("A client would ask for version")
-    expect(page.locator("#conversation")).to_contain_text("This prompt asks.")
+    expect(page.locator("#conversation")).to_contain_text("This prompt asks the user for missing arguments.")
 
     page.get_by_role("textbox", name="version").fill("1.0")
     expect(locate_turns(page)).to_contain_text(["Release 1.0, none."])

@@ -185,18 +185,18 @@ class TestErrors:
         find_field(page, "language", "combobox").fill("rust")
         find_field(page, "depth", "spinbutton").fill("12")
 
-        faults = page.locator("#faults-of-depth")
-        expect(faults).to_contain_text("12")
-        assert faults.get_attribute("aria-live") == "polite"
+        errors = page.locator("#errors-of-depth")
+        expect(errors).to_contain_text("12")
+        assert errors.get_attribute("aria-live") == "polite"
         expect(page.get_by_role("status").filter(has_text="1 argument needs attention")).to_be_visible()
-        expect(find_field(page, "depth", "spinbutton")).to_have_accessible_error_message(faults.inner_text())
+        expect(find_field(page, "depth", "spinbutton")).to_have_accessible_error_message(errors.inner_text())
 
     def test_missing_argument_is_marked_as_required(self, visit):
         """A required argument is also marked as required for assistive technology."""
         page = visit.prompt("review")
 
         assert find_field(page, "language", "combobox").get_attribute("required") is not None
-        expect(page.locator("#faults-of-language")).to_have_text("'language' is missing")
+        expect(page.locator("#errors-of-language")).to_have_text("'language' is missing")
         expect(find_field(page, "language", "combobox")).to_have_accessible_description(
             "The language of the code 'language' is missing"
         )

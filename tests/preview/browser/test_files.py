@@ -89,12 +89,12 @@ def test_binary_file_for_text_shows_an_error(visit):
     """A file that is not UTF-8 text shows an error with the file's name at its field."""
     page = visit.prompt("read")
     page.locator("#field-of-text summary").click()
-    page.get_by_role("button", name="Read a file into The text").set_input_files(
+    page.get_by_role("button", name="Load a file into The text").set_input_files(
         make_file("x.bin", b"ok\xff")
     )
 
-    expect(page.locator("#faults-of-text")).to_contain_text("'x.bin'")
-    expect(page.locator("#faults-of-text")).to_contain_text("not UTF-8 text (byte 3)")
+    expect(page.locator("#errors-of-text")).to_contain_text("'x.bin'")
+    expect(page.locator("#errors-of-text")).to_contain_text("not UTF-8 text (byte 3)")
 
 
 def test_too_large_file_is_not_sent(png, visit):
@@ -104,13 +104,13 @@ def test_too_large_file_is_not_sent(png, visit):
     page.on("request", lambda request: sizes.append(int(request.headers.get("content-length", 0))))
     chooser = page.get_by_role("button", name="picture", exact=True)
     chooser.set_input_files(make_file("x.png", bytes(5 * 1024**2)))
-    error = page.locator("#faults-of-picture")
-    expect(error).to_contain_text("at most 4 MiB")
+    error = page.locator("#errors-of-picture")
+    expect(error).to_contain_text("up to 4 MiB")
 
     with page.expect_response("**/render"):
         page.get_by_role("textbox", name="note").press_sequentially("L")
     expect(page.locator("#state")).to_contain_text("1 argument needs attention: picture")
-    expect(error).to_contain_text("at most 4 MiB")
+    expect(error).to_contain_text("up to 4 MiB")
     expect(page.locator("#field-of-picture")).to_contain_text("x.png 5,242,880 bytes")
     assert max(sizes) < 10_000
 
@@ -163,6 +163,6 @@ def test_too_large_form_is_rejected(visit):
         }"""
     )
 
-    expect(page.locator("#conversation")).to_contain_text("the preview takes 32 MiB at once")
-    expect(page.locator("#state")).to_have_text("Not shown")
+    expect(page.locator("#conversation")).to_contain_text("the preview accepts 32 MiB per request")
+    expect(page.locator("#state")).to_have_text("Request rejected")
     expect(page.locator("#arguments textarea")).to_have_count(1)

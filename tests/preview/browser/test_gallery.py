@@ -67,17 +67,17 @@ def test_typing_filters_the_prompts(typed, matches, visit):
     search.press_sequentially(f"{typed}x")
     search.press("Backspace")
 
-    expect(visit.page.locator("#found h3").get_by_role("link")).to_have_text(matches)
+    expect(visit.page.locator("#results h3").get_by_role("link")).to_have_text(matches)
 
 
 def test_search_without_matches_shows_the_query(visit):
     """A search without matches shows the query, and clearing it shows all prompts."""
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.fill("<b>?")
-    expect(visit.page.locator("#found")).to_have_text("Nothing matches <b>?.")
+    expect(visit.page.locator("#results")).to_have_text("Nothing matches <b>?.")
 
     search.fill("")
-    expect(visit.page.locator("#found h3").get_by_role("link")).to_have_count(3)
+    expect(visit.page.locator("#results h3").get_by_role("link")).to_have_count(3)
 
 
 def test_list_next_to_a_page_can_be_searched(visit):
@@ -99,16 +99,16 @@ def test_enter_keeps_the_filtered_list(visit):
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.fill("leave")
     search.press("Enter")
-    expect(visit.page.locator("#found h3").get_by_role("link")).to_have_text(["leave"])
+    expect(visit.page.locator("#results h3").get_by_role("link")).to_have_text(["leave"])
 
     page = visit.open("/?q=leave")
-    expect(page.locator("#found h3").get_by_role("link")).to_have_text(["leave"])
+    expect(page.locator("#results h3").get_by_role("link")).to_have_text(["leave"])
     expect(page.get_by_role("searchbox")).to_have_value("leave")
 
 
 def test_diagnostic_is_shown_above_the_prompts(visit):
     """A diagnostic is shown above the prompts with its location and its source line."""
-    diagnostics = visit.page.get_by_role("region", name="What is wrong with the recipes")
+    diagnostics = visit.page.get_by_role("region", name="Diagnostics")
 
     expect(diagnostics).to_contain_text("recipes/faulty.py:4")
     expect(diagnostics.locator(".source")).to_contain_text("def bare(text):")

@@ -119,7 +119,7 @@ def is_harmless(page):
 def test_prompt_text_is_harmless(which, visit):
     """Hostile prompt text is shown as Markdown and raw, with invisible characters escaped."""
     page = visit.prompt("says", f"?which={which}")
-    expect(page.locator("#said > ol > li")).to_have_count(1)
+    expect(page.locator("#rendering > ol > li")).to_have_count(1)
     page.get_by_role("button", name="Raw").click()
 
     raw = page.locator(".raw").text_content()
@@ -132,14 +132,14 @@ def test_typed_text_is_harmless(visit):
     """Hostile input is harmless in its control, the address, the conversation and every tab."""
     page = visit.prompt("repeats")
     page.get_by_role("textbox", name="text").fill(ALL)
-    expect(page.locator("#said > ol > li")).to_have_count(1)
+    expect(page.locator("#rendering > ol > li")).to_have_count(1)
     for name in ("Wire", "Vendors", "Test", "Command line", "Clients"):
         page.get_by_role("tab", name=name).click()
         panel_of(page, name)
         assert is_harmless(page)
     page.reload()
 
-    expect(page.locator("#said > ol > li")).to_have_count(1)
+    expect(page.locator("#rendering > ol > li")).to_have_count(1)
     assert is_harmless(page)
 
 
@@ -148,8 +148,8 @@ def test_typed_text_is_harmless(visit):
     [
         (f"needs?number={quote(ALL)}", "1 argument needs attention"),
         (f"needs?number=1&{quote(ALL.replace('.', ''))}=x", "1 argument needs attention"),
-        ("raises?which=all", "The prompt failed"),
-        ("refuses?which=all", "The prompt failed"),
+        ("raises?which=all", "Rendering failed"),
+        ("refuses?which=all", "Rendering failed"),
     ],
     ids=["value", "name", "exception", "refusal"],
 )
@@ -165,11 +165,11 @@ def test_error_messages_are_harmless(path, state, visit):
 def test_search_query_is_harmless(visit):
     """A hostile search query is repeated harmlessly, whether typed or taken from a link."""
     visit.page.get_by_role("searchbox", name="Search prompts").fill(f"nowhere {' '.join(ALL.split())}")
-    expect(visit.page.locator(".nothing")).to_contain_text("alert(1)")
+    expect(visit.page.locator(".empty")).to_contain_text("alert(1)")
     assert is_harmless(visit.page)
 
     page = visit.open(f"/?q=nowhere{quote(ALL)}")
-    expect(page.locator(".nothing")).to_contain_text("alert(1)")
+    expect(page.locator(".empty")).to_contain_text("alert(1)")
     assert is_harmless(page)
 
 
@@ -186,7 +186,7 @@ def test_metadata_is_harmless(visit):
 def test_resources_and_media_are_harmless(visit):
     """HTML is shown as text, SVG as an image that runs nothing, and `javascript:` URIs are not links."""
     page = visit.prompt("attaches")
-    expect(page.locator("#said > ol > li")).to_have_count(6)
+    expect(page.locator("#rendering > ol > li")).to_have_count(6)
     images = page.locator("#conversation img")
     expect(images).to_have_count(1)
     assert images.evaluate("async (img) => (await img.decode(), img.naturalWidth)") == 40
@@ -226,7 +226,7 @@ def test_huge_text_is_truncated(text, visit):
     assert len(page.locator("#conversation").inner_html()) < 1_000_000
 
     page.get_by_role("button", name="Show all").click()
-    expect(page.locator(".cut")).to_have_count(0, timeout=30_000)
+    expect(page.locator(".truncated")).to_have_count(0, timeout=30_000)
     assert is_harmless(page)
 
 

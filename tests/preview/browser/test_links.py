@@ -71,8 +71,8 @@ def test_link_from_another_page_needs_a_click(is_file, visit_recipes, serve_link
         visit.page.goto(f"http://127.0.0.1:{serve_link(link)}/")
     visit.page.get_by_role("link", name="Follow").click()
 
-    confirm = visit.page.get_by_role("link", name="Show it")
-    expect(visit.page.get_by_role("heading")).to_have_text("Another page leads here")
+    confirm = visit.page.get_by_role("link", name="Open the page")
+    expect(visit.page.get_by_role("heading")).to_have_text("Open this link?")
     expect(visit.page.locator("code")).to_have_text(["recipes", "/prompts/note?text=a+b"])
     assert not (visit.folder / "ran.txt").exists()
     confirm.click()
@@ -103,6 +103,6 @@ def test_redirect_file_opens_the_gallery(visit_recipes):
     visit.window.allow("requested another origin: file:")
     with redirect_file(visit.address) as url:
         visit.page.goto(url)
-        expect(visit.page.locator("#found").get_by_role("link")).to_have_text(["note"])
+        expect(visit.page.locator("#results").get_by_role("link")).to_have_text(["note"])
 
     assert visit.page.url == f"{visit.window.origin}/"

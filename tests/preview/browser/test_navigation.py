@@ -91,7 +91,7 @@ def test_current_prompt_is_scrolled_into_view(visit_recipes):
 
     visit.save("many.py", MANY.replace("Said by 777", "Told by 777"))
 
-    expect(page.locator("#said")).to_contain_text("Told by 777.")
+    expect(page.locator("#rendering")).to_contain_text("Told by 777.")
     expect(current).to_be_in_viewport()
 
 
@@ -99,14 +99,14 @@ def test_going_back_restores_the_search(visit_recipes):
     """Going back to the gallery restores the search, which is part of the address."""
     page = visit_recipes(many=MANY, long=LONG).page
     page.get_by_role("searchbox", name="Search prompts").fill("prompt_001")
-    expect(page.locator("#counted")).to_contain_text("10 of 1,001")
+    expect(page.locator("#counts")).to_contain_text("10 of 1,001")
     page.get_by_role("link", name="prompt_0015", exact=True).click()
-    expect(page.locator("#said")).to_contain_text("Said by 15.")
+    expect(page.locator("#rendering")).to_contain_text("Said by 15.")
 
     page.go_back()
 
     expect(page.get_by_role("searchbox", name="Search prompts")).to_have_value("prompt_001")
-    expect(page.locator("#counted")).to_contain_text("10 of 1,001")
+    expect(page.locator("#counts")).to_contain_text("10 of 1,001")
 
 
 def test_tag_filters_the_prompts(visit_recipes):
@@ -114,13 +114,13 @@ def test_tag_filters_the_prompts(visit_recipes):
     visit = visit_recipes(many=MANY, long=LONG)
     page = visit.page
     page.locator(".card").get_by_role("link", name="two words").click()
-    expect(page.locator("#counted")).to_contain_text("1 of 1,001")
+    expect(page.locator("#counts")).to_contain_text("1 of 1,001")
 
     page = visit.prompt("long")
     side = page.get_by_role("navigation", name="Prompts")
     side.get_by_text("Tags").click()
     side.get_by_role("button", name="two words").click()
-    expect(side.locator(".lines").get_by_role("link")).to_have_text(["long"])
+    expect(side.locator(".prompt-list").get_by_role("link")).to_have_text(["long"])
 
 
 def test_shortcuts_open_the_search_and_the_palette(visit_recipes):

@@ -17,7 +17,7 @@ def review(code: str, depth: int = 3):
 
 def locate_announcement(page):
     """Return the element that announces reloads."""
-    return page.locator("#news")
+    return page.locator("#announcement")
 
 
 def test_save_updates_the_page_in_place(visit_recipes):
@@ -67,7 +67,7 @@ def test_changed_signature_keeps_the_other_values(visit_recipes):
     expect(page.get_by_role("textbox", name="tone", exact=True)).to_be_visible()
     expect(page.get_by_role("textbox", name="code", exact=True)).to_have_value("x = 1")
     gone = page.get_by_role("textbox", name="depth", exact=True)
-    expect(page.locator(".field.unknown")).to_contain_text("The prompt has no such argument")
+    expect(page.locator(".field.unknown")).to_contain_text("This prompt has no such argument")
     expect(gone).to_have_value("7")
     gone.fill("")
     expect(page.locator("#conversation")).to_contain_text("Review x = 1 to warm.")
@@ -81,16 +81,16 @@ def test_broken_recipe_shows_its_error_until_fixed(visit_recipes):
     page = visit.prompt("review", "?code=x")
     visit.save("review.py", REVIEW.replace("return f", "retrn f"))
 
-    diagnostics = page.get_by_role("region", name="What is wrong in its file")
+    diagnostics = page.get_by_role("region", name="Diagnostics for this file")
     expect(diagnostics).to_contain_text("recipes/review.py:6")
     expect(diagnostics.locator(".source")).to_contain_text('retrn f"Review {code} to {depth}."')
-    banner = page.locator("#broken")
-    expect(banner).to_have_text("Not loaded: 1 fault in review.py.")
+    banner = page.locator("#load-errors")
+    expect(banner).to_have_text("Not loaded: 1 error in review.py.")
     expect(page.locator("#conversation")).to_contain_text("Review x to 3.")
     page.get_by_role("button", name="Copy turn 1").click()
     expect(locate_announcement(page)).to_have_text("Copied.")
     page.clock.run_for(8000)
-    expect(banner).to_have_text("Not loaded: 1 fault in review.py.")
+    expect(banner).to_have_text("Not loaded: 1 error in review.py.")
 
     visit.save("review.py", REVIEW.replace("Review {", "Fix {"))
     expect(page.locator("#conversation")).to_contain_text("Fix x to 3.")
@@ -103,7 +103,7 @@ def test_gallery_follows_changes_of_files(visit_recipes):
     """The gallery follows added, broken and removed recipe files, and keeps its search."""
     visit = visit_recipes(review=REVIEW)
     page = visit.page
-    links = page.locator("#found").get_by_role("link")
+    links = page.locator("#results").get_by_role("link")
     search = page.get_by_role("searchbox", name="Search prompts")
     search.fill("re")
     expect(links).to_have_text(["review"])
@@ -112,10 +112,10 @@ def test_gallery_follows_changes_of_files(visit_recipes):
     expect(locate_announcement(page)).to_have_text("Reloaded: added rewrite.")
     expect(links).to_have_text(["review", "rewrite"])
     expect(search).to_have_value("re")
-    expect(page.locator("#counted")).to_have_text("2 prompts")
+    expect(page.locator("#counts")).to_have_text("2 prompts")
 
     visit.save("more.py", "import nowhere_to_be_found\n")
-    diagnostics = page.get_by_role("region", name="What is wrong with the recipes")
+    diagnostics = page.get_by_role("region", name="Diagnostics")
     expect(diagnostics).to_contain_text("nowhere_to_be_found")
 
     (visit.folder / "more.py").unlink()
@@ -130,7 +130,7 @@ def test_removed_prompt_can_return(visit_recipes):
     page = visit.prompt("review", "?code=x")
 
     visit.save("review.py", "")
-    expect(page.locator("#state")).to_have_text("The prompt is gone")
+    expect(page.locator("#state")).to_have_text("Prompt not found")
     visit.save("review.py", REVIEW)
 
     expect(page.locator("#conversation")).to_contain_text("Review x to 3.")
@@ -139,8 +139,8 @@ def test_removed_prompt_can_return(visit_recipes):
 def test_first_recipe_appears(visit_recipes):
     """A page opened before any prompt exists shows the first one that is saved."""
     visit = visit_recipes()
-    expect(visit.page.locator("#found")).to_contain_text("There is no prompt yet")
+    expect(visit.page.locator("#results")).to_contain_text("There are no prompts yet")
 
     visit.save("review.py", REVIEW)
 
-    expect(visit.page.locator("#found").get_by_role("link")).to_have_text(["review"])
+    expect(visit.page.locator("#results").get_by_role("link")).to_have_text(["review"])

@@ -88,11 +88,11 @@ def test_complete_text_is_copied(visit):
     page = visit.prompt("long", "?count=60000")
     text = "word " * 60_000 + "\u202eend"
     page.get_by_role("button", name="Copy turn 1").click()
-    expect(page.locator("#news")).to_have_text("Copied.")
+    expect(page.locator("#announcement")).to_have_text("Copied.")
     assert page.evaluate("navigator.clipboard.readText()") == text
 
     panel = open_tab(page, "Wire")
-    expect(panel.locator(".cut")).to_contain_text("20,000 of 300,")
+    expect(panel.locator(".truncated")).to_contain_text("20,000 of 300,")
     assert json.loads(copy_first(panel))["messages"][0]["content"]["text"] == text
 
 
@@ -112,7 +112,7 @@ def test_long_value_scrolls_within_its_row(visit):
 @pytest.mark.parametrize(
     "path",
     [f"review{QUERY}", "review?depth=many&code=x", "small?text=%F0%9F%90%8D%20%22quoted%22"],
-    ids=["values", "faults", "characters"],
+    ids=["values", "errors", "characters"],
 )
 def test_copied_test_passes(path, visit, served_recipes, tmp_path):
     """The copied test passes under pytest, and fails once the prompt has changed."""
@@ -161,13 +161,13 @@ def test_clients_tab_shows_the_view_of_a_client(visit):
     """Zed hides a prompt with several arguments, and Gemini CLI sends only the first message."""
     panel = open_tab(visit.prompt("review", QUERY), "Clients")
     panel.get_by_role("button", name=CLIENTS["zed"].title).click()
-    expect(panel).to_contain_text("Zed does not offer this prompt to people.")
+    expect(panel).to_contain_text("Zed does not offer this prompt to users.")
 
     panel.get_by_role("button", name=CLIENTS["gemini-cli"].title).click()
     turns = panel.locator(".turns li")
     expect(turns).to_have_count(2)
-    expect(turns.nth(0)).not_to_contain_text("does not arrive")
-    expect(turns.nth(1)).to_contain_text("does not arrive")
+    expect(turns.nth(0)).not_to_contain_text("dropped by the client")
+    expect(turns.nth(1)).to_contain_text("dropped by the client")
 
     panel = open_tab(visit.prompt("small", "?text=two words"), "Clients")
     panel.get_by_role("button", name=CLIENTS["zed"].title).click()

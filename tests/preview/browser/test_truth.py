@@ -29,13 +29,13 @@ def test_every_page_reports_broken_files(visit_recipes):
     visit = visit_recipes(good=GOOD, reading=READING, broken="import nowhere_to_be_found\n")
     for path in ("/", "/prompts/good", "/resources?uri=note://x"):
         page = visit.open(path)
-        expect(page.get_by_role("link", name="Not loaded: 1 fault in broken.py.")).to_be_in_viewport()
+        expect(page.get_by_role("link", name="Not loaded: 1 error in broken.py.")).to_be_in_viewport()
 
     visit.save("broken.py", "")
     expect(page.get_by_role("link", name="Not loaded")).to_have_count(0)
     visit.save("broken.py", "import nowhere_to_be_found\n")
-    page.get_by_role("link", name="Not loaded: 1 fault in broken.py.").click()
-    expect(page.get_by_role("region", name="What is wrong with the recipes")).to_contain_text("nowhere")
+    page.get_by_role("link", name="Not loaded: 1 error in broken.py.").click()
+    expect(page.get_by_role("region", name="Diagnostics")).to_contain_text("nowhere")
 
 
 def test_page_of_a_slow_prompt_loads_immediately(visit_recipes):
@@ -65,7 +65,7 @@ def test_slow_prompt_is_rendered_once(visit_recipes):
     visit = visit_recipes(slow=slow)
 
     page = visit.prompt("slow")
-    expect(page.locator("#said")).to_contain_text("abab")
+    expect(page.locator("#rendering")).to_contain_text("abab")
     assert (visit.folder.parent / "calls").read_text() == "x"
 
 
@@ -88,8 +88,8 @@ def test_stopped_server_is_reported(recipes, windows):
         process.send_signal(signal.SIGTERM)
         process.wait(20)
 
-        expect(page.locator("#news")).to_have_text("promptkit dev does not answer.")
-        expect(page.locator("#news")).to_have_css("color", RED)
+        expect(page.locator("#announcement")).to_have_text("promptkit dev is not responding.")
+        expect(page.locator("#announcement")).to_have_css("color", RED)
         expect(page.locator(".turn")).to_have_css("border-top-style", "dashed")
     finally:
         process.kill()
@@ -103,17 +103,17 @@ def test_prompt_of_a_broken_file_keeps_its_rendering(visit_recipes):
     page = visit.prompt("good", "?text=abc")
     visit.save("good.py", GOOD.replace("return", "retrn"))
 
-    expect(page.locator("#wrong")).to_contain_text("Its file cannot be loaded")
-    expect(page.get_by_text("What it said before:")).to_be_visible()
-    expect(page.locator("#said .turn")).to_have_css("border-top-style", "dashed")
+    expect(page.locator("#problems")).to_contain_text("The file of this prompt cannot be loaded")
+    expect(page.get_by_text("Before the last change:")).to_be_visible()
+    expect(page.locator("#rendering .turn")).to_have_css("border-top-style", "dashed")
     visit.save("good.py", GOOD)
-    expect(page.locator("#said .turn")).to_have_css("border-top-style", "solid")
+    expect(page.locator("#rendering .turn")).to_have_css("border-top-style", "solid")
 
 
 def test_last_rendering_stays_while_a_value_is_invalid(visit_recipes):
     """The last rendering stays in place, labelled as outdated, until the value is valid again."""
     page = visit_recipes(good=GOOD).prompt("good", "?text=abc&count=2")
-    rendering, label = page.locator("#said"), page.get_by_text("What it said before:")
+    rendering, label = page.locator("#rendering"), page.get_by_text("Before the last change:")
     turn = rendering.locator(".turn")
     expect(rendering).to_contain_text("abcabc")
     expect(label).to_be_hidden()
@@ -123,7 +123,7 @@ def test_last_rendering_stays_while_a_value_is_invalid(visit_recipes):
     expect(label).to_be_visible()
     expect(rendering).to_contain_text("abcabc")
     expect(turn).to_have_css("border-top-style", "dashed")
-    expect(page.locator("#wrong")).to_contain_text("is missing")
+    expect(page.locator("#problems")).to_contain_text("is missing")
     assert turn.bounding_box() == before
     page.get_by_role("textbox", name="text").fill("x")
 
@@ -138,10 +138,10 @@ def test_untouched_fields_are_not_marked(visit_recipes):
     text = page.get_by_role("textbox", name="text")
     expect(page.locator("#state")).to_contain_text("1 argument needs attention")
     expect(text).not_to_have_attribute("aria-invalid", "true")
-    expect(page.locator("#faults-of-text")).to_be_hidden()
+    expect(page.locator("#errors-of-text")).to_be_hidden()
 
     text.focus()
     text.blur()
 
     expect(text).to_have_attribute("aria-invalid", "true")
-    expect(page.locator("#faults-of-text")).to_be_visible()
+    expect(page.locator("#errors-of-text")).to_be_visible()

@@ -33,7 +33,7 @@ def test_previous_errors_are_cleared_while_rendering(visit_recipes):
     count.fill("3")
     expect(state).to_have_text("Rendering...")
     expect(count).not_to_have_attribute("aria-invalid", "true")
-    expect(page.locator(".faults-of-field")).to_have_text("")
+    expect(page.locator(".field-errors")).to_have_text("")
     (visit.folder / "closed").unlink()
 
     expect(state).to_contain_text("1 message")
