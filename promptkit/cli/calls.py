@@ -108,11 +108,11 @@ class Call(Struct, frozen=True):
         is_default = self.case is None and not self.arguments
         return str(outcome) if isinstance(outcome, PromptError) and is_default else None
 
-    def outcome(self) -> Workflow | EmbeddedResource | BaseException:
+    def outcome(self, seconds: float | None = None) -> Workflow | EmbeddedResource | BaseException:
         """Render or read the item; return the result or the exception, as `call_within_limit` does."""
         if isinstance(self.item, CompiledPrompt):
-            return call_within_limit(rendering_of(self.item, self.sent), time_limit(self.item))
-        return call_within_limit(partial(self.item.read, self.sent, self.arguments))
+            return call_within_limit(rendering_of(self.item, self.sent), seconds or time_limit(self.item))
+        return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
 
 
 def call_within_limit(

@@ -4,7 +4,7 @@ import os
 import re
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
@@ -19,12 +19,12 @@ from promptkit.cli.diff_changes import (
     changed_words,
     changes_between,
     effect_of,
+    not_compared,
     text_changes,
 )
 from promptkit.cli.diff_revisions import Repository, RevisionError
 from promptkit.cli.diff_sides import Answer, compared_sides
 from promptkit.cli.output import Output
-from promptkit.errors.distribution import needed_by
 from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
@@ -45,6 +45,9 @@ _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": 
 _MAX_CHARACTERS: Final = 60_000
 _MAX_CHANGE_CHARACTERS: Final = 8_000
 _MAX_TITLE: Final = 500
+
+#: Maximum number of prompts in a comment that were not compared.
+_MAX_NAMED: Final = 20
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -67,26 +70,33 @@ def run(options: Namespace, output: Output) -> int:
         return fail(_line(error), Exit.USAGE)
     since = ends[0] if ends[1] is None else f"{ends[0]}, up to {ends[1]}"
     changes: Changes
+    skipped = not_compared(old[0], new[0])
     if by_cases:
         changes = text_changes(old, new)
-        summary = count_cases(changes, since)
-        heading, command = f"{_MARK}\n\n## What prompts say", "promptkit diff --text"
+        summary = count_cases(changes, since, skipped)
+        heading, command = f"{_MARK}\n\n## Rendered text", "promptkit diff --text"
     else:
         changes = changes_between(old[0], new[0])
-        summary = count_changes(changes, since)
+        summary = count_changes(changes, since, skipped)
         heading, command = "## Prompts", "promptkit diff"
     breaks = any(change.breaking for change in changes)
     if options.format == "json":
         data = [change.as_data() for change in changes]
-        output.print_json({"revision": options.revision, "breaking": breaks, "changes": data})
+        reasons = [{"of": owner, "reason": reason} for owner, reason in skipped.items()]
+        result = {"revision": options.revision, "breaking": breaks, "changes": data, "not_compared": reasons}
+        output.print_json(result)
     elif options.format == "github":
         _print_annotations(changes, repository, new[0], output)
+        where = {"title": "promptkit diff"}
+        for owner, reason in skipped.items():
+            print_annotation("notice", f"{owner} was not compared: {reason}", output, where)
     else:
         _print_text(changes, output)
-        output.print_lines([summary])
+        lines = [f"not compared: {owner}: {reason}" for owner, reason in skipped.items()]
+        output.print_lines([summary, *map(_line, lines)])
     path = options.comment if by_cases else options.summary
     is_written = path is None or _write(
-        path, as_markdown(heading, summary, changes, command), appends=not by_cases
+        path, as_markdown(heading, summary, changes, command, skipped), appends=not by_cases
     )
     return Exit.USAGE if not is_written else Exit.FAILED if breaks else Exit.OK
 
@@ -96,8 +106,6 @@ def _load_sides(
 ) -> tuple[list[Answer], list[Answer]]:
     """Return the answers of both sides, after printing the errors in their recipes."""
     if by_cases:
-        with needed_by("diff --text", "time_machine"):
-            import time_machine  # noqa: F401 (the processes of both sides freeze their clocks with it)
         revisions = " and ".join(filter(None, ends))
         print_error(f"renders the cases of {revisions} too: the code of that revision runs")
     sides = compared_sides(
@@ -188,7 +196,9 @@ def _print_annotations(
         print_annotation(level, "\n".join([str(change), *change.diff]), output, where)
 
 
-def as_markdown(heading: str, summary: str, changes: Changes, command: str) -> str:
+def as_markdown(
+    heading: str, summary: str, changes: Changes, command: str, skipped: Collection[str] = ()
+) -> str:
     """
     Return changes as Markdown that is short enough for a comment on GitHub.
 
@@ -206,8 +216,15 @@ def as_markdown(heading: str, summary: str, changes: Changes, command: str) -> s
 
         command:
             The command that shows all changes.
+
+        skipped:
+            The prompts and resources that were not compared.
     """
     parts = [heading, _code_span(summary)]
+    if skipped:
+        names = ", ".join(map(_code_span, [*skipped][:_MAX_NAMED]))
+        more = f" and {len(skipped) - _MAX_NAMED} more" if len(skipped) > _MAX_NAMED else ""
+        parts.append(f"Not compared: {names}{more}")
     remaining = _MAX_CHARACTERS - sum(map(len, parts))
     for position, change in enumerate(changes):
         part = _item(change)
@@ -235,8 +252,10 @@ def _code_span(text: str) -> str:
     return f"{ticks} {line} {ticks}"
 
 
-def count_changes(changes: Sequence[Difference], revision: str) -> str:
+def count_changes(changes: Sequence[Difference], revision: str, skipped: Collection[str] = ()) -> str:
     """Return the numbers of breaking and of harmless changes as text."""
+    if not changes and skipped:
+        return f"no changes since {revision}, but {counted(len(skipped), 'item')} could not be compared"
     if not changes:
         return f"nothing that clients see has changed since {revision}"
     effects = Counter(map(effect_of, changes))
@@ -244,11 +263,13 @@ def count_changes(changes: Sequence[Difference], revision: str) -> str:
     return f"{', '.join(numbers)} since {revision}"
 
 
-def count_cases(changes: Sequence[TextChange], revision: str) -> str:
-    """Return the number of changed cases as text."""
+def count_cases(changes: Sequence[TextChange], revision: str, skipped: Collection[str] = ()) -> str:
+    """Return the number of changed renderings as text."""
     changed = [change for change in changes if not change.is_unsteady]
+    if not changed and skipped:
+        return f"no changed text since {revision}, but {counted(len(skipped), 'item')} could not be compared"
     if not changed:
-        return f"no case says anything else than at {revision}"
+        return f"all text is the same as at {revision}"
     fails = sum(change.breaking for change in changed)
     failing = f", of which {fails} fail" if fails else ""
-    return f"{counted(len(changed), 'case')} changed since {revision}{failing}"
+    return f"{counted(len(changed), 'rendering')} changed since {revision}{failing}"

@@ -17,6 +17,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli.diff_revisions import Repository
 from promptkit.cli.diff_sides import (
     FAILS,
+    NOT_RENDERED,
     REFUSED,
     Answer,
     ArgumentState,
@@ -136,6 +137,9 @@ class TextChange(Struct, frozen=True):
 
         is_unsteady:
             Whether the text differs each time on one of the sides.
+
+        is_file:
+            Whether the text is that of a file, because the prompt was not compared; *case* is its path.
     """
 
     owner: str
@@ -143,9 +147,10 @@ class TextChange(Struct, frozen=True):
     before: str | None
     after: str | None
     is_unsteady: bool = False
+    is_file: bool = False
 
     def __str__(self) -> str:
-        what = "renders another text"
+        what = "has changed" if self.is_file else "renders another text"
         if self.before is None or self.after is None:
             what = _presence(self.before, self.after)
         return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
@@ -195,8 +200,15 @@ def changes_between(old: Answer, new: Answer) -> list[Difference]:
             The new side, with the outcomes of the same examples.
     """
     changes: list[Difference] = []
+    skipped = not_compared(old, new)
     for owner in sorted(old.items.keys() | new.items.keys()):
         item_changes = list(_item_changes(owner, old.items.get(owner), new.items.get(owner)))
+        if owner in skipped:
+            changed_files = _changed_files(old.items[owner], new.items[owner])
+            item_changes += (
+                Difference("text-file", owner, f"{path} {_presence(before, after)}", before, after)
+                for path, before, after in changed_files
+            )
         # After the removal of an argument, for instance, every example would repeat the message.
         is_broken = any(change.breaking for change in item_changes)
         outcomes = _outcome_changes(owner, old, new)
@@ -222,12 +234,45 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
         yield Difference("scopes-needed", owner, f"callers need more scopes: {' '.join(more)}")
     if fewer := sorted({*old.scopes}.difference(new.scopes)):
         yield Difference("scopes-dropped", owner, f"scopes no longer required: {' '.join(fewer)}")
+    if owner.startswith("skill "):
+        for path, before, after in _changed_files(old, new):
+            message = f"{path} {_presence(old.files.get(path), new.files.get(path))}"
+            message += ", so hosts ask for approval of the skill again"
+            yield Difference("skill-file", owner, message, before, after)
+
+
+def _changed_files(old: ItemState, new: ItemState) -> Iterator[tuple[str, str | None, str | None]]:
+    """Yield the path of each changed file, with its old and its new text if it is a text file."""
     for path in sorted(old.files.keys() | new.files.keys()):
         before, after = old.files.get(path), new.files.get(path)
         if before != after:
-            message = f"{path} {_presence(before, after)}, so hosts ask for approval of the skill again"
-            texts = (file[1] if file else None for file in (before, after))
-            yield Difference("skill-file", owner, message, *texts)
+            yield path, before and before[1], after and after[1]
+
+
+def not_compared(old: Answer, new: Answer) -> dict[str, str]:
+    """
+    Return the prompts and resources on both sides without a rendering to compare, with the reasons.
+
+    Args:
+        old:
+            The old side.
+
+        new:
+            The new side, with the outcomes of the same calls.
+    """
+    reasons: dict[str, str] = {}
+    for owner in sorted(new.items.keys() & old.items.keys() & new.outcomes.keys()):
+        outcomes = old.outcomes.get(owner, {})
+        pairs = [
+            (outcomes[label], after) for label, after in new.outcomes[owner].items() if label in outcomes
+        ]
+        if all(before == after or after.startswith(NOT_RENDERED) for before, after in pairs) and all(
+            after.startswith((FAILS, REFUSED, NOT_RENDERED)) for _, after in pairs
+        ):
+            states = new.items[owner], old.items[owner]
+            reason = next(filter(None, (state.without_calls for state in states)), None)
+            reasons[owner] = reason or pairs[0][1].partition("] ")[2]
+    return reasons
 
 
 def _presence(old: object, new: object) -> str:
@@ -279,17 +324,21 @@ def takes_all(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
-    """Yield the changes in the renderings or contents of examples."""
+    """Yield the changes in renderings or contents; of made-up arguments, only if there is no other."""
     noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "holds")
     outcomes = old.outcomes.get(owner, {})
+    is_changed = False
     for label, after in new.outcomes.get(owner, {}).items():
-        before = outcomes.get(label, FAILS)
-        if before == after or before.startswith((FAILS, REFUSED)):
+        before = outcomes.get(label, after)
+        if before == after or (is_changed and old.calls[owner][label].source == "sample"):
             continue
-        if after.startswith((FAILS, REFUSED)):
-            yield Difference(f"{noun}-fails", owner, f"fails for {label}: {after.partition(' ')[2]}")
-        else:
+        if not after.startswith((FAILS, REFUSED)):
             yield Difference(noun, owner, f"{verb} another text for {label}", before, after)
+        elif not before.startswith((FAILS, REFUSED)):
+            yield Difference(f"{noun}-fails", owner, f"fails for {label}: {after.partition('] ')[2]}")
+        else:
+            continue
+        is_changed = True
 
 
 def text_changes(old: Sequence[Answer], new: Sequence[Answer]) -> list[TextChange]:
@@ -310,19 +359,27 @@ def text_changes(old: Sequence[Answer], new: Sequence[Answer]) -> list[TextChang
         for case, text in outcomes.items()
         if any(answer.outcomes.get(owner, {}).get(case) != text for answer in repeated)
     }
-    changes = [
-        TextChange(owner, case, before, text, (owner, case) in unsteady)
-        for owner, outcomes in new[0].outcomes.items()
-        for case, text in outcomes.items()
-        if (before := old[0].outcomes.get(owner, {}).get(case)) != text
-    ]
+    changes: list[TextChange] = []
+    for owner, outcomes in new[0].outcomes.items():
+        own_changes = [
+            TextChange(owner, case, before, text, (owner, case) in unsteady)
+            for case, text in outcomes.items()
+            if (before := old[0].outcomes.get(owner, {}).get(case)) != text
+        ]
+        saved = [c for c in own_changes if new[0].calls[owner][c.case].source != "sample"]
+        changes += saved or own_changes[:1]
     removed = [
         TextChange(owner, case, "", None)
-        for owner, cases in old[0].calls.items()
-        for case in cases
-        if case not in new[0].calls.get(owner, {})
+        for owner, calls in old[0].calls.items()
+        for case, call in calls.items()
+        if call.source != "sample" and case not in new[0].calls.get(owner, {})
     ]
-    return changes + removed
+    files = [
+        TextChange(owner, path, before, after, is_file=True)
+        for owner in not_compared(old[0], new[0])
+        for path, before, after in _changed_files(old[0].items[owner], new[0].items[owner])
+    ]
+    return changes + removed + files
 
 
 def changed_lines(old: str, new: str, *, context: int) -> list[str]:

@@ -6,6 +6,7 @@ another revision, so its answer is validated. Secrets are not protected from rec
 user. ``python -m`` this module reads a request from standard input, and prints the answer.
 """
 
+import ast
 import json
 import os
 import random
@@ -14,8 +15,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -27,13 +29,16 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import NO_SAMPLE, SCHEMA, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.samples import sample_calls, sample_text
+from promptkit.catalog.uri_templates import expanded
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
 from promptkit.cli.diff_revisions import Repository, RevisionError, checkout
 from promptkit.cli.list import lists_of, shown_type
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import OutputError, capture_output
-from promptkit.errors.exceptions import LoadError, PromptError
+from promptkit.errors.exceptions import LoadError, MediaError, PromptError
 from promptkit.files.scratch import open_unnamed_file
+from promptkit.language.files import confine, read_confined
 from promptkit.server.lookup import name_of
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.workspace.paths import VARIABLE, workspace
@@ -41,16 +46,14 @@ from promptkit.workspace.paths import VARIABLE, workspace
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: The calls of each prompt and resource by name: the arguments that a client sends, or a URI.
-Calls: TypeAlias = dict[str, dict[str, dict[str, Any] | str]]
-
 #: The prefixes of outcomes that are not renderings.
 FAILS: Final = "[fails] "
 REFUSED: Final = "[refused] "
-_NOT_RENDERED: Final = "[not rendered] "
+NOT_RENDERED: Final = "[not rendered] "
 
-#: Timeout for a process in seconds: importing recipes has no timeout.
+#: Timeouts for a process, because importing recipes has none, and for made-up arguments, in seconds.
 _MAX_S: Final = 120.0
+_MAX_SAMPLE_S: Final = 5.0
 
 #: Maximum size of an answer in bytes.
 _MAX_BYTES: Final = 64 << 20
@@ -63,11 +66,31 @@ _INHERITED: Final = (
 )
 
 #: The current time while cases are rendered, and the seed for random numbers.
-_NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
+NOW: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 _SEED: Final = 20260101
 
 #: Keywords of a schema that describe a value without restricting it.
 _ANNOTATIONS: Final = frozenset({"title", "description", "examples", "default", "$comment"})
+
+
+class SentCall(Struct):
+    """
+    A call that both sides make.
+
+    Args:
+        sent:
+            The arguments of a prompt as a client sends them, or a URI.
+
+        source:
+            The origin of the arguments: a saved case, the author's examples, or made up.
+    """
+
+    sent: dict[str, Any] | str
+    source: Literal["case", "example", "sample"]
+
+
+#: The calls of each prompt and resource by name, and by label.
+Calls: TypeAlias = dict[str, dict[str, SentCall]]
 
 
 class ArgumentState(Struct):
@@ -116,7 +139,11 @@ class ItemState(Struct):
             The arguments of a prompt by name, in order.
 
         files:
-            The digest of each file of a skill by path, and the text of the file if it is one.
+            The digest of each file of a skill, or of each file that a prompt's recipe reads, by path; and the
+            text of the file if it is one.
+
+        without_calls:
+            Why there is no call of a prompt or resource; None if there is one.
     """
 
     location: tuple[str, int]
@@ -124,6 +151,7 @@ class ItemState(Struct):
     scopes: list[str]
     arguments: dict[str, ArgumentState]
     files: dict[str, tuple[str, str | None]]
+    without_calls: str | None = None
 
 
 class Answer(Struct):
@@ -135,7 +163,7 @@ class Answer(Struct):
             The prompts, resources and skills by kind and name, such as ``prompt 'review'``.
 
         calls:
-            The side's own examples or cases.
+            The side's own calls.
 
         outcomes:
             The outcomes of the requested calls: each is a transcript, or a message after a prefix.
@@ -181,8 +209,8 @@ def compared_sides(  # noqa: PLR0913 (the options of the command)
             The targets to compare.
 
         by_cases:
-            Whether to render the cases of the new side with a fixed clock and without the environment. By
-            default the examples of the old side are rendered.
+            Whether to make the calls of the new side, without the environment. By default the calls of the
+            old side are made.
 
         repeats:
             Whether to ask each side twice.
@@ -195,16 +223,15 @@ def compared_sides(  # noqa: PLR0913 (the options of the command)
 
         RevisionError: If a revision does not exist, or a process returns no valid answer.
     """
-    environment = None
-    if by_cases:
-        inherited = {name: os.environ[name] for name in (*_INHERITED, *variables) if name in os.environ}
-        environment = {**inherited, "PYTHONHASHSEED": "0"}
+    inherited = (*_INHERITED, *variables) if by_cases else os.environ
+    environment = {name: os.environ[name] for name in inherited if name in os.environ}
+    environment["PYTHONHASHSEED"] = "0"
     answers: tuple[list[Answer], list[Answer]] = [], []
     calls: Calls | None = None
     for side in (1, 0) if by_cases else (0, 1):
         with checkout(repository, ends[side], targets) as (folder, side_targets, moved):
             for _ in range(2 if repeats else 1):
-                request = side_targets, by_cases, calls
+                request = side_targets, by_cases, msgspec.to_builtins(calls)
                 answers[side].append(ask(folder, request, moved, environment))
         calls = answers[side][0].calls if calls is None else calls
     return answers
@@ -212,7 +239,7 @@ def compared_sides(  # noqa: PLR0913 (the options of the command)
 
 def ask(
     folder: Path,
-    request: tuple[Sequence[str], bool, Calls | None],
+    request: tuple[Sequence[str], bool, Any],
     moved: tuple[Path, Path],
     environment: Mapping[str, str] | None = None,
 ) -> Answer:
@@ -224,7 +251,7 @@ def ask(
             The current folder of the process.
 
         request:
-            The targets to load; whether to render cases; and the calls, see `answer_of`.
+            The targets to load; whether to compare cases; and the calls as JSON, see `answer_of`.
 
         moved:
             The actual folder of the recipes, and the folder to report instead.
@@ -310,16 +337,20 @@ def main() -> None:
         print(json.dumps(msgspec.to_builtins(reply)), file=output)
 
 
-def _answer(targets: Sequence[str], by_cases: bool, calls: Calls | None) -> Answer:  # noqa: FBT001 (from JSON)
-    clock: AbstractContextManager[object] = nullcontext()
-    if by_cases:
-        import time_machine
+def _answer(targets: Sequence[str], by_cases: bool, calls: Any) -> Answer:  # noqa: FBT001 (from JSON)
+    random.seed(_SEED)
+    with fixed_clock():
+        catalog = compiler.compile(load_recipes(targets, cases=True))
+        return answer_of(catalog, msgspec.convert(calls, Calls | None), by_cases=by_cases)
 
-        random.seed(_SEED)
-        clock = time_machine.travel(_NOW, tick=False)
-    with clock:
-        catalog = compiler.compile(load_recipes(targets, cases=by_cases))
-        return answer_of(catalog, calls, by_cases=by_cases)
+
+def fixed_clock() -> AbstractContextManager[object]:
+    """Return a context manager that fixes the current time if the library for it is installed."""
+    try:
+        import time_machine
+    except ImportError:
+        return nullcontext()
+    return time_machine.travel(NOW, tick=False)
 
 
 def answer_of(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool = False) -> Answer:
@@ -331,22 +362,24 @@ def answer_of(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool = 
             The catalog of the side.
 
         calls:
-            The requested calls; None for the side's own examples or cases.
+            The requested calls; None for the side's own calls.
 
         by_cases:
-            Whether the calls are cases instead of examples.
+            Whether a case is labelled by its name alone.
     """
     own_calls = {key_of(item): _own_calls(item, by_cases=by_cases) for item in catalog.declared}
     calls = own_calls if calls is None else calls
     outcomes = {
-        key: {
-            label: _outcome(Call(item, sent), by_cases=by_cases) for label, sent in calls.get(key, {}).items()
-        }
+        key: {label: _outcome(item, call) for label, call in calls.get(key, {}).items()}
         for item in catalog.declared
         for key in [key_of(item)]
     }
+    states = dict(_item_states(catalog))
+    for item in catalog.declared:
+        if not own_calls[key_of(item)]:
+            states[key_of(item)].without_calls = _reason_without_calls(item)
     errors = [(error.location.file, error.location.line, error.message) for error in catalog.errors]
-    return Answer(dict(_item_states(catalog)), own_calls, outcomes, errors)
+    return Answer(states, own_calls, outcomes, errors)
 
 
 def key_of(item: "Item | CompiledSkill") -> str:
@@ -358,28 +391,50 @@ def key_of(item: "Item | CompiledSkill") -> str:
     return f"{'template' if item.is_template else 'resource'} {item.uri_template!r}"
 
 
-def _own_calls(item: Item, *, by_cases: bool) -> dict[str, Any]:
-    """Return the saved cases of a prompt or a resource by name; otherwise its examples."""
-    if by_cases and (cases := saved_calls(item)):
-        return {call.case_name: call.sent for call in cases}
-    calls: dict[str, Any] = {}
-    for sent in wire_examples(item):
-        label = Call(item, sent).label
-        calls[f"{label} ({len(calls) + 1})" if label in calls else label] = sent
+def _own_calls(item: Item, *, by_cases: bool) -> dict[str, SentCall]:
+    """Return the calls of a prompt or a resource: its cases or else its examples, and made-up arguments."""
+    made_up: Sequence[Any] = ()
+    if isinstance(item, CompiledResource):
+        made_up = [expanded(item.uri_template, sent) for sent in sample_calls(item.arguments)]
+    elif item.sample:
+        made_up = sample_calls(item.arguments)
+    calls = {
+        call.case_name if by_cases else call.label: SentCall(call.sent, "case") for call in saved_calls(item)
+    }
+    examples = () if calls else wire_examples(item)
+    for new in (
+        *(SentCall(sent, "example") for sent in examples),
+        *(SentCall(sent, "sample") for sent in made_up),
+    ):
+        if all(call.sent != new.sent for call in calls.values()):
+            label = Call(item, new.sent).label
+            calls[f"{label} ({len(calls) + 1})" if label in calls else label] = new
     return calls
 
 
-def _outcome(call: Call, *, by_cases: bool) -> str:
+def _reason_without_calls(item: Item) -> str:
+    if isinstance(item, CompiledPrompt) and not item.sample:
+        return NO_SAMPLE
+    names = [
+        repr(argument.name)
+        for argument in item.arguments.ordered
+        if not argument.has_default and sample_text(argument) is None
+    ]
+    return f"no value can be made up for {', '.join(names)}: give an example, or save a case"
+
+
+def _outcome(item: Item, sent: SentCall) -> str:
     """Return the transcript of a call, or the reason why there is none."""
-    # The example can come from the other side, which allows rendering.
-    if not by_cases and isinstance(call.item, CompiledPrompt) and not call.item.sample:
-        return f"{_NOT_RENDERED}{NO_SAMPLE}"
+    # The call can come from the other side, where the prompt allows it.
+    if sent.source != "case" and isinstance(item, CompiledPrompt) and not item.sample:
+        return f"{NOT_RENDERED}{NO_SAMPLE}"
     random.seed(_SEED)
-    outcome = call.outcome()
+    call = Call(item, sent.sent)
+    outcome = call.outcome(_MAX_SAMPLE_S if sent.source == "sample" else None)
     if not isinstance(outcome, BaseException):
         text = str(outcome)
-    elif not by_cases and (reason := call.refusal(outcome)) is not None:
-        text = f"{_NOT_RENDERED}{reason}"
+    elif sent.source != "case" and (reason := call.refusal(outcome)) is not None:
+        text = f"{NOT_RENDERED}{reason}"
     else:
         text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"
     return call.redactor.redacted(text)
@@ -406,7 +461,41 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
         if isinstance(item, CompiledPrompt):
             arguments = item.arguments.ordered
             state.arguments = {argument.name: _argument_state(argument) for argument in arguments}
+            state.files = _recipe_files(item, catalog)
         yield key_of(item), state
+
+
+def _recipe_files(prompt: CompiledPrompt, catalog: Catalog) -> dict[str, tuple[str, str | None]]:
+    """
+    Return the digest and the text of each file that the recipe of a prompt names in ``from_path``, by path.
+
+    The functions of other prompts in the recipe are left out.
+    """
+    file = Path(prompt.location.file)
+    others = {other.location.line for other in catalog.prompts if other.location.file == str(file)}
+    others.discard(prompt.location.line)
+    files: dict[str, tuple[str, str | None]] = {}
+    nodes: list[ast.AST] = []
+    with suppress(OSError, ValueError, SyntaxError):  # the recipe has changed since it was imported
+        nodes.append(ast.parse(file.read_bytes()))
+    while nodes:
+        node = nodes.pop()
+        decorators = getattr(node, "decorator_list", ())
+        if not any(decorator.lineno in others for decorator in decorators):
+            nodes += ast.iter_child_nodes(node)
+        match node:
+            case ast.Call(ast.Attribute(attr="from_path"), [ast.Constant(str(path)), *_]):
+                with suppress(MediaError):  # rendering reports it
+                    data = read_confined(confine(path, file.parent), file.parent, path)
+                    files[path] = sha256(data).hexdigest(), _decoded(data)
+    return files
+
+
+def _decoded(data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
 
 
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:

@@ -81,7 +81,7 @@ VALID = [
         ["diff"],
         0,
         "nothing that clients see has changed since HEAD\n",
-        {"revision": "HEAD", "breaking": False, "changes": []},
+        {"revision": "HEAD", "breaking": False, "changes": [], "not_compared": []},
     ),
 ]
 

@@ -4,11 +4,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+from datetime import UTC, datetime
 
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.diff_sides import Answer
+from promptkit.cli.diff_sides import NOW, Answer, SentCall, fixed_clock
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
 
@@ -53,7 +55,18 @@ def diff(capfd, *options):
 
 def test_time_and_randomness_are_fixed(folder, capfd):
     """Both sides have the same clock and the same random seed."""
-    assert diff(capfd) == (0, "no case says anything else than at HEAD\n")
+    assert diff(capfd) == (0, "all text is the same as at HEAD\n")
+
+
+def test_without_a_library_that_fixes_the_clock(monkeypatch):
+    """Without time-machine, the current time is not fixed, and nothing fails."""
+    monkeypatch.setitem(sys.modules, "time_machine", None)
+
+    with fixed_clock():
+        assert datetime.now(UTC) != NOW
+    monkeypatch.undo()
+    with fixed_clock():
+        assert datetime.now(UTC) == NOW
 
 
 def test_changed_text(folder, capfd, tmp_path):
@@ -68,7 +81,7 @@ def test_changed_text(folder, capfd, tmp_path):
         "    [user]\n"
         "    [-Review-]{+Please review+} this.\n"
         "    y = 2\n"
-        "1 case changed since HEAD\n"
+        "1 rendering changed since HEAD\n"
     )
     assert "\n  -Review this.\n  +Please review this.\n   y = 2\n" in (tmp_path / "comment.md").read_text()
 
@@ -78,7 +91,8 @@ def transcripts(folder, monkeypatch):
     """A function that sets the transcripts of one case on both sides."""
 
     def transcripts(before, after):
-        sides = ([Answer({}, {}, {"prompt 'review'": {"short": text}}, [])] for text in (before, after))
+        calls = {"prompt 'review'": {"short": SentCall({}, "case")}}
+        sides = ([Answer({}, calls, {"prompt 'review'": {"short": text}}, [])] for text in (before, after))
         monkeypatch.setattr("promptkit.cli.diff.compared_sides", lambda *_, **__: tuple(sides))
 
     return transcripts
@@ -106,6 +120,7 @@ def test_json(transcripts, capfd):
                 "diff": [" [user]", "-Review this.", "+1 / 0.", " x = 1"],
             }
         ],
+        "not_compared": [],
     }
 
 
@@ -117,7 +132,7 @@ def test_new_failure(transcripts, capfd):
 
     assert code == 1
     assert "ZeroDivisionError" in output
-    assert output.endswith("1 case changed since HEAD, of which 1 fail\n")
+    assert output.endswith("1 rendering changed since HEAD, of which 1 fail\n")
 
 
 def test_import_error_is_reported(folder, capfd):
@@ -156,7 +171,7 @@ def test_unstable_text(folder, capfd):
     _, output = diff(capfd, "--repeat")
 
     assert "prompt 'other': 'its defaults' is new, each time\n" in output
-    assert output.endswith("no case says anything else than at HEAD\n")
+    assert output.endswith("all text is the same as at HEAD\n")
 
 
 def test_environment_is_hidden(folder, capfd, monkeypatch):

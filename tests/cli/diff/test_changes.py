@@ -161,10 +161,15 @@ ROWS = {
         ask(EXAMPLE, "f'Hi {a}'"),
         ["rendering"],
     ),
-    "rendering that nobody has an example for": (ask("a: str", "a"), ask("a: str", "a + a"), []),
+    "rendering without examples": (ask("a: str", "a"), ask("a: str", "a + a"), ["rendering"]),
+    "rendering with an optional argument": (
+        ask("a: str = ''", "f'Hello. {a}'"),
+        ask("a: str = ''", "f'Hello. {a and 1}'"),
+        ["rendering"],
+    ),
     "rendering fails": (ask(EXAMPLE, "a"), ask(EXAMPLE, "a[1]"), ["rendering-fails"]),
     "rendering failed already": (ask(EXAMPLE, "a[1]"), ask(EXAMPLE, "a[2]"), []),
-    "rendering fails no longer": (ask(EXAMPLE, "a[1]"), ask(EXAMPLE, "a"), []),
+    "rendering fails no longer": (ask(EXAMPLE, "a[1]"), ask(EXAMPLE, "a"), ["rendering"]),
     "an example of yesterday": (
         ask(EXAMPLE, "a"),
         ask("a: Annotated[Literal['y'], Arg(examples=['y'])]", "a"),

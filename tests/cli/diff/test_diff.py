@@ -69,6 +69,7 @@ class TestOutcomes:
                     "after": "Literal['python']",
                 }
             ],
+            "not_compared": [],
         }
 
     def test_github_and_a_summary(self, narrowed, tmp_path, diff):
@@ -88,6 +89,73 @@ class TestOutcomes:
             "- **breaking**: ` prompt 'review': argument 'language' no longer takes all that it took `\n\n"
             "  ```diff\n  -Literal['python', 'rust']\n  +Literal['python']\n  ```\n"
         )
+
+
+#: Three prompts, the placeholders in their text files, and their recipe.
+PLACEHOLDERS = {"deploy": "target", "quote": "text", "greet": "name"}
+READING = """
+from promptkit import Text, prompt
+
+@prompt(sample=False)
+def deploy(target: str):
+    assert False, "it must not be called"
+    return Text.from_path("deploy.md", target=target)
+
+@prompt
+def quote(path: str):
+    return Text.from_path("quote.md", text=open(path).read())
+
+@prompt
+def greet(name: str):
+    return Text.from_path("greet.md", name=name)
+"""
+
+
+class TestNotCompared:
+    @pytest.fixture(autouse=True)
+    def texts(self, repository):
+        """Three prompts whose texts have changed; only the last can be rendered for made-up arguments."""
+        for name, value in PLACEHOLDERS.items():
+            (repository / "recipes" / f"{name}.md").write_text(f"Old {{{{{value}}}}}.", encoding="utf-8")
+        commit(repository, READING)
+        for name, value in PLACEHOLDERS.items():
+            (repository / "recipes" / f"{name}.md").write_text(f"New {{{{{value}}}}}.", encoding="utf-8")
+
+    def test_files_of_prompts_that_cannot_be_rendered_are_compared(self, diff):
+        """A prompt that is not compared is named with the reason, and its text file is compared instead."""
+        code, out, _ = diff()
+
+        assert code == 0
+        assert [line for line in out.splitlines() if not line.startswith(" ")] == [
+            "harmless: prompt 'deploy': deploy.md has changed",
+            "harmless: prompt 'greet': renders another text for name='sample'",
+            "harmless: prompt 'quote': quote.md has changed",
+            "3 harmless changes since HEAD",
+            "not compared: prompt 'deploy': sample=False",
+            "not compared: prompt 'quote': FileNotFoundError: [Errno 2] No such file or directory: 'sample'",
+        ]
+
+    def test_every_format_names_them(self, diff, tmp_path):
+        """JSON, annotations, the summary and the comment name the prompts that were not compared."""
+        comment, summary = tmp_path / "comment.md", tmp_path / "summary.md"
+        _, as_json, _ = diff("--json")
+        _, annotations, _ = diff("--format", "github", "--summary", str(summary))
+        _, as_text, _ = diff("--comment", str(comment))
+
+        names = ["prompt 'deploy'", "prompt 'quote'"]
+        assert [item["of"] for item in json.loads(as_json)["not_compared"]] == names
+        assert "::notice title=promptkit diff::prompt 'deploy' was not compared: sample=False" in annotations
+        assert "not compared: prompt 'deploy': sample=False\n" in as_text
+        assert "prompt 'deploy': 'deploy.md' has changed\n    [-Old-]{+New+} {{target}}.\n" in as_text
+        for file in (comment, summary):
+            assert "\nNot compared: ` prompt 'deploy' `, ` prompt 'quote' `\n" in file.read_text()
+
+    def test_no_change_is_not_claimed(self, repository, diff):
+        """Without a change, the summary says that something could not be compared."""
+        commit(repository, READING)  # with the new texts
+
+        assert diff()[1].startswith("no changes since HEAD, but 2 items could not be compared\n")
+        assert diff("--text")[1].startswith("no changed text since HEAD, but 2 items could not be compared\n")
 
 
 class TestTargets:
@@ -155,7 +223,7 @@ class TestTwoRevisions:
 
         assert code == 0
         assert "[-Review-]{+Please review+} this python." in out
-        assert out.endswith("1 case changed since v1, up to topic\n")
+        assert out.endswith("1 rendering changed since v1, up to topic\n")
         assert err == "promptkit: renders the cases of v1 and topic too: the code of that revision runs\n"
 
     @pytest.mark.parametrize(

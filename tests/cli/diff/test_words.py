@@ -6,14 +6,15 @@ from hypothesis import strategies as st
 
 from promptkit.cli.diff import count_cases
 from promptkit.cli.diff_changes import TextChange, changed_words, text_changes
-from promptkit.cli.diff_sides import Answer
+from promptkit.cli.diff_sides import Answer, SentCall
 
 WORDS = st.lists(st.sampled_from(["lorem", "ipsum", "dolor", "sit", "\n", "a.", "x = 1", "é"]), min_size=1)
 
 
 def side(outcomes):
     """Return the answer of one side."""
-    return Answer({}, {key: dict.fromkeys(cases) for key, cases in outcomes.items()}, outcomes, [])
+    calls = {key: dict.fromkeys(cases, SentCall({}, "case")) for key, cases in outcomes.items()}
+    return Answer({}, calls, outcomes, [])
 
 
 class TestChanges:
@@ -35,7 +36,7 @@ class TestChanges:
         (change,) = text_changes([old, old], [new, side({"p": {"x": "3"}})])
 
         assert str(change) == "p: 'x' renders another text, each time"
-        assert count_cases([change], "HEAD") == "no case says anything else than at HEAD"
+        assert count_cases([change], "HEAD") == "all text is the same as at HEAD"
 
     @pytest.mark.parametrize(
         ("old", "new", "breaks"),

@@ -1,0 +1,143 @@
+"""Sample arguments: values made up from the JSON Schema of each parameter, the same in every process."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Final
+
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.types.errors import ConversionError
+from promptkit.types.schemas import Definitions, Schema, type_schema
+from promptkit.types.unstructuring import text_of
+
+#: The smallest files, in base64: an image of one pixel, and empty audio.
+PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
+WAV: Final = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQIAAACAgA=="
+
+#: Texts by the format that a schema names.
+_FORMATS: Final = {
+    "date": "2026-01-15",
+    "date-time": "2026-01-15T12:00:00+00:00",
+    "time": "12:00:00+00:00",
+    "duration": "PT30M",
+    "uuid": "7a1c5f0e-2b3d-4e6f-8a9b-0c1d2e3f4a5b",
+    "uri": "https://example.com/sample",
+    "email": "user@example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+}
+
+#: Texts for other strings. The first that the schema's pattern and the parameter allow is used.
+_TEXTS: Final = (
+    *("sample", *_FORMATS.values(), "2026-01-15T12:00:00", "12:00:00", PNG, WAV),
+    *("1", "1.5", "1.2.3", "a", "A", "A1", "ABC-123", "en-US", "#aabbcc", "sample.txt"),
+)
+
+#: Maximum number of values to try for one argument, and of nested schemas.
+_MAX_TRIED: Final = 64
+_MAX_DEPTH: Final = 8
+
+
+def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
+    """
+    Return the arguments of up to two calls, as a client sends them: the required ones, and all.
+
+    Args:
+        arguments:
+            The arguments of a prompt or a resource.
+
+    Returns:
+        The calls, whose arguments are the author's examples where there are any. Without a value for a
+        required argument there is no call.
+    """
+    texts = {argument.name: sample_text(argument) for argument in arguments.ordered}
+    complete = {name: text for name, text in texts.items() if text is not None}
+    required = [argument.name for argument in arguments.ordered if not argument.has_default]
+    if not complete.keys() >= {*required}:
+        return []
+    minimal = {name: complete[name] for name in required}
+    return [minimal] if minimal == complete else [minimal, complete]
+
+
+def sample_text(argument: Argument) -> str | None:
+    """Return a valid text for an argument that is not its default, or None if none was found."""
+    if argument.examples:
+        return text_of(argument.examples[0])
+    definitions = Definitions({}, places=True)
+    schema, _ = type_schema(argument.annotation, definitions)
+    values = islice(_values(schema, definitions.schemas), _MAX_TRIED)
+    return next((text for text in map(text_of, values) if _is_new(argument, text)), None)
+
+
+def _is_new(argument: Argument, text: str) -> bool:
+    try:
+        return bool(text or argument.blank_is_value) and argument.reader.read(text) != argument.default
+    except ConversionError:
+        return False
+
+
+def _values(schema: Schema, definitions: Mapping[str, Schema], depth: int = 0) -> Iterator[Any]:
+    """Yield JSON values that a schema is likely to allow, or nothing if it is nested too deeply."""
+    if depth > _MAX_DEPTH:
+        return
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+    yield from schema.get("examples", ())
+    if "const" in schema or "enum" in schema:
+        yield from schema.get("enum", [schema.get("const")])
+    elif alternatives := schema.get("anyOf", schema.get("oneOf")):
+        for alternative in alternatives:
+            yield from _values(alternative, definitions, depth + 1)
+    else:
+        yield from _typed_values(schema, definitions, depth + 1)
+
+
+def _typed_values(schema: Schema, definitions: Mapping[str, Schema], depth: int) -> Iterator[Any]:
+    match schema.get("type", "string"):
+        case "integer" | "number":
+            yield from _numbers(schema)
+        case "boolean":
+            yield from (True, False)
+        case "array":
+            yield from _arrays(schema, definitions, depth)
+        case "object":
+            yield from _objects(schema, definitions, depth)
+        case "string":
+            yield from _strings(schema)
+
+
+def _strings(schema: Schema) -> Iterator[str]:
+    if (text := _FORMATS.get(schema.get("format", ""))) is not None:
+        yield text
+    if (pattern := schema.get("pattern")) is not None:
+        yield from (text for text in _TEXTS if re.search(pattern, text))
+    else:
+        yield from (text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength")] for text in _TEXTS)
+
+
+def _numbers(schema: Schema) -> Iterator[float]:
+    """Yield multiples that are small, or close to the bounds, and the number between the bounds."""
+    step = schema.get("multipleOf", 1 if schema["type"] == "integer" else 0.5)
+    keys = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+    bounds = [schema[key] for key in keys if key in schema]
+    for number in (3 * step, 2 * step, step, *(bound // step * step for bound in bounds)):
+        yield from (number, number + step, number - step)
+    if bounds and schema["type"] == "number":
+        yield sum(bounds) / len(bounds)
+
+
+def _arrays(schema: Schema, definitions: Mapping[str, Schema], depth: int) -> Iterator[list[Any]]:
+    places = [next(_values(item, definitions, depth), None) for item in schema.get("prefixItems", ())]
+    count = max(schema.get("minItems", 1), 1) - len(places)
+    items = list(islice(_values(schema.get("items", {}), definitions, depth), max(count, 0)))
+    yield places + items
+    yield (places + items * max(count, 0))[: len(places) + max(count, 0)]
+    yield []
+
+
+def _objects(schema: Schema, definitions: Mapping[str, Schema], depth: int) -> Iterator[dict[str, Any]]:
+    key = next(_strings(schema.get("propertyNames", {})), "")
+    properties = schema.get("properties", {key: schema.get("additionalProperties") or {}})
+    for names in (properties, schema.get("required", ())):
+        values = ((name, _values(properties[name], definitions, depth)) for name in names)
+        yield {name: value for name, sent in values for value in islice(sent, 1)}
