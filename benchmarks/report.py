@@ -31,7 +31,8 @@ PLOTS: Final = {
 #: The rows in the README, with the title for each, and the servers.
 SUMMARY: Final = {
     rows.first_list(10).title: "start to the first list of prompts",
-    rows.pipelined(TYPED).title: "a prompt with typed arguments",
+    rows.alone(TYPED).title: "a prompt with typed arguments, one at a time",
+    rows.pipelined(TYPED).title: "a prompt with typed arguments, pipelined",
     rows.memory(10).title: "memory",
 }
 SUMMARY_SERVERS: Final = (OURS, "mcp", "fastmcp", "typescript")
@@ -171,7 +172,7 @@ def _origin(content: Content) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
     peers = [label for name, label in content["servers"].items() if name != OURS]
     return (
-        f"Measured on {content['date']} with {versions}, beside {', '.join(peers)}, on {machine['system']} "
+        f"Measured on {content['date']} with {versions}, next to {', '.join(peers)}, on {machine['system']} "
         f"({machine['machine']}, {machine['processors']} processors), by\n\n"
         f"```sh\n{COMMAND}\n```\n\n"
         "Each figure is the median of the rounds, and in parentheses how many times promptkit's it is."
@@ -201,12 +202,16 @@ def _by_kind(titles: Iterable[str]) -> list[str]:
 
 
 def cell(row: Mapping[str, Any], name: str, *, spread: bool = False) -> str:
-    """Format the figure of a server with its ratio to promptkit's; *spread* adds half the range of rounds."""
+    """
+    Format the figure of a server with its ratio to promptkit's.
+
+    With *spread*, half the range of the rounds is added, if there are several.
+    """
     figure, ours = row["servers"].get(name), row["servers"].get(OURS)
     if figure is None:
         return "-"
     text = measure(figure["median"], row["unit"])
-    if spread and figure["median"]:
+    if spread and figure["median"] and len(figure["rounds"]) > 1:
         text += f" ±{(max(figure['rounds']) - min(figure['rounds'])) / 2 / figure['median']:.0%}"
     return text if name == OURS or ours is None else f"{text} ({ratio(figure['median'] / ours['median'])})"
 

@@ -100,12 +100,21 @@ def test_both_eras_are_shown(content):
     assert "**Requests, modern era**" in folded.partition("</details>")[0]
 
 
+def test_one_round_has_no_spread():
+    """The range of the rounds is shown only if there are several."""
+    row = {"unit": "s", "servers": {OURS: {"median": 1e-3, "rounds": [1e-3]}}}
+    assert report.cell(row, OURS, spread=True) == "1.00 ms"
+
+    row["servers"][OURS]["rounds"] = [1e-3, 1.2e-3]
+    assert report.cell(row, OURS, spread=True) == "1.00 ms ±10%"
+
+
 def test_summary_for_the_readme(content):
     """The README has one row for each measured figure of the selection, and one plot."""
     summary = report.summary(content)
 
     assert cells(summary, "start to the first list of prompts") == ["50.0 ms", "600 ms (12.0x)"]
-    assert cells(summary, "a prompt with typed arguments") == ["10.0 µs", "1.50 ms (150x)"]
+    assert cells(summary, "a prompt with typed arguments, pipelined") == ["10.0 µs", "1.50 ms (150x)"]
     assert summary.count("![") == 1
 
 
