@@ -76,6 +76,9 @@ class CompiledResource(Struct, frozen=True):
 
         is_fixed:
             Whether its content stays the same for the lifetime of the catalog.
+
+        stamp:
+            A function whose result differs after the content has changed, if its author declared one.
     """
 
     uri_template: str
@@ -90,6 +93,7 @@ class CompiledResource(Struct, frozen=True):
     scopes: frozenset[str] = frozenset()
     saved: Callable[[], tuple[Case, ...]] = tuple
     is_fixed: bool = False
+    stamp: Callable[[], object] | None = None
 
     @property
     def is_template(self) -> bool:

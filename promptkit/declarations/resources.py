@@ -5,7 +5,8 @@
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar
 
 import attrs
@@ -25,7 +26,9 @@ from promptkit.declarations.signature import (
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.errors.rules import Rule
+from promptkit.files.reading import file_stamp
 from promptkit.language.documents import EmbeddedResource, ResourceLink
+from promptkit.language.files import source_folder
 from promptkit.language.validation import describe, optional_text
 from promptkit.types.functions import FORWARD, with_own_defaults
 
@@ -53,6 +56,7 @@ class Resource(Declared[P, str], Generic[P, R]):
     mime_type: str | None = attrs.field(validator=optional_text)
     scopes: Collection[str]
     names: Mapping[str, Any]
+    stamp: Callable[[], object] | None
 
     def __repr__(self) -> str:
         return f"<resource {self.uri_template!r} at {self.location}>"
@@ -185,6 +189,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             location=self.location,
             scopes=frozenset(self.scopes),
             saved=self.saved,
+            stamp=self.stamp,
         )
         return compiled, tuple(report.found)
 
@@ -235,6 +240,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     description: str | None = None,
     mime_type: str | None = None,
     scopes: Collection[str] = (),
+    watch: str | Path | Sequence[str | Path] | Callable[[], object] | None = None,
 ) -> Callable[[Callable[P, R]], Resource[P, R]]:
     """
     Declare a document that prompts can embed or link.
@@ -259,11 +265,17 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         scopes:
             Scopes that a caller needs; all are required. For other callers, the resource does not exist.
 
+        watch:
+            The files or folders that the content comes from, relative to the folder of the recipe; or a
+            function without parameters whose result differs after a change, such as a version. Once a client
+            has subscribed to a resource, the server looks every second, and notifies subscribers of changes.
+
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.
 
     Raises:
-        TypeError: If *uri_template* is not a string, or the decorated object is not a plain function.
+        TypeError: If *uri_template* is not a string, *watch* is neither a path, several paths nor a function,
+            or the decorated object is not a plain function.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources
@@ -275,6 +287,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         raise TypeError(msg)
 
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
+    stamp = _stamp_function(watch, source_folder(1))
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
         plain_function(function, "@resource", "str or bytes")
@@ -287,6 +300,19 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             mime_type,
             scopes,
             dict(names) if is_local(function) else {},
+            stamp,
         )
 
     return decorate
+
+
+def _stamp_function(watch: Any, folder: Path) -> Callable[[], object] | None:
+    """Return the function that returns the state of what a resource watches; None if it watches nothing."""
+    if watch is None or callable(watch):
+        return watch  # type: ignore[no-any-return]
+    paths = [watch] if isinstance(watch, str | Path) else watch
+    if not isinstance(paths, Sequence) or not all(isinstance(path, str | Path) for path in paths):
+        msg = f"watch= takes a path, a list of paths or a function, not {describe(watch)}"
+        raise TypeError(msg)
+    files = [str(folder / path) for path in paths]
+    return lambda: [file_stamp(file) for file in files]

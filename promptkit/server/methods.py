@@ -24,6 +24,7 @@ from promptkit.server.lookup import call_author, chosen_arguments, read_hiding_s
 from promptkit.server.notifier import Notifier
 from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import TokenBuckets
+from promptkit.server.resource_watch import ResourceWatch
 
 if TYPE_CHECKING:  # most recipes have none
     from promptkit.catalog.completion import Completer
@@ -40,11 +41,15 @@ class ResourceMethods:
 
         notifier:
             The notifier, which notifies clients of changes.
+
+        watch:
+            Notices changes of resources that clients subscribe to.
     """
 
-    def __init__(self, dispatcher: Dispatcher, notifier: Notifier) -> None:
+    def __init__(self, dispatcher: Dispatcher, notifier: Notifier, watch: ResourceWatch) -> None:
         self._dispatcher = dispatcher
         self._notifier = notifier
+        self._watch = watch
 
     def read(self, pending: PendingRequest) -> bytes | None:
         """Return the contents of a resource, or None if the reply is sent later."""
@@ -63,6 +68,7 @@ class ResourceMethods:
         """Subscribe the session to a resource."""
         _find_resource(pending)
         self._notifier.of_session(pending.request.method).subscribe(pending.request.params.uri)
+        self._watch.start()
         return b"{}"
 
     def unsubscribe(self, pending: PendingRequest) -> bytes:
@@ -80,6 +86,8 @@ class ResourceMethods:
             if not self._dispatcher.hold(pending, stop):  # the client has disconnected meanwhile
                 stop()
 
+        if request.params.notifications.resource_subscriptions:
+            self._watch.start()
         self._notifier.listen(request, hold)
 
 

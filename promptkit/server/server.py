@@ -23,6 +23,7 @@ from promptkit.server.notifier import Notifier, Streams
 from promptkit.server.pending import PendingRequest
 from promptkit.server.prompts import PromptMethods
 from promptkit.server.request_limits import TokenBuckets
+from promptkit.server.resource_watch import ResourceWatch
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.version import VERSION
@@ -145,7 +146,8 @@ class Server:
         self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
         self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
         self._prompts = PromptMethods(self._dispatcher, self._elicitation, send, limits)
-        resources = ResourceMethods(self._dispatcher, self._notifier)
+        self._watch = ResourceWatch(self._seen_with, self._notifier)
+        resources = ResourceMethods(self._dispatcher, self._notifier, self._watch)
         completion = CompletionMethod(self._dispatcher, limits.completions)
         handlers.update(_rate_limited(_collect_handlers(self._prompts, resources, completion), limits.rate))
 
@@ -241,11 +243,16 @@ class Server:
                 Whether to send an error for prompts that take longer.
         """
         (modern,) = MODERN.values()
+        self._watch.end()
         self._notifier.end(self.snapshot.lowerings[modern].results)
         self._dispatcher.close(grace, _shutdown_error if answer_rest else None)
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
+
+    def _seen_with(self, scopes: frozenset[str] | None) -> Catalog:
+        """Return what callers with these scopes can see."""
+        return (self.snapshot if scopes is None else self._view(self.snapshot, scopes)).catalog
 
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:  # noqa: ARG002
         return snapshot  # it only contains what the single client may see

@@ -392,6 +392,7 @@ class TestDeclaration:
             "description=None",
             "mime_type=None",
             "scopes=()",
+            "watch=None",
         ]
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["uri_template"]
 
