@@ -1,6 +1,7 @@
 """Tools for tests of servers: lines, replies, and checks against the published schemas."""
 
 import json
+import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -13,8 +14,8 @@ import pytest
 
 from promptkit.server import Server
 
-#: The folder of the published schemas, which only promptkit's developers have.
-SCHEMAS = Path(__file__).parents[2] / "shared" / "schema"
+#: A checkout of the specification's repository, or a folder of its schemas, one file for each revision.
+SCHEMAS = Path(os.environ.get("PROMPTKIT_TEST_SCHEMAS") or Path(__file__).parents[2] / "shared" / "schema")
 
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 MODERN = "2026-07-28"
@@ -189,7 +190,7 @@ def check(message, revision, methods) -> None:
     *methods* maps the ids of requests to their methods. An error without an id is only valid in revisions
     whose schema allows it; older revisions have no valid reply to a request without a readable id.
     """
-    if revision is None or not (SCHEMAS / f"{revision}.json").is_file():
+    if revision is None or schema_file(revision) is None:
         return
     if isinstance(message, list):
         for part in message:
@@ -210,7 +211,7 @@ def check(message, revision, methods) -> None:
 @cache
 def _sent(revision) -> dict:
     """Return the names of the requests and notifications that a schema defines, by method."""
-    schema = _schema(revision)
+    schema = published_schema(revision)
     definitions = schema.get("$defs") or schema["definitions"]
     return {
         definition["properties"]["method"].get("const"): name
@@ -220,16 +221,23 @@ def _sent(revision) -> dict:
 
 
 @cache
-def _schema(revision: str) -> dict:
-    file = SCHEMAS / f"{revision}.json"
-    if not file.is_file():
-        pytest.skip(f"the published schema of {revision} is not here")
-    return json.loads(file.read_text(encoding="utf-8"))
+def schema_file(revision: str) -> Path | None:
+    """Return the file with the published schema of a revision, or None if it is not on this machine."""
+    files = SCHEMAS / f"{revision}.json", SCHEMAS / "schema" / revision / "schema.json"
+    return next(filter(Path.is_file, files), None)
+
+
+def published_schema(revision: str) -> dict:
+    """Return the published schema of a revision; without it, skip the test, or fail it in CI."""
+    if (file := schema_file(revision)) is not None:
+        return json.loads(file.read_text(encoding="utf-8"))
+    reason = f"the published schema of {revision} is not here: set PROMPTKIT_TEST_SCHEMAS (CONTRIBUTING.md)"
+    return pytest.fail(reason) if os.environ.get("CI") else pytest.skip(reason)
 
 
 @cache
 def _validator(revision: str, definition: str):
-    schema = _schema(revision)
+    schema = published_schema(revision)
     container = "$defs" if "$defs" in schema else "definitions"
     rooted = {**schema, "$ref": f"#/{container}/{definition}"}
     return jsonschema.validators.validator_for(schema)(rooted)

@@ -1,10 +1,6 @@
 """Random messages that conform to the published schemas."""
 
-import json
-
-import pytest
-
-from tests.wire import MODERN, REVISIONS, SCHEMAS
+from tests.wire import MODERN, REVISIONS, published_schema
 
 #: Names of existing items by member; random names would hardly ever exist.
 KNOWN = {
@@ -46,10 +42,7 @@ class Shapes:
     """
 
     def __init__(self, revision, random):
-        file = SCHEMAS / f"{revision}.json"
-        if not file.is_file():
-            pytest.skip(f"the published schema of {revision} is not here")
-        schema = json.loads(file.read_text(encoding="utf-8"))
+        schema = published_schema(revision)
         self._definitions = schema.get("$defs") or schema["definitions"]
         self._random = random
         self._requests = self._kinds("ClientRequest")
