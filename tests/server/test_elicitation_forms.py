@@ -23,7 +23,7 @@ from promptkit.server.elicitation import (
     requested_schema,
 )
 from tests.sample_types import Corner, Level, Point, Tone
-from tests.wire import _schema as published
+from tests.wire import published_schema
 from tests.wire import validate
 
 
@@ -242,7 +242,7 @@ class TestPublishedSchemas:
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
     def test_fields_have_only_published_members(self, revision):
         """The published definitions allow additional members, but no field has any."""
-        schema = published(revision.date)
+        schema = published_schema(revision.date)
         kinds = [d for name, d in schema.get("$defs", schema.get("definitions")).items() if "Schema" in name]
         named = {kind: set() for kind in ("string", "number", "integer", "boolean", "array")}
         for kind in (kind for kind in kinds if "type" in kind.get("properties", {})):
