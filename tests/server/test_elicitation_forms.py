@@ -23,8 +23,7 @@ from promptkit.server.elicitation import (
     requested_schema,
 )
 from tests.sample_types import Corner, Level, Point, Tone
-from tests.wire import published_schema
-from tests.wire import validate
+from tests.wire import published_schema, validate
 
 
 class Address(str):
