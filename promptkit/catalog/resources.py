@@ -12,7 +12,9 @@ from promptkit.catalog.cases import Case
 from promptkit.catalog.uri_templates import URITemplate, Value, expanded
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
+from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
+from promptkit.language.media import Icon
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
 from promptkit.types.errors import ConversionError
@@ -79,6 +81,16 @@ class CompiledResource(Struct, frozen=True):
 
         stamp:
             A function whose result differs after the content has changed, if its author declared one.
+
+        icons:
+            Its icons.
+
+        annotations:
+            An object with the audience, the priority and the time of the last change, if the author declared
+            any of them.
+
+        size:
+            The size of the content in bytes, if the author declared it.
     """
 
     uri_template: str
@@ -94,6 +106,9 @@ class CompiledResource(Struct, frozen=True):
     saved: Callable[[], tuple[Case, ...]] = tuple
     is_fixed: bool = False
     stamp: Callable[[], object] | None = None
+    icons: tuple[Icon, ...] = ()
+    annotations: Content | None = None
+    size: int | None = None
 
     @property
     def is_template(self) -> bool:

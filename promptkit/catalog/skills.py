@@ -7,7 +7,7 @@ See https://modelcontextprotocol.io/extensions/skills.
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache, cached_property
 from mimetypes import MimeTypes
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
 from promptkit.files.reading import HashedBytes
+from promptkit.language.media import Icon
 
 #: Name of a skill's main file.
 SKILL_FILE: Final = "SKILL.md"
@@ -101,9 +102,11 @@ class CompiledSkill(Struct, frozen=True, dict=True):
     location: Location
     scopes: frozenset[str] = frozenset()
 
-    @property
-    def title(self) -> None:
-        """None: skills have no separate display name."""
+    #: Skills have no separate display name, no icons, and no annotations of their own.
+    title: ClassVar[None] = None
+    icons: ClassVar[tuple[Icon, ...]] = ()
+    annotations: ClassVar[None] = None
+    size: ClassVar[None] = None
 
     @property
     def mime_type(self) -> str:

@@ -49,6 +49,8 @@ _MEMBERS: Final = {
     "description": ("description", "the description"),
     "mimeType": ("mime-type", "the MIME type"),
     "icons": ("icons", "the list of icons"),
+    "annotations": ("annotations", "the annotations"),
+    "size": ("size", "the size"),
     "_meta": ("meta", "_meta"),
 }
 

@@ -5,9 +5,9 @@
 import inspect
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack
 
 import attrs
 
@@ -16,7 +16,7 @@ from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.base import Declared
 from promptkit.declarations.docstrings import read_summary
-from promptkit.declarations.options import check_scopes, check_sendable
+from promptkit.declarations.options import check_scopes, check_sendable, icons_of
 from promptkit.declarations.signature import (
     cached_property,
     is_local,
@@ -27,8 +27,10 @@ from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.errors.rules import Rule
 from promptkit.files.reading import file_stamp
+from promptkit.language.content import Annotations, Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.files import source_folder
+from promptkit.language.media import Icon
 from promptkit.language.validation import describe, optional_text
 from promptkit.types.functions import FORWARD, with_own_defaults
 
@@ -57,6 +59,9 @@ class Resource(Declared[P, str], Generic[P, R]):
     scopes: Collection[str]
     names: Mapping[str, Any]
     stamp: Callable[[], object] | None
+    icons: tuple[Icon, ...]
+    annotations: Content | None
+    size: int | None
 
     def __repr__(self) -> str:
         return f"<resource {self.uri_template!r} at {self.location}>"
@@ -190,6 +195,9 @@ class Resource(Declared[P, str], Generic[P, R]):
             scopes=frozenset(self.scopes),
             saved=self.saved,
             stamp=self.stamp,
+            icons=self.icons,
+            annotations=self.annotations,
+            size=self.size,
         )
         return compiled, tuple(report.found)
 
@@ -241,6 +249,9 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     mime_type: str | None = None,
     scopes: Collection[str] = (),
     watch: str | Path | Sequence[str | Path] | Callable[[], object] | None = None,
+    icons: Iterable[Icon | str] = (),
+    size: int | None = None,
+    **annotations: Unpack[Annotations],
 ) -> Callable[[Callable[P, R]], Resource[P, R]]:
     """
     Declare a document that prompts can embed or link.
@@ -270,12 +281,26 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             function without parameters whose result differs after a change, such as a version. Once a client
             has subscribed to a resource, the server looks every second, and notifies subscribers of changes.
 
+        icons:
+            Icons, or URIs of icons.
+
+        size:
+            The size of the content in bytes, so that hosts can estimate its use of the context. Only for a
+            resource without variables.
+
+        **annotations:
+            The annotations of `Content`: *audience*, *priority* and *last_modified*. They are listed with the
+            resource; content that a prompt embeds has its own.
+
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.
 
     Raises:
         TypeError: If *uri_template* is not a string, *watch* is neither a path, several paths nor a function,
-            or the decorated object is not a plain function.
+            *size* is not a number of bytes, another argument has the wrong type, or the decorated object is
+            not a plain function.
+
+        ValueError: If an annotation is invalid, or *size* is given for a template with variables.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources
@@ -288,6 +313,8 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
 
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
     stamp = _stamp_function(watch, source_folder(1))
+    shown_icons, annotated = icons_of(icons), Content(**annotations) if annotations else None
+    _check_size(size, uri_template)
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
         plain_function(function, "@resource", "str or bytes")
@@ -301,9 +328,24 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             scopes,
             dict(names) if is_local(function) else {},
             stamp,
+            shown_icons,
+            annotated,
+            size,
         )
 
     return decorate
+
+
+def _check_size(size: Any, uri_template: str) -> None:
+    """Raise TypeError or ValueError unless *size* can be the size of the resource."""
+    if size is None:
+        return
+    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        msg = f"size= takes a number of bytes, not {size!r}"
+        raise TypeError(msg)
+    if "{" in uri_template:
+        msg = f"size= is for one document, and {uri_template!r} is a template: leave it out"
+        raise ValueError(msg)
 
 
 def _stamp_function(watch: Any, folder: Path) -> Callable[[], object] | None:

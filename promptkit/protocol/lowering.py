@@ -150,17 +150,17 @@ class Lowering:
             return None
         return self._call_result([wire.TextContent(format_message(error))], is_error=True)
 
-    def icons(self, prompt: CompiledPrompt) -> list[wire.IconEntry]:
-        """Convert the icons of a prompt, if the revision has icons."""
-        return [_icon(icon) for icon in prompt.icons if self.revision.icons]
+    def icons(self, item: "CompiledPrompt | CompiledResource | CompiledSkill") -> list[wire.IconEntry]:
+        """Convert the icons of a prompt or a resource, if the revision has icons."""
+        return [_icon(icon) for icon in item.icons if self.revision.icons]
 
     def resource(self, resource: "CompiledResource | CompiledSkill") -> "wire.ResourceEntry":
         """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
-        return wire.ResourceEntry(resource.uri_template, *self._described(resource))
+        return wire.ResourceEntry(resource.uri_template, size=resource.size, **self._described(resource))
 
     def template(self, resource: "CompiledResource") -> "wire.ResourceTemplate":
         """Convert a resource with variables to its entry in ``resources/templates/list``."""
-        return wire.ResourceTemplate(resource.uri_template, *self._described(resource))
+        return wire.ResourceTemplate(resource.uri_template, **self._described(resource))
 
     def skill(self, skill: "CompiledSkill") -> "wire.SkillEntry":
         """Convert a skill to its entry in ``skills/list``."""
@@ -209,12 +209,17 @@ class Lowering:
     def _call_result(self, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
-    def _described(
-        self, resource: "CompiledResource | CompiledSkill"
-    ) -> tuple[str, str | None, str | None, str | None]:
-        """Return the fields of a list entry for a resource, template or skill, except the URI."""
-        title = resource.title if self.revision.titles else None
-        return resource.name, title, resource.description, resource.mime_type
+    def _described(self, resource: "CompiledResource | CompiledSkill") -> dict[str, Any]:
+        """Return the common members of list entries for a resource, template or skill."""
+        annotations = UNSET if resource.annotations is None else self.annotations(resource.annotations)
+        return {
+            "name": resource.name,
+            "title": resource.title if self.revision.titles else None,
+            "description": resource.description,
+            "mime_type": resource.mime_type,
+            "icons": self.icons(resource),
+            "annotations": None if annotations is UNSET else annotations,
+        }
 
     def _argument(self, argument: Argument) -> "wire.PromptArgument":
         return wire.PromptArgument(

@@ -351,6 +351,9 @@ class ResourceEntry(Entry):
     title: str | None = None
     description: str | None = None
     mime_type: str | None = None
+    icons: list[IconEntry] = []
+    annotations: ContentAnnotations | None = None
+    size: int | None = None
 
 
 class ResourceTemplate(Entry):
@@ -361,6 +364,8 @@ class ResourceTemplate(Entry):
     title: str | None = None
     description: str | None = None
     mime_type: str | None = None
+    icons: list[IconEntry] = []
+    annotations: ContentAnnotations | None = None
 
 
 class ListResourcesResult(Result, rename="camel"):

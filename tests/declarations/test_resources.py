@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from promptkit import (
     Arg,
@@ -31,6 +32,7 @@ from promptkit.declarations.resources import Resource as ResourceDeclaration
 from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
+from promptkit.testing import Client
 
 calls = []
 
@@ -393,8 +395,11 @@ class TestDeclaration:
             "mime_type=None",
             "scopes=()",
             "watch=None",
+            "icons=()",
+            "size=None",
+            "**annotations",
         ]
-        assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["uri_template"]
+        assert [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] == ["uri_template"]
 
     def test_its_repr_contains_its_location(self):
         """The repr contains the template, file and line."""
@@ -1006,3 +1011,71 @@ class TestRead:
             read(compiled, "x:d?a=hunter2")
 
         assert "hunter2" not in repr(caught.value.errors)
+
+
+class TestListedMetadata:
+    """Icons, annotations and the size are listed as far as a revision has them."""
+
+    @staticmethod
+    def listed(revision):
+        """Return the entry of a resource and of a template."""
+
+        @resource(
+            "docs://handbook",
+            icons=["https://example.com/book.svg"],
+            size=1200,
+            audience="user",
+            priority=0.5,
+            last_modified="2026-01-15T12:00:00Z",
+        )
+        def handbook() -> str:
+            return "Text."
+
+        @resource("docs://{page}", audience=["assistant"])
+        def page(page: str) -> str:
+            return page
+
+        client = Client([handbook, page], revision=revision)
+        (entry,), (template,) = client.list_resources(), client.list_resource_templates()
+        return entry, template
+
+    @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+    def test_current_revisions(self, revision):
+        """The current revisions list all of them."""
+        entry, template = self.listed(revision)
+
+        assert [icon.src for icon in entry.icons] == ["https://example.com/book.svg"]
+        assert (entry.annotations.audience, entry.annotations.priority) == (("user",), 0.5)
+        assert entry.annotations.last_modified == "2026-01-15T12:00:00Z"
+        assert entry.size == 1200
+        assert template.annotations.audience == ("assistant",)
+
+    def test_oldest_revision(self):
+        """The oldest revision has neither icons nor dates."""
+        entry, _ = self.listed("2024-11-05")
+
+        assert entry.icons == []
+        assert (entry.annotations.priority, entry.annotations.last_modified, entry.size) == (0.5, UNSET, 1200)
+
+    @pytest.mark.parametrize(
+        ("options", "error"),
+        [
+            ({"size": "12"}, TypeError),
+            ({"size": True}, TypeError),
+            ({"size": -1}, TypeError),
+            ({"icons": "https://example.com/book.svg"}, TypeError),
+            ({"priority": 2}, ValueError),
+            ({"audience": "nobody"}, ValueError),
+            ({"colour": "red"}, TypeError),
+        ],
+        ids=str,
+    )
+    def test_invalid_options(self, options, error):
+        """An invalid option is an error at the declaration."""
+        with pytest.raises(error):
+            resource("docs://a", **options)
+
+    def test_template_has_no_size(self):
+        """A template stands for many documents, which have no common size."""
+        with pytest.raises(ValueError, match="size= is for one document"):
+            resource("docs://{page}", size=3)
