@@ -272,7 +272,7 @@ def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
     location = definition.location
     if isinstance(definition, Prompt):
         message = f"prompt {definition.options.name!r}: already defined at {earlier}"
-        hint = f"rename one of the two, or give it a name with @prompt(name='{definition.options.name}-2')"
+        hint = f"rename one of them, or give it a name with @prompt(name='{definition.options.name}-2')"
         return Diagnostic(Rule.DUPLICATE_NAME, message, hint, location)
     kind, name, uri = definition.kind, definition.name, definition.uri_template
     message = f"{kind} {name!r}: {uri!r} is already defined at {earlier}"

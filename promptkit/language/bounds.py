@@ -40,9 +40,7 @@ class TooLongError(ValueError):
         self.prefix = prefix
 
     def __str__(self) -> str:
-        return (
-            f"{self.prefix}more than {self.limit:,} bytes, in {self.items:,} items: let it end, or give less"
-        )
+        return f"{self.prefix}more than {self.limit:,} bytes, in {self.items:,} items: make it finite, or return less"
 
 
 class Bound:

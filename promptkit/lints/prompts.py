@@ -285,7 +285,7 @@ def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnosti
             message = (
                 f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
             )
-            hint = "rename one of the two, so that users can tell them apart"
+            hint = "rename one of them, so that users can tell them apart"
             yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, prompt.location.part("def"))
 
 

@@ -160,7 +160,7 @@ def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
         return Message(leading_id(line), error=error or ParseError("the message is nested too deeply"))
     except msgspec.DecodeError:
         pass
-    surrogate_error = InvalidRequest("the message holds half of a surrogate pair, which is not a character")
+    surrogate_error = InvalidRequest("the message contains an unpaired surrogate, which is not a character")
     try:
         message = _decode_json(_without_surrogates(line), error or surrogate_error)
     except UNREADABLE:

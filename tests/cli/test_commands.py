@@ -166,7 +166,7 @@ class TestCheck:
                 "recipes/silent.py:4: error PK205: prompt 'silent': it never returns or yields anything",
                 "    return text or messages, or yield them",
                 f"recipes/twin.py:4: warning PK210: prompt 'Silent': {twin}, differs in case alone",
-                "    rename one of the two, so that users can tell them apart",
+                "    rename one of them, so that users can tell them apart",
                 "2 prompts can be served, 1 error, 1 warning",
             ],
         )

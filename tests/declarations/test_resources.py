@@ -443,14 +443,14 @@ class TestDiagnostics:
                 {},
                 Rule.BAD_TEMPLATE,
                 "the template 'recent' has no scheme",
-                "begin it with a scheme, as in 'logs://recent{?timeframe}'",
+                "start it with a scheme, as in 'logs://recent{?timeframe}'",
             ),
             (
                 "{scheme}:a",
                 {"scheme": ""},
                 Rule.BAD_TEMPLATE,
                 "the template '{scheme}:a' has no scheme",
-                "begin it with a scheme, as in 'logs://recent{?timeframe}'",
+                "start it with a scheme, as in 'logs://recent{?timeframe}'",
             ),
             (
                 "x:{a}",
@@ -512,7 +512,7 @@ class TestDiagnostics:
         """A malformed template with a scheme does not get the hint to add one."""
         (diagnostic,) = make_resource("x:a b").uri_errors
 
-        assert not diagnostic.hint.startswith("begin it with a scheme")
+        assert not diagnostic.hint.startswith("start it with a scheme")
 
     @settings(deadline=None)
     @given(st.text("x:/{}?&,*+é%2a A", max_size=8).map(lambda text: f"x:{text}"))

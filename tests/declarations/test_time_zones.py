@@ -81,9 +81,9 @@ class TestAsWritten:
 
 
 DATETIME = (
-    "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
+    "remove timezone=, or use a datetime; for a record's field, require an offset with msgspec.Meta(tz=True)"
 )
-NO_DATA = "has the timezone 'Europe/Berlin', and this system has no data of time zones"
+NO_DATA = "has the timezone 'Europe/Berlin', and this system has no time zone data"
 
 
 class TestZone:
@@ -180,7 +180,7 @@ class TestZone:
             *(
                 (
                     Annotated[kind, Arg(timezone="UTC")],
-                    "has a timezone= and takes no datetime that may have an offset",
+                    "has timezone=, but its type has no datetime that can have an offset",
                     DATETIME,
                 )
                 for kind in (str, dt.time, dt.date, list[str], Naive, Meeting)

@@ -121,7 +121,10 @@ EXAMPLES = {
         LoadError("recipies", "there is no such folder"),
         "cannot load 'recipies': there is no such folder",
     ),
-    "UnsendableError": (UnsendableError(5, (1,)), "an int (5): make it text, with str(...) or an f-string"),
+    "UnsendableError": (
+        UnsendableError(5, (1,)),
+        "an int (5): convert it to text, with str(...) or an f-string",
+    ),
     "ConversionError": (ConversionError(nearest="rust"), ""),
 }
 

@@ -146,11 +146,14 @@ class TestAll:
     @pytest.mark.parametrize(
         ("make", "message"),
         [
-            (lambda: section("a", 3), "section('a'): part 1: expected text, not int; make it a str first"),
+            (
+                lambda: section("a", 3),
+                "section('a'): part 1: expected text, not int; convert it to a str first",
+            ),
             (lambda: section("a", Image(PNG)), "part 1: expected text, not Image; pass it to user(...)"),
             (lambda: section("a", level=2.5), "'float' object cannot be interpreted as an integer"),
-            (lambda: lines("a", 3), "lines(...): part 2: expected text, not int; make it a str first"),
-            (lambda: lines(["a"]), "part 1: expected text, not list; make it text with bullets(...)"),
+            (lambda: lines("a", 3), "lines(...): part 2: expected text, not int; convert it to a str first"),
+            (lambda: lines(["a"]), "part 1: expected text, not list; convert it to text with bullets(...)"),
             (lambda: blocks("a", 3), "blocks(...): part 2: expected text, not int"),
             (lambda: inline("a", None, b"b"), "inline(...): item 3: expected text, not bytes"),
             (lambda: section(None), "section(title): expected text, not NoneType"),

@@ -113,7 +113,7 @@ class TestFromPath:
         with (folder / "large.txt").open("wb") as file:
             file.truncate(MAX_FILE_BYTES + 1)
 
-        with pytest.raises(MediaError, match=r"large\.txt': 20,971,521 B is more than the 20,971,520 B"):
+        with pytest.raises(MediaError, match=r"large\.txt': 20,971,521 B exceeds the 20,971,520 B"):
             prompts["ask:ask"]("large.txt")
 
     @pytest.mark.parametrize(

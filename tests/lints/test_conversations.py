@@ -200,9 +200,9 @@ class TestFiles:
         ("call", "expected_message"),
         [
             ("Image.from_path('none.png')", "'none.png' cannot be read: No such file or directory"),
-            ("Image.from_path('text.png')", "'text.png': the bytes are of no known format;"),
-            ("Image.from_path('large.png')", "B is more than the 3,932,160 B that clients take"),
-            ("Audio.from_path('good.png')", "'good.png': the bytes are image/png; clients take"),
+            ("Image.from_path('text.png')", "'text.png': the bytes are not in a known format;"),
+            ("Image.from_path('large.png')", "B exceeds the 3,932,160 B that clients accept"),
+            ("Audio.from_path('good.png')", "'good.png': the bytes are image/png; clients accept"),
             ("EmbeddedResource.from_path('none.md')", "'none.md' cannot be read: No such file or directory"),
         ],
         ids=["missing", "text", "large", "kind", "document"],

@@ -62,9 +62,9 @@ class TestNames:
             ("x = systm('a')", "did you mean 'system'? import it: from promptkit import system"),
             (
                 "import json\nx = str | json",
-                "a module is no type: write a class of it, as in datetime.datetime",
+                "a module is not a type: write one of its classes, as in datetime.datetime",
             ),
-            ("x = str | 'Later'", "put the whole annotation into quotes"),
+            ("x = str | 'Later'", "put the whole annotation in quotes"),
             ("bullets(['a'])", "import it: from promptkit.fragments import bullets"),
             ("x = Literal['a']", "import it: from typing import Literal"),
             ("os.getcwd()", "import it: import os"),

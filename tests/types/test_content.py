@@ -164,8 +164,8 @@ class TestConversations:
                 [{"role": "user", "content": {"type": "image", "data": "aGk="}}],
                 [
                     (
-                        "'history[0].content' is refused: the bytes are of no known format; clients take "
-                        "image/gif, image/jpeg, image/png, image/webp: convert it first"
+                        "'history[0].content' is refused: the bytes are not in a known format; clients accept "
+                        "image/gif, image/jpeg, image/png, image/webp: convert them first"
                     )
                 ],
             ),
@@ -203,7 +203,7 @@ class TestConversations:
         assert workflow == system("Be brief.", "Be kind.") + user("a")
         assert read(Workflow, text_of(workflow)) == workflow
         assert collect_errors(list[Message], json.dumps(sent)) == [
-            f"'history[{index}].role' is refused: a message has no role 'system': write system(...) "
+            f"'history[{index}].role' is refused: a message cannot have the role 'system': write system(...) "
             f"next to the turns"
             for index in (0, 2)
         ]
@@ -269,7 +269,7 @@ class TestImages:
         (error,) = collect_errors(Image, b64encode(wav).decode())
         assert error.startswith("'history' is refused: the bytes are audio/")
         (error,) = collect_errors(Report, '{"title": "a", "pictures": ["aGk="]}')
-        assert error.startswith("'history.pictures[0]' is refused: the bytes are of no known format")
+        assert error.startswith("'history.pictures[0]' is refused: the bytes are not in a known format")
 
 
 def ask(history: Workflow, picture: Image, earlier: list[Message] | None = None) -> Workflow:
