@@ -83,7 +83,8 @@ class FunctionRenderer(Struct, frozen=True):
         """
         if self.is_async:
             message = (
-                f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
+                f"prompt {self.name!r} is asynchronous, and an event loop is already running: await "
+                ".render_async(...)"
             )
             return run_async(self.render_async, args, kwargs, message)
         return self._workflow(self.function(*args, **kwargs), MAX_REPLY_BYTES)

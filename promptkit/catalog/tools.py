@@ -127,13 +127,11 @@ _FIND_DESCRIPTION: Final = (
     "Find prompts: instructions that people have written for a task. Returns names, descriptions and "
     f"the JSON Schema of the arguments, best matches first. {GET} returns one of them."
 )
-_GET_DESCRIPTION: Final = (
-    f"Return a prompt that {FIND} has found, filled in with its arguments: instructions to follow."
-)
+_GET_DESCRIPTION: Final = f"Return a prompt from {FIND}, rendered with its arguments: instructions to follow."
 
-_QUERY: Final = "Words of the task, as in 'review security'. Without words, all prompts match."
+_QUERY: Final = "Keywords of the task, as in 'review security'. Without keywords, all prompts match."
 _NAME: Final = f"The prompt's name, as {FIND} returns it"
-_ARGUMENTS: Final = "Its arguments by name, as its schema has them"
+_ARGUMENTS: Final = "Its arguments by name, as in its schema"
 
 
 def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, CompiledPrompt]:

@@ -58,8 +58,8 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
         folders.
 
     Raises:
-        SkillError: If an entry is neither a file nor a folder, or links to a file outside the folder or to a parent folder, or
-            if there are too many.
+        SkillError: If an entry is neither a file nor a folder, or links to something outside the folder or
+            to a parent folder, or if there are too many.
     """
     root = os.path.realpath(folder)
     files, folders = dict[str, str](), list[str]()

@@ -296,7 +296,10 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
         plain = plain_function(function, "@skill", "text")
         if parameters := list(inspect.signature(plain, **FORWARD).parameters):
             named = ", ".join(map(repr, parameters))
-            msg = f"a skill's function takes no parameters, but this one has {named}: remove them, or use @prompt"
+            msg = (
+                f"a skill's function takes no parameters, but this one has {named}: remove them, or use "
+                "@prompt"
+            )
             raise TypeError(msg)
         file_error = None
         try:

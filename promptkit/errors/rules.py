@@ -44,8 +44,8 @@ class Rule(Enum):
     FORGOTTEN_F = "PK207", "a string with placeholders but without the `f` of an f-string", _WARNING
     TEMPLATE_SYNTAX = "PK208", "template syntax in a text or docstring that is never filled in", _WARNING
     OBJECT_IN_TEXT = "PK209", "an object in an f-string instead of its text", _WARNING
-    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone", _WARNING
-    FIRST_MESSAGE = "PK211", "a first message that is not text of the user", _WARNING
+    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ only in case", _WARNING
+    FIRST_MESSAGE = "PK211", "a first message that is not user text", _WARNING
     UNSENDABLE_FILE = (
         "PK212",
         "a media file that cannot be read or is too large for clients",
@@ -60,7 +60,7 @@ class Rule(Enum):
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
-    CASE_FAILS = "PK231", "a case that fails, or should be refused, but is rendered"
+    CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
@@ -71,7 +71,7 @@ class Rule(Enum):
     BAD_COMPLETION = "PK308", "completions that cannot be offered"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
-    FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework", _WARNING
+    FOREIGN_NOTE = "PK312", "metadata in `Annotated` for another framework", _WARNING
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
@@ -99,7 +99,7 @@ class Rule(Enum):
     LOST_REFERENCE = "PK606", "a reference to a file that the skill does not have"
     LONG_SKILL = "PK607", "a `SKILL.md` that is too long for models to read as a whole", _WARNING
     UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
-    SAME_SKILL_NAME = "PK609", "two skills whose names differ in their prefix alone", _WARNING
+    SAME_SKILL_NAME = "PK609", "two skills with the same name and different prefixes", _WARNING
 
     title: str
     severity: str

@@ -40,7 +40,10 @@ class TooLongError(ValueError):
         self.prefix = prefix
 
     def __str__(self) -> str:
-        return f"{self.prefix}more than {self.limit:,} bytes, in {self.items:,} items: make it finite, or return less"
+        return (
+            f"{self.prefix}more than {self.limit:,} bytes, in {self.items:,} items: make it finite, or "
+            "return less"
+        )
 
 
 class Bound:

@@ -143,7 +143,10 @@ def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     items = tuple(read_all(messages, "Workflow(...) got "))
     for position, message in enumerate(items):
         if not isinstance(message, Message):
-            msg = f"item {position} of a Workflow is {describe(message)}, not a message: create it with user(...)"
+            msg = (
+                f"item {position} of a Workflow is {describe(message)}, not a message: create it with "
+                "user(...)"
+            )
             raise TypeError(msg)
     return items
 

@@ -58,8 +58,11 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
 def _check_name(paths: Iterable[str]) -> None:
     """Raise SkillError if *paths* lack a ``SKILL.md`` with exactly this name."""
     if SKILL_FILE not in paths:
-        similar = next((path for path in paths if path.lower() == SKILL_FILE.lower()), "no file")
-        msg = f"it begins with {similar!r}, and agents look for {SKILL_FILE!r}"
+        similar = next((path for path in paths if path.lower() == SKILL_FILE.lower()), None)
+        if similar is None:
+            msg = f"it has no {SKILL_FILE}"
+            raise SkillError(msg, f"add {SKILL_FILE}")
+        msg = f"it has {similar!r} instead of {SKILL_FILE!r}"
         raise SkillError(msg, f"rename it to {SKILL_FILE}")
 
 
@@ -216,7 +219,7 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
         module = executions.module(name) or imported  # a module can replace itself in `sys.modules`
     executed = executions.by_name.get(name)
     if executed is not None and executed.file not in {"", str(file)}:
-        msg = f"{executed.file} is imported in its place"
+        msg = f"{executed.file} is imported instead"
         raise ImportError(msg, name=name, path=executed.file)
     return module
 

@@ -130,7 +130,9 @@ def _check_apart(target: str, path: str, folders: Mapping[str, _Folder]) -> None
             [folder] if other.files is not None else [os.path.join(folder, name) for name in other.names]
         )
         if any(is_within(path, taken_path) or is_within(taken_path, path) for taken_path in taken_paths):
-            raise LoadError(target, f"{other.target!r} has files of it, too: name one of the two")
+            raise LoadError(
+                target, f"{other.target!r} includes some of the same files: pass only one of them"
+            )
 
 
 def _module_in(

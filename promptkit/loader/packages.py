@@ -316,7 +316,7 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
 
 
 def _pickling_error(description: str, function: Any) -> PicklingError:
-    reason = f"other processes do not find it by its name in module {function.__module__!r}"
+    reason = f"other processes cannot find it by name in module {function.__module__!r}"
     hint = "define it at the top level of a module, with a different name from all others there"
     return PicklingError(f"{description} cannot be pickled: {reason}: {hint}")
 

@@ -213,7 +213,7 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     except Exception:  # noqa: BLE001 (an author's object may raise anything)
         items = [None]
     if not all(isinstance(item, kinds) for item in items):
-        reason = f"{attribute!r} is neither a prompt, a resource nor a skill, nor several of them"
+        reason = f"{attribute!r} is neither a prompt, a resource nor a skill, nor a list of these"
         raise LoadError(target, reason)
     prompts, resources, skills = (tuple(item for item in items if isinstance(item, kind)) for kind in kinds)
     return LoadedFile(file, prompts, resources, skills=skills)

@@ -180,7 +180,7 @@ class Connection(Session):
 def _refuse_unread(line: bytes, error: Exception) -> Reply:
     """Return the reply to a line that could not be processed because of *error*."""
     if isinstance(error, MemoryError):
-        reason = "the message is not read: there is not enough memory for it"
+        reason = "the message is rejected: there is not enough memory for it"
     else:
         say(f"a line of {len(line):,} bytes could not be read: {error!r}")
         reason = "the message could not be read"

@@ -10,7 +10,7 @@ def _check_exact(_principal: object, _attribute: object, subject: str) -> None:
     try:
         subject.encode()
     except UnicodeEncodeError:
-        msg = "a subject is text that UTF-8 can write: this one contains an unpaired surrogate"
+        msg = "a subject must be valid Unicode: this one contains an unpaired surrogate"
         raise ValueError(msg) from None
 
 

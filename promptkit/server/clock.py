@@ -130,7 +130,7 @@ class Clock:
         try:
             return self._check()
         except Exception as error:  # noqa: BLE001 (without this thread, time limits would not be enforced)
-            say(f"looking after requests failed: {error!r}")
+            say(f"the check of pending requests failed: {error!r}")
             return _RETRY_DELAY_S
 
     def _check(self) -> float:

@@ -41,7 +41,7 @@ _COUNTERS: Final = {
     ),
     "reloads": ("Reloads that changed the served recipes.", ()),
     "http_refusals": (
-        "HTTP requests that were refused before their body was parsed.",
+        "HTTP requests that were rejected before their body was parsed.",
         ("status",),
     ),
 }

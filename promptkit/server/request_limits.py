@@ -60,7 +60,7 @@ class TokenBucket:
 
     def error(self) -> TooManyRequests:
         """Return the error for a client that has exceeded the rate."""
-        msg = f"more than {self._rate:g} {self._what} a second: try again later"
+        msg = f"more than {self._rate:g} {self._what} per second: try again later"
         seconds = ceil((1 - self._tokens) / self._rate)
         # Without a delay in the error, clients wait for a second.
         return TooManyRequests(msg, seconds if seconds > 1 else None)
@@ -92,7 +92,7 @@ class TokenBuckets:
 
 def queue_full_error(waiting: int) -> TooManyRequests:
     """Return the error for a request that can neither run nor wait."""
-    return TooManyRequests(f"{waiting:,} requests wait already, which is the limit: try again later")
+    return TooManyRequests(f"{waiting:,} requests are already waiting, which is the limit: try again later")
 
 
 class WaitingLine:

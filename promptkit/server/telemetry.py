@@ -76,7 +76,7 @@ class Telemetry:
         self._refusals = meter.create_counter(
             "promptkit.http.refusals",
             unit="{request}",
-            description="HTTP requests that were refused before their body was parsed.",
+            description="HTTP requests that were rejected before their body was parsed.",
         )
         self._transport = {"network.transport": transport}
         if transport == TCP:

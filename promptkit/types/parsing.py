@@ -144,7 +144,7 @@ def _list_reader(annotation: Any) -> Reader | None:
     one_a_line = scalar is not None and scalar.one_a_line
     nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
-    separated = "several, one a line" if one_a_line else "several, separated by commas"
+    separated = "several, one per line" if one_a_line else "several, separated by commas"
     hint = f"{separated}; each {member.hint}" if member.hint else separated
     read = _list_read(member, make, nullable=nullable, one_a_line=one_a_line)
     return Reader(read, expected, hint, is_several=True)
@@ -195,7 +195,7 @@ def _decode(text: str) -> Any:
         raise _unreadable(text, error) from None
 
 
-_READABLE: Final = "JSON that can be read"
+_READABLE: Final = "valid JSON"
 
 #: msgspec's error message for malformed JSON, with the byte offset.
 _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
@@ -209,14 +209,14 @@ def _unreadable(text: str, error: Exception) -> ConversionError:
     if isinstance(error, RecursionError):
         return ConversionError(_READABLE, reason="is nested too deeply")
     if isinstance(error, UnicodeError | msgspec.ValidationError):
-        return ConversionError(_READABLE, reason=f"is JSON that cannot be read: {error}")
+        return ConversionError(_READABLE, reason=f"is not valid JSON: {error}")
     reason, before = str(error).replace("Input data was truncated", "it ends too early"), text
     if match := re.fullmatch(_MALFORMED, reason):
         reason, before = match[1], text.encode()[: int(match[2])].decode(errors="ignore")
     elif match := re.search(_LONE_SURROGATE, text):
-        reason, before = "half of a character", text[: match.start()]
+        reason, before = "an unpaired surrogate", text[: match.start()]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    reason = f"is JSON that cannot be read at line {line}, column {column}: {reason}"
+    reason = f"is not valid JSON at line {line}, column {column}: {reason}"
     return ConversionError(_READABLE, reason=reason)
 
 

@@ -208,7 +208,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     datetime: ScalarType(
         parsed(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
-        "a date and time, as in 2026-01-31T12:00, read as it is written, with an offset (+01:00) or without",
+        "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without",
         described=partial(constraints.describe_moment, "a date and time", datetime),
         example=partial(constraints.moment_example, datetime),
         schema={"type": "string"},

@@ -135,7 +135,7 @@ class TestEveryKind:
             assert renderer.render() == user("first")
         else:
             with pytest.raises(
-                EmptyPromptError, match="prompt 'review' has nothing to say for these arguments"
+                EmptyPromptError, match="prompt 'review' rendered no messages for these arguments"
             ):
                 renderer.render()
             with pytest.raises(PromptError):
@@ -357,7 +357,7 @@ class TestRejections:
         gc.collect()
 
         assert str(caught.value) == (
-            "prompt 'review' is asynchronous, and an event loop runs here: await .render_async(...)"
+            "prompt 'review' is asynchronous, and an event loop is already running: await .render_async(...)"
         )
 
     def test_plain_prompt_inside_a_running_loop(self):

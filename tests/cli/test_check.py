@@ -289,7 +289,7 @@ class TestRender:
         }
         assert code == 1
         assert report["not_rendered"] == {
-            "defaults": "prompt 'defaults' has nothing to say for these arguments",
+            "defaults": "prompt 'defaults' rendered no messages for these arguments",
             "needs": "it needs examples",
             "refuses": "not today",
         }

@@ -98,7 +98,7 @@ class TestOwners:
 
         assert not (shared / "ran").exists()
         assert (code, out) == (2, "")
-        assert "it belongs to another user: name it if you trust its content" in err
+        assert "it belongs to another user: pass its path explicitly if you trust its content" in err
         assert run("list", "recipes", cwd=shared)[0] == 0
 
     def test_sudo(self, shared, monkeypatch, run):

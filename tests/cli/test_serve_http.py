@@ -211,7 +211,10 @@ class TestErrors:
             ),
             (
                 ["--issuer", "https://a.example", "--require-scope", "a b"],
-                "'a b' is not a scope: a scope consists of ASCII characters other than spaces, double quotes and backslashes",
+                (
+                    "'a b' is not a scope: a scope consists of ASCII characters other than spaces, "
+                    "double quotes and backslashes"
+                ),
             ),
             (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
         ],

@@ -112,7 +112,10 @@ class TestErrors:
             ),
             (
                 "tool.promptkit.zzz = 1",
-                "[tool.promptkit] has no setting 'zzz': there are target, clients, ignore, fail-on, serve",
+                (
+                    "[tool.promptkit] has no setting 'zzz': choose one of target, clients, ignore, "
+                    "fail-on, serve"
+                ),
             ),
             (
                 "tool.promptkit.target = ''",
@@ -198,7 +201,7 @@ class TestTarget:
         (tmp_path / "recipes").touch()
 
         with pytest.raises(
-            LoadError, match=r"there is no folder recipes or prompts here: name one, or set target"
+            LoadError, match=r"there is no folder recipes or prompts here: pass one, or set target"
         ):
             find_targets()
 

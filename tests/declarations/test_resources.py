@@ -800,7 +800,7 @@ class TestCompiler:
         (diagnostic,) = catalog.diagnostics
         assert str(diagnostic) == (
             "recipes/b.py:3: error PK403: resource 'two': 'x:a' is already defined at recipes/a.py:3\n"
-            "    change the URI of one of the two, or remove it"
+            "    change the URI of one of them, or remove it"
         )
         assert catalog.read("x:a").text == "one"
 

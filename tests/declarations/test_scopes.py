@@ -44,12 +44,18 @@ def test_no_scopes_are_needed_by_default():
         (None, "scopes takes a list of strings, not None", "scopes=['reviews:read']"),
         (
             ["a b"],
-            "'a b' is not a scope: a scope consists of ASCII characters other than spaces, double quotes and backslashes",
+            (
+                "'a b' is not a scope: a scope consists of ASCII characters other than spaces, double "
+                "quotes and backslashes"
+            ),
             "scopes=['a', 'b']",
         ),
         (
             ['"'],
-            "'\"' is not a scope: a scope consists of ASCII characters other than spaces, double quotes and backslashes",
+            (
+                "'\"' is not a scope: a scope consists of ASCII characters other than spaces, double "
+                "quotes and backslashes"
+            ),
             "['reviews:read']",
         ),
         (["é"], "'é' is not a scope", "scopes=['reviews:read']"),

@@ -233,7 +233,7 @@ def test_skill_md_in_the_wrong_case_is_reported(put, name):
     put(f"a/{name}", write_frontmatter("a"))
     put("a/scripts/run.py", "raise RuntimeError")
 
-    assert f"it begins with {name!r}, and agents look for 'SKILL.md'" in find_diagnostic(put.folder).message
+    assert f"it has {name!r} instead of 'SKILL.md'" in find_diagnostic(put.folder).message
 
 
 @pytest.mark.parametrize("name", ["SKILL.md~", "#SKILL.md#", ".SKILL.md.swp"])
@@ -284,7 +284,7 @@ def test_a_skill_file_that_disappears_briefly(put):
         reloader.close()
 
     assert without_file.skills == before.skills
-    assert ["it begins with 'no file'" in diagnostic.message for diagnostic in without_file.diagnostics] == [
+    assert ["it has no SKILL.md" in diagnostic.message for diagnostic in without_file.diagnostics] == [
         True
     ]
     assert after.diagnostics == ()

@@ -75,8 +75,7 @@ class TestAsWritten:
         (argument,) = make_prompt(dt.datetime).compiled.arguments.ordered
 
         assert argument.description == (
-            "a date and time, as in 2026-01-31T12:00, "
-            "read as it is written, with an offset (+01:00) or without"
+            "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without"
         )
 
 
@@ -217,7 +216,7 @@ class TestZone:
 
 
 ADD = "has no offset: add an offset, as in 2026-01-31T12:00"
-DROP = "has an offset: leave it out, as in 2026-01-31T12:00"
+DROP = "has an offset: omit it, as in 2026-01-31T12:00"
 START = '{"start": "2026-01-31T12:00:00"}'
 LUNCH = '{"start": "2026-01-31T12:00:00Z", "lunch": "2026-01-31T12:00:00Z"}'
 

@@ -44,11 +44,11 @@ EXAMPLES = {
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
     "EmptyPromptError": (
         EmptyPromptError("review"),
-        "prompt 'review' has nothing to say for these arguments",
+        "prompt 'review' rendered no messages for these arguments",
     ),
     "EmptyPromptError, with a system part": (
         EmptyPromptError("review", only_system=True),
-        "prompt 'review' has a system part and no turn: add a user(...)",
+        "prompt 'review' has a system part but no turn: add a user(...)",
     ),
     "MissingClientCapabilityError": (
         MissingClientCapabilityError("elicitation"),

@@ -130,7 +130,7 @@ class TestIterables:
             (lambda: table(repeat([LARGE, LARGE])), r"table\(rows\): "),
             (lambda: table([repeat(LARGE)]), r"table\(rows\): row 1: "),
             (lambda: table([["a"]], header=repeat(LARGE)), r"table\(header\): "),
-            (lambda: Workflow(repeat(*user(LARGE))), "Workflow(...) got "),
+            (lambda: Workflow(repeat(*user(LARGE))), r"Workflow\(\.\.\.\) got "),
         ],
         ids=["bullets", "numbered", "table", "row", "header", "Workflow"],
     )

@@ -142,7 +142,7 @@ class TestPrompts:
         with pytest.raises(PromptError) as caught:
             silent.render()
 
-        assert str(caught.value) == "prompt 'silent' has a system part and no turn: add a user(...)"
+        assert str(caught.value) == "prompt 'silent' has a system part but no turn: add a user(...)"
 
     def test_error_for_the_role_suggests_system(self):
         """The error for the role 'system' suggests `system`."""

@@ -48,7 +48,7 @@ def check_body(collect_diagnostics):
     return check_body
 
 
-FIRST_ALONE = "and some clients take the first one alone"
+FIRST_ALONE = "but some clients use only the first one"
 
 
 class TestFirstMessage:
@@ -238,7 +238,7 @@ class TestNames:
         (diagnostic,) = collect_diagnostics(first=recipe.format("Review"), second=recipe.format("review"))
 
         assert diagnostic.rule is Rule.NAMES_DIFFER_IN_CASE
-        assert diagnostic.message == "prompt 'review': 'Review', at recipes/first.py:2, differs in case alone"
+        assert diagnostic.message == "prompt 'review': 'Review', at recipes/first.py:2, differs only in case"
 
     def test_names_that_differ_in_a_letter_are_not_reported(self, collect_diagnostics):
         """Names that differ in a letter are not reported."""

@@ -219,7 +219,7 @@ class TestUnservedPrompts:
             3,
         )
         assert diagnostic.message.startswith(f"{function!r} is not served: {path.name} is ")
-        assert diagnostic.hint == "rename the file, or move its prompts to another one"
+        assert diagnostic.hint == "rename the file, or move its prompts to another file"
         assert (catalog.healthy, sorted(catalog)) == (True, ["other", "review"])
 
     @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ class TestUnservedPrompts:
 
         (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert diagnostic.message == "'one' is not served: conftest.py is pytest's by its name"
+        assert diagnostic.message == "'one' is not served: conftest.py is a pytest file by its name"
 
     @pytest.mark.parametrize("definition", ["def test_it()", "class TestIt", "async def test_it()"])
     def test_file_with_tests_is_not_reported(self, write_file, definition):

@@ -157,7 +157,7 @@ class TestRejectedTargets:
         with pytest.raises(LoadError) as caught:
             load(targets)
 
-        reason = f"{other!r} has files of it, too: name one of the two"
+        reason = f"{other!r} includes some of the same files: pass only one of them"
         assert (caught.value.target, caught.value.reason) == (named, reason)
 
     def test_error_names_the_missing_target(self, recipes):

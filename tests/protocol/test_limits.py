@@ -87,7 +87,7 @@ class TestLines:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 7,
-            "error": {"code": -32600, "message": "the message is not read: it is longer than 2,000 bytes"},
+            "error": {"code": -32600, "message": "the message is rejected:  it is longer than 2,000 bytes"},
         }
         assert is_served(client)
 
@@ -149,7 +149,7 @@ class TestDepth:
         reply = client.ask("prompts/get", deep)
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32700)
-        assert reply["error"]["message"] == "the message is not read: it is nested more than 20 deep"
+        assert reply["error"]["message"] == "the message is rejected:  it is nested more than 20 deep"
         assert "result" in client.ask("prompts/get", flat)
 
     @given(
@@ -204,7 +204,7 @@ class TestRejectedMessages:
 
         (reply,) = client.send(b'{"params":{"x":%b},"jsonrpc":"2.0","method":"ping","id":"last"}\n' % value)
 
-        assert (reply["id"], reply["error"]["message"][:28]) == ("last", "the message is not read: it ")
+        assert (reply["id"], reply["error"]["message"][:28]) == ("last", "the message is rejected:  it ")
         assert is_served(client)
 
     @pytest.mark.parametrize("value", TOO_MUCH.values(), ids=TOO_MUCH)
@@ -366,10 +366,10 @@ class TestValuesInText:
 
         error = client.get("collect", **{name: text})["error"]
 
-        message = f"prompt 'collect': {name!r} holds more than 100 values: send fewer of them"
+        message = f"prompt 'collect': {name!r} holds more than 100 values: send fewer"
         assert (error["code"], error["message"]) == (-32602, message)
         assert error["data"]["errors"] == [
-            {"argument": name, "reason": "holds more than 100 values: send fewer of them"}
+            {"argument": name, "reason": "holds more than 100 values: send fewer"}
         ]
         assert is_served(client)
 
@@ -403,7 +403,7 @@ class TestValuesInText:
         (question,) = client.post("prompts/get", {"name": "gather"}, 1)
         (reply,) = client.answer(question["id"], {"action": "accept", "content": {"words": "a," * 101}})
 
-        message = "prompt 'gather': 'words' holds more than 100 values: send fewer of them"
+        message = "prompt 'gather': 'words' holds more than 100 values: send fewer"
         assert (reply["id"], reply["error"]["message"]) == (1, message)
 
 
@@ -442,7 +442,7 @@ class TestValues:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 1,
-            "error": {"code": -32600, "message": "the message is not read: it holds more than 100 values"},
+            "error": {"code": -32600, "message": "the message is rejected:  it holds more than 100 values"},
         }
         assert is_served(client)
 

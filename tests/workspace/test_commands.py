@@ -75,7 +75,7 @@ class TestArguments:
             run_command("echo", None, word)
 
         assert str(raised.value) == (
-            f"run(...): word 3: expected text or a path, not {kind}; convert it to a str first"
+            f"run(...): word 3: expected text or a path, not {kind}; make it a str first"
         )
 
     @pytest.mark.parametrize("command", [(), (None,)])

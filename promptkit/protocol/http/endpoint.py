@@ -213,12 +213,12 @@ class Endpoint:
 def _respond_without_reply(head: Head, message: Message) -> HttpResponse:
     """Return the response to a notification or a response, or to an array of them."""
     if message.is_response and _is_modern(head):
-        return refuse(400, InvalidRequest("clients of this revision send no responses"))
+        return refuse(400, InvalidRequest("in this revision, clients do not send responses"))
     version = head.get(_VERSION)
     if message.is_notification and version is not None:
         requested = version.decode("latin-1")
         if requested not in REVISIONS:
-            msg = f"protocol version {requested!r} is not served"
+            msg = f"protocol version {requested!r} is not supported"
             return refuse(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested}))
     return _ACCEPTED
 
@@ -293,7 +293,7 @@ def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:
     if key in head.repeated:
         return HeaderMismatch(f"{_HEADER_NAMES[key]} was sent more than once")
     if sent is None:
-        return HeaderMismatch(f"{_HEADER_NAMES[key]} is missing: every request of this revision carries it")
+        return HeaderMismatch(f"{_HEADER_NAMES[key]} is missing: every request of this revision must have it")
     text = _decode_value(sent) if key == b"mcp-name" else _decode_printable(sent)
     if text == value:
         return None

@@ -104,8 +104,8 @@ class Guard:
             hint = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
             return refuse(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
         if head.method != "POST":
-            msg = f"{shortened(head.method)} is not served here: send each message with POST"
-            return _refuse_method(head, b"POST", msg)
+            msg = f"{shortened(head.method)} is not supported here: send each message with POST"
+            return _reject_method(head, b"POST", msg)
         return _check_form(head)
 
     def check_reading(self, head: Head) -> HttpResponse | None:
@@ -121,8 +121,10 @@ class Guard:
         origin = head.get(b"origin")
         if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
             page_origin = shortened(origin.decode("latin-1"))
-            hint = f"if they should, allow them with --allow-origin {page_origin}"
-            return refuse(403, InvalidRequest(f"pages of {page_origin!r} may not send requests; {hint}"))
+            hint = f"to allow them, use --allow-origin {page_origin}"
+            return refuse(
+                403, InvalidRequest(f"pages of {page_origin!r} are not allowed to send requests; {hint}")
+            )
         return None
 
     def allows(self, origin: bytes) -> bool:
@@ -141,12 +143,12 @@ class Guard:
     def _check_host(self, head: Head) -> HttpResponse | None:
         host = head.get(b"host")
         if b"host" in head.repeated or not host:
-            return refuse(421, InvalidRequest("a request names its host, once"))
+            return refuse(421, InvalidRequest("a request must have exactly one Host header"))
         name = host.decode("latin-1").lower()
         if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
             name = shortened(name)
-            hint = f"if it should be, allow it with --allow-host {name}"
-            return refuse(421, InvalidRequest(f"this server is not called {name!r}; {hint}"))
+            hint = f"to allow it, use --allow-host {name}"
+            return refuse(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
         return None
 
 
@@ -159,16 +161,16 @@ def check_framing(head: Head) -> HttpResponse | None:
     encoding = head.get(_TRANSFER_ENCODING)
     if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):
         return None
-    return refuse(400, InvalidRequest("Transfer-Encoding can only be chunked, once"), headers=(CLOSE,))
+    return refuse(400, InvalidRequest("Transfer-Encoding must be a single 'chunked'"), headers=(CLOSE,))
 
 
 def _check_read_only(head: Head) -> HttpResponse | None:
     if head.method in ("GET", "HEAD"):
         return None
-    return _refuse_method(head, b"GET", "this can only be read: use GET")
+    return _reject_method(head, b"GET", "this resource is read-only: use GET")
 
 
-def _refuse_method(head: Head, served: bytes, msg: str) -> HttpResponse:
+def _reject_method(head: Head, served: bytes, msg: str) -> HttpResponse:
     if head.method == "OPTIONS" and b"origin" in head.fields:  # a preflight request
         return HttpResponse(204, headers=((b"access-control-allow-methods", served), *_PREFLIGHT))
     allow = b"GET, HEAD" if served == b"GET" else served
@@ -180,7 +182,7 @@ def _check_form(head: Head) -> HttpResponse | None:
     is_json = content == JSON or content.partition(b";")[0].strip().lower() == JSON
     if not is_json or b"content-type" in head.repeated:
         return refuse(
-            415, InvalidRequest("the body of a request is JSON: send Content-Type: application/json")
+            415, InvalidRequest("the body of a request must be JSON: send Content-Type: application/json")
         )
     accept = head.get(b"accept")
     if accept is None:

@@ -183,7 +183,7 @@ def create_authorizer(
         ModuleNotFoundError: If an issuer's tokens must be verified and the extra ``auth`` is not installed.
     """
     if token_file is not None and (issuer is not None or verifier is not None):
-        msg = "tokens come from a file or from an issuer, but not from both"
+        msg = "tokens come from either a file or an issuer: pass only one of them"
         raise ValueError(msg)
     scheme = BearerScheme(resource, issuer, scopes)
     if verifier is None and token_file is not None:
