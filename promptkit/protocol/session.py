@@ -240,7 +240,7 @@ class Session:
             return LATEST_HANDSHAKE
         missing = [wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES]
         msg = (
-            f"{name} was sent before initialize, and its params._meta has no {missing[0]!r}:  "
+            f"{name} was sent before initialize, and its params._meta has no {missing[0]!r}: "
             "open a session first, or name the revision in every request"
         )
         raise InvalidParams(msg, {"missing": missing})

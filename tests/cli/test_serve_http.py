@@ -234,7 +234,7 @@ class TestErrors:
 
         assert message == (
             f"promptkit: cannot listen at {str(path)!r}: there is no group 'no-such-group': "
-            "name one that `getent group` lists, or its number\n"
+            "use a group that `getent group` lists, or its number\n"
         )
         assert not path.exists()
 
@@ -271,7 +271,7 @@ class TestErrors:
             message = usage_error("--http", str(port), recipes=recipes(greet=""))
 
         assert message == (
-            f"promptkit: cannot listen at 127.0.0.1, port {port}: another server listens there: "
+            f"promptkit: cannot listen at 127.0.0.1, port {port}: another server already listens there: "
             "end it, or name another port\n"
         )
 

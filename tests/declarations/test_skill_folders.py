@@ -284,9 +284,7 @@ def test_a_skill_file_that_disappears_briefly(put):
         reloader.close()
 
     assert without_file.skills == before.skills
-    assert ["it has no SKILL.md" in diagnostic.message for diagnostic in without_file.diagnostics] == [
-        True
-    ]
+    assert ["it has no SKILL.md" in diagnostic.message for diagnostic in without_file.diagnostics] == [True]
     assert after.diagnostics == ()
     assert b"Do it now." in after.skills[0].files[0].content.data
 

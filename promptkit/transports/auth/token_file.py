@@ -66,7 +66,7 @@ def read_tokens(text: str) -> dict[bytes, Principal]:
 
     Args:
         text:
-            One token per line: a name, the token and any scopes, separated by blanks. A name can have several
+            One token per line: a name, the token and any scopes, separated by spaces. A name can have several
             lines. Text after a ``#`` is a comment.
 
     Raises:
