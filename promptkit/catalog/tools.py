@@ -118,7 +118,7 @@ FIND: Final = "find_prompts"
 GET: Final = "get_prompt"
 
 #: Maximum number of prompts in a search result, each with the schema of its arguments.
-MAX_FOUND: Final = 10
+MAX_MATCHES: Final = 10
 
 #: Maximum number of words that are searched for. Clients can send any number of them.
 _MAX_WORDS: Final = 16
@@ -221,7 +221,7 @@ def _encode_matches(matches: list[CompiledPrompt]) -> str:
     """Return the best matches as JSON."""
     entries = [
         {key: value for key, value in _entry(prompt).items() if value is not None}
-        for prompt in matches[:MAX_FOUND]
+        for prompt in matches[:MAX_MATCHES]
     ]
     return json.encode({"prompts": entries, "found": len(matches)}).decode()
 

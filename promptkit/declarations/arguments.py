@@ -12,9 +12,9 @@ from promptkit.catalog.completion import Completer
 from promptkit.declarations.options import check_sendable
 from promptkit.declarations.signature import Parameter, Signature, read_signature
 from promptkit.declarations.unusable_types import (
+    describe_non_type,
+    find_unsupported_constraints,
     hint_for_unreadable,
-    no_type,
-    refused_bounds,
     unreadable_part,
 )
 from promptkit.errors.diagnostics import Location, Report
@@ -102,11 +102,11 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     detail = "" if path == name else f": {path} is of type {type_name(part)}"
     message = f"no client can fill parameter {name!r} of type {type_name(annotation)}{detail}"
     hint = _IN_ANNOTATED if isinstance(annotation, Arg) else hint_for_unreadable(part)
-    if (bounds := refused_bounds(part)) is not None:
+    if (bounds := find_unsupported_constraints(part)) is not None:
         names, hint = bounds
         kind, location = type_name(part.__origin__), "" if path == name else f" at {path}"
         message = f"parameter {name!r} has constraints{location} that {kind} does not support: {names}"
-    elif (non_type := no_type(part, is_part=path != name)) is not None:
+    elif (non_type := describe_non_type(part, is_part=path != name)) is not None:
         description, hint = non_type
         problem = f"has {description} at {path}" if path != name else f"is annotated with {description}"
         message = f"parameter {name!r} {problem}, which is not a type"

@@ -100,7 +100,7 @@ def hint_for_unreadable(annotation: Any) -> str:
     return next(filter(None, (instead_of("types", base.__name__) for base in kinds)), _GENERAL)
 
 
-def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
+def describe_non_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
     """
     Describe an annotation that is not a type, and return a hint; None if it is a type.
 
@@ -129,7 +129,7 @@ def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
     return describe(annotation), _hint_for_value(annotation)
 
 
-def refused_bounds(annotation: Any) -> tuple[str, str] | None:
+def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
     """
     Return the bounds that a type cannot have, and a hint; None if the bounds are valid.
 

@@ -182,11 +182,11 @@ def _lint_system(sent: SentMessages, report: Report) -> None:
 
 def _lint_first(sent: SentMessages, report: Report) -> None:
     """Report a first message that is not user text."""
-    for first, *others in filter(None, sent.conversations):
+    for first, *later in filter(None, sent.conversations):
         if first.role == "assistant":
             message = "its first message is the assistant's"
             hint = "start with a user message, user(...)"
-        elif first.name is not None and any(other.kind == "text" for other in others):
+        elif first.name is not None and any(message.kind == "text" for message in later):
             message = f"its first message is {first.name}, but some clients use only the first one"
             hint = "put the text before it"
         else:

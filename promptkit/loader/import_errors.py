@@ -28,7 +28,7 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import is_misspelt, nearest
 from promptkit.errors.tracebacks import explain_filling, is_authors_file
-from promptkit.loader.discovery import FoundFiles, is_cases
+from promptkit.loader.discovery import DiscoveredFiles, is_cases
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import project_root
 
@@ -245,7 +245,7 @@ def _import_failed(
 
 
 def diagnose_unserved(
-    files: FoundFiles, likely: Iterable[str], loaded: Sequence[LoadedFile]
+    files: DiscoveredFiles, likely: Iterable[str], loaded: Sequence[LoadedFile]
 ) -> list[LoadedFile]:
     """
     Return diagnostics for files and folders that cannot be served.

@@ -120,7 +120,7 @@ class Metrics:
         """Add *difference* to the number of waiting requests."""
         self._waiting_gauge.inc(difference)
 
-    def refused(self, status: int) -> None:
+    def rejected(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
         self._counters["http_refusals"].labels(status).inc()
 

@@ -62,7 +62,7 @@ def is_row(value: Any) -> bool:
 
 def _is_plain(item: Any) -> bool:
     scalar = scalar_of_value(item)
-    return isinstance(item, Enum) or (scalar is not None and scalar.shown_in_row)
+    return isinstance(item, Enum) or (scalar is not None and scalar.is_inline)
 
 
 def can_be_sent(value: Any) -> bool:

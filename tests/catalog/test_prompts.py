@@ -379,7 +379,7 @@ class TestLimit:
         """Render like a server whose replies are limited to *limit* bytes."""
         renderer = FunctionRenderer(function, "review", LOCATION)
         if renderer.is_async:
-            return asyncio.run(renderer.render_awaited({}, most=limit))
+            return asyncio.run(renderer.render_awaited({}, limit=limit))
         return renderer.render_sync({}, limit)
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])

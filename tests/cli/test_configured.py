@@ -94,7 +94,7 @@ class TestTarget:
 
         assert main(argv) == 2
         assert capsys.readouterr().err == (
-            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
+            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: pass one, or set "
             "target in [tool.promptkit]\n"
         )
 
@@ -107,7 +107,7 @@ class TestTarget:
 
         assert (code, out) == (2, "")
         assert err == (
-            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
+            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: pass one, or set "
             "target in [tool.promptkit]\n"
         )
 

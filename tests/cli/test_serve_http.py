@@ -272,7 +272,7 @@ class TestErrors:
 
         assert message == (
             f"promptkit: cannot listen at 127.0.0.1, port {port}: another server already listens there: "
-            "end it, or name another port\n"
+            "stop it, or use another port\n"
         )
 
     def test_missing_target(self, tmp_path):

@@ -229,8 +229,8 @@ class TestCases:
             *(f"review.py::review[{name}]" for name in ("empty", "full", "wrong")),
         ]
         output = result.stdout.str()
-        assert "prompt 'review': the case 'empty' is refused: the code is empty" in output
-        assert "the case 'full' should be refused, but is rendered: 'is empty'" in output
+        assert "prompt 'review': the case 'empty' is rejected: the code is empty" in output
+        assert "the case 'full' should be rejected with 'is empty', but it renders" in output
         assert "parameter 'code' takes str, not an int (3)" in output
 
     def test_snapshots_of_cases(self, project, run, pytester):

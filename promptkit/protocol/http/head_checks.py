@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from promptkit.errors.exceptions import shortened
-from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, Head, HttpResponse, refuse
+from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, Head, HttpResponse, reject
 from promptkit.protocol.jsonrpc import InvalidRequest
 
 #: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
@@ -85,7 +85,7 @@ class Guard:
         """Return the response to a request that the head alone decides, such as an error, or None."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
-            return refuse(431, InvalidRequest(f"the head of a request has at most {limits}"))
+            return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
         key = (head.path, head.method, *map(head.fields.get, _CHECKED_FIELDS))
         if key in self._accepted_heads and not head.repeated:
             return None
@@ -102,7 +102,7 @@ class Guard:
             return _check_read_only(head) or reply
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
             hint = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
-            return refuse(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
+            return reject(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
         if head.method != "POST":
             msg = f"{shortened(head.method)} is not supported here: send each message with POST"
             return _reject_method(head, b"POST", msg)
@@ -122,7 +122,7 @@ class Guard:
         if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
             page_origin = shortened(origin.decode("latin-1"))
             hint = f"to allow them, use --allow-origin {page_origin}"
-            return refuse(
+            return reject(
                 403, InvalidRequest(f"pages of {page_origin!r} are not allowed to send requests; {hint}")
             )
         return None
@@ -143,12 +143,12 @@ class Guard:
     def _check_host(self, head: Head) -> HttpResponse | None:
         host = head.get(b"host")
         if b"host" in head.repeated or not host:
-            return refuse(421, InvalidRequest("a request must have exactly one Host header"))
+            return reject(421, InvalidRequest("a request must have exactly one Host header"))
         name = host.decode("latin-1").lower()
         if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
             name = shortened(name)
             hint = f"to allow it, use --allow-host {name}"
-            return refuse(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
+            return reject(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
         return None
 
 
@@ -161,7 +161,7 @@ def check_framing(head: Head) -> HttpResponse | None:
     encoding = head.get(_TRANSFER_ENCODING)
     if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):
         return None
-    return refuse(400, InvalidRequest("Transfer-Encoding must be a single 'chunked'"), headers=(CLOSE,))
+    return reject(400, InvalidRequest("Transfer-Encoding must be a single 'chunked'"), headers=(CLOSE,))
 
 
 def _check_read_only(head: Head) -> HttpResponse | None:
@@ -174,14 +174,14 @@ def _reject_method(head: Head, served: bytes, msg: str) -> HttpResponse:
     if head.method == "OPTIONS" and b"origin" in head.fields:  # a preflight request
         return HttpResponse(204, headers=((b"access-control-allow-methods", served), *_PREFLIGHT))
     allow = b"GET, HEAD" if served == b"GET" else served
-    return refuse(405, InvalidRequest(msg), headers=((b"allow", allow),))
+    return reject(405, InvalidRequest(msg), headers=((b"allow", allow),))
 
 
 def _check_form(head: Head) -> HttpResponse | None:
     content = head.get(b"content-type") or b""
     is_json = content == JSON or content.partition(b";")[0].strip().lower() == JSON
     if not is_json or b"content-type" in head.repeated:
-        return refuse(
+        return reject(
             415, InvalidRequest("the body of a request must be JSON: send Content-Type: application/json")
         )
     accept = head.get(b"accept")
@@ -192,7 +192,7 @@ def _check_form(head: Head) -> HttpResponse | None:
     if events if head.get(_METHOD) == _LISTEN else json:
         return None
     msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"
-    return refuse(406, InvalidRequest(msg))
+    return reject(406, InvalidRequest(msg))
 
 
 @lru_cache(maxsize=64)

@@ -115,7 +115,7 @@ class Authorizer:
         needed = frozenset().union(*map(server.missing_scopes, requests))
         if not needed:
             return None
-        response = self.scheme.refuse_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)
+        response = self.scheme.reject_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)
         reply = Reply(response.body + b"\n", "error", InvalidRequest.code)
         for request in requests:
             if server.observe is not None:

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from promptkit.language.annotations import parse_scopes
 from promptkit.protocol.http.head_checks import ENDPOINT
-from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
+from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, reject
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal
 
@@ -127,9 +127,9 @@ class BearerScheme:
             return self._unauthorized(message, "invalid_token")
         if self._required <= principal.scopes:
             return principal
-        return self.refuse_scopes((), UNSET)
+        return self.reject_scopes((), UNSET)
 
-    def refuse_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
+    def reject_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
         """
         Return the response that rejects a request whose token lacks scopes.
 
@@ -142,15 +142,15 @@ class BearerScheme:
         """
         scopes = " ".join(dict.fromkeys((*self._scopes, *sorted(needed))))
         message = f"this token lacks a required scope: it needs {scopes}"
-        return self._refuse(403, message, "insufficient_scope", scopes, request_id)
+        return self._reject(403, message, "insufficient_scope", scopes, request_id)
 
     def _malformed(self, message: str) -> HttpResponse:
-        return self._refuse(400, message, "invalid_request")
+        return self._reject(400, message, "invalid_request")
 
     def _unauthorized(self, message: str, error: str | None = None) -> HttpResponse:
-        return self._refuse(401, message, error)
+        return self._reject(401, message, error)
 
-    def _refuse(
+    def _reject(
         self,
         status: int,
         message: str,
@@ -164,11 +164,11 @@ class BearerScheme:
         scope_fields = [f'scope="{scopes}"'] if scopes else []
         challenge = ", ".join(['Bearer realm="mcp"', *error_fields, *scope_fields, *self._metadata])
         headers = ((b"www-authenticate", challenge.encode()),)
-        return refuse(status, InvalidRequest(message), request_id, headers)
+        return reject(status, InvalidRequest(message), request_id, headers)
 
 
 #: The response to a request while its token cannot be verified.
-UNAVAILABLE: Final = refuse(
+UNAVAILABLE: Final = reject(
     503, InternalError("tokens cannot be verified at the moment: try again later"), headers=(RETRY,)
 )
 
