@@ -179,7 +179,7 @@ def _parse_table(file: str, table: dict[str, Any]) -> Configuration:
     for key, value in table.items():
         expected, is_valid = _SETTINGS[key]
         if not is_valid(value):
-            raise ConfigurationError(file, f"[tool.promptkit] {key} takes {expected}, not {value!r}")
+            raise ConfigurationError(file, f"[tool.promptkit] {key} must be {expected}, not {value!r}")
     lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
     _check_names(file, **lists)
     targets = table.get("target", [])

@@ -288,4 +288,4 @@ def _no_prompts(path: Path | None) -> Diagnostic:
     name = f"pass {display_path(near[0])!r}, which has some, or " if near else ""
     location = "in a *.py file whose name starts with neither '_' nor 'test_'"
     hint = f"{name}decorate a function with @prompt, {location}"
-    return Diagnostic(Rule.NO_PROMPTS, "there is no prompt here", hint, Location(str(path or "")))
+    return Diagnostic(Rule.NO_PROMPTS, "no prompt is defined here", hint, Location(str(path or "")))

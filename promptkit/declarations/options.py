@@ -74,7 +74,7 @@ _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     """Convert URIs to icons. Raises TypeError if *icons* is a single string."""
     if isinstance(icons, str):
-        msg = f"icons takes a list: write icons=[{icons!r}]"
+        msg = f"icons must be a list: write icons=[{icons!r}]"
         raise TypeError(msg)
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
 
@@ -82,11 +82,11 @@ def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
 def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
     """Return the tags as a tuple. Raises TypeError for a single string, which would be split into letters."""
     if isinstance(tags, str):
-        msg = f"tags takes a list: write tags=[{tags!r}]"
+        msg = f"tags must be a list: write tags=[{tags!r}]"
         raise TypeError(msg)
     words = tuple(tags)
     if invalid := [word for word in words if not isinstance(word, str)]:
-        msg = f"tags takes strings, not {describe(invalid[0])}"
+        msg = f"tags must be strings, not {describe(invalid[0])}"
         raise TypeError(msg)
     return words
 
@@ -94,7 +94,7 @@ def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
 def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of *meta*. Raises TypeError if it is not a mapping."""
     if not isinstance(meta, Mapping):
-        msg = f"meta takes a dict, not {type(meta).__name__}"
+        msg = f"meta must be a dict, not {type(meta).__name__}"
         raise TypeError(msg)
     return dict(meta)
 
@@ -102,7 +102,7 @@ def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
 def _check_seconds(name: str, value: float | None) -> None:
     numbers: tuple[type, ...] = (int, float)
     if value is not None and not (isinstance(value, numbers) and value > 0 and value is not True):
-        msg = f"{name} takes a number of seconds above zero, not {value!r}"
+        msg = f"{name} must be a number of seconds above zero, not {value!r}"
         raise ValueError(msg)
 
 
@@ -111,7 +111,7 @@ def _check_deprecated(value: object) -> None:
         return
     hint = "write deprecated='use NAME'"
     if not isinstance(value, str):
-        msg = f"deprecated takes a str that names the replacement, not {type(value).__name__}: {hint}"
+        msg = f"deprecated must be a str that names the replacement, not {type(value).__name__}: {hint}"
         raise TypeError(msg)
     if not value.strip():
         msg = f"deprecated is blank, but must name the replacement: {hint}"
@@ -123,7 +123,7 @@ def _check_tool(value: object) -> None:
         return
 
     if not isinstance(value, Tool):
-        msg = f"tool takes False or promptkit.Tool(...), not {describe(value)}"
+        msg = f"tool must be False or promptkit.Tool(...), not {describe(value)}"
         raise TypeError(msg)
 
 
@@ -219,11 +219,11 @@ def check_scopes(scopes: object, report: Report) -> None:
             Receives the diagnostics.
     """
     if isinstance(scopes, str):
-        message = f"scopes takes a list of strings, not the string {scopes!r}"
+        message = f"scopes must be a list of strings, not the string {scopes!r}"
         report.add(Rule.BAD_SCOPE, message, _scopes_hint(scopes.split()))
     elif not isinstance(scopes, list | tuple | set | frozenset):
         report.add(
-            Rule.BAD_SCOPE, f"scopes takes a list of strings, not {describe(scopes)}", _scopes_hint(())
+            Rule.BAD_SCOPE, f"scopes must be a list of strings, not {describe(scopes)}", _scopes_hint(())
         )
     else:
         for scope in scopes:

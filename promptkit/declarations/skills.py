@@ -326,5 +326,5 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
 def _check_texts(option: str, texts: object) -> None:
     if not isinstance(texts, Iterable) or not all(isinstance(text, str) for text in texts):
         expected = {"metadata": "a dict of strings", "allowed_tools": "a list of strings"}
-        msg = f"{option} takes {expected.get(option, 'a dict of contents by path')}"
+        msg = f"{option} must be {expected.get(option, 'a dict of contents by path')}"
         raise TypeError(msg)

@@ -90,7 +90,7 @@ def checked_priority(value: float | None) -> float | None:
     if value is None:
         return None
     if not isinstance(value, int | float) or isinstance(value, bool):
-        msg = f"priority takes a number from 0 to 1, not {type(value).__name__}"
+        msg = f"priority must be a number from 0 to 1, not {type(value).__name__}"
         raise TypeError(msg)
     if not 0 <= value <= 1:
         msg = f"priority is {value!r}: it must be from 0 (optional) to 1 (required)"
@@ -108,7 +108,7 @@ def checked_last_modified(value: datetime | str | None) -> datetime | None:
         msg = f"last_modified {value!r} is not a date and time: write it as in '2026-01-31T12:00:00Z'"
         raise ValueError(msg) from None
     if not isinstance(moment, datetime):
-        msg = f"last_modified takes a datetime or ISO 8601 text, not {type(value).__name__}"
+        msg = f"last_modified must be a datetime or ISO 8601 text, not {type(value).__name__}"
         raise TypeError(msg)
     if moment.tzinfo is None:
         msg = f"last_modified {str(value)!r} has no time zone: add one, as in '2026-01-31T12:00:00Z'"
@@ -119,7 +119,7 @@ def checked_last_modified(value: datetime | str | None) -> datetime | None:
 def checked_name(text: str) -> str:
     """Return *text* if it is a string that is not blank."""
     if not isinstance(text, str):
-        msg = f"name takes a str, not {type(text).__name__}"
+        msg = f"name must be a str, not {type(text).__name__}"
         raise TypeError(msg)
     if not text.strip():
         msg = "name is blank: give the name that clients show"
@@ -130,7 +130,7 @@ def checked_name(text: str) -> str:
 def checked_size(value: int | None) -> int | None:
     """Return *value* if it is a valid number of bytes, or None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        msg = f"size takes a whole number of bytes, not {type(value).__name__}"
+        msg = f"size must be a whole number of bytes, not {type(value).__name__}"
         raise TypeError(msg)
     if value is not None and value < 0:
         msg = f"size is {value}: it must not be negative"
@@ -167,7 +167,7 @@ def checked_text(value: str) -> str:
 def check_flag(name: str, value: object) -> None:
     """Raise TypeError unless *value* is True or False. The message calls the value *name*."""
     if not isinstance(value, bool):
-        msg = f"{name} takes True or False, not {describe(value)}"
+        msg = f"{name} must be True or False, not {describe(value)}"
         raise TypeError(msg)
 
 
@@ -179,7 +179,7 @@ def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -
 def check_optional_text(name: str, value: object) -> None:
     """Raise TypeError unless *value* is a string or None. The message calls the value *name*."""
     if value is not None and not isinstance(value, str):
-        msg = f"{name} takes a str, not {type(value).__name__}"
+        msg = f"{name} must be a str, not {type(value).__name__}"
         raise TypeError(msg)
 
 

@@ -161,7 +161,7 @@ def _kind(value: Any) -> str | None:
     if value is None or value is False:
         return None
     if is_role_tuple(value):
-        return "a pair of strings" if len(value) == 2 else "a tuple that begins with a role"
+        return "a pair of strings" if len(value) == 2 else "a tuple that starts with a role"
     if isinstance(value, Prompt | Resource):
         return f"the {type(value).__name__.lower()} {value.function.__name__!r} itself"
     if inspect.isroutine(value) or isinstance(value, type):

@@ -136,7 +136,7 @@ def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
     """Return a hint for a file or folder that cannot be imported because of its name."""
     folder, name = file.parent, str(error.name)
     if "beyond top-level package" in str(error):
-        return f"name the folder {folder.parent} instead of a folder below it, or do not import from above it"
+        return f"pass the folder {folder.parent} instead of a folder below it, or do not import from above it"
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if error.path and Path(error.path).parent == file.with_suffix(""):

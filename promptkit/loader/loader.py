@@ -93,7 +93,7 @@ class _Folder(Struct):
 def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     """Add the folder or file of a target to *folders*; return False if the target is neither."""
     if not target:
-        raise LoadError(target, "name a folder, a file or a module")
+        raise LoadError(target, "pass a folder, a file or a module")
     name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)
@@ -103,7 +103,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     if not is_folder and not os.path.isfile(path):
         return False
     if not is_folder and not path.endswith(".py"):
-        raise LoadError(target, "it is not a Python file: name one, or a folder of them")
+        raise LoadError(target, "it is not a Python file: pass a Python file, or a folder of recipes")
     _check_apart(target, path, folders)
     if is_folder:
         files = _find_in(path, target)

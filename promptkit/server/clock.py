@@ -1,5 +1,5 @@
 """
-The clock: a thread that looks after open requests.
+The clock: a thread that monitors pending requests.
 
 It enforces their deadlines, replaces a leader that is stuck in a request, and re-arms the watchdog.
 """

@@ -55,7 +55,7 @@ _HISTOGRAMS: Final = {
 #: The gauges, with their descriptions, and how the values of several workers are combined.
 _GAUGES: Final[Sequence[tuple[str, str, Literal["sum", "mostrecent"]]]] = (
     ("requests_in_flight", "Pending requests, including open streams.", "sum"),
-    ("requests_waiting", "Requests that wait until fewer prompts run.", "sum"),
+    ("requests_waiting", "Requests that wait for a free slot.", "sum"),
     ("recipes_with_errors", "Recipes with an error at the last load.", "mostrecent"),
 )
 

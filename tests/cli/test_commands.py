@@ -280,7 +280,7 @@ class TestDiagnosticOutput:
         output = run_on_terminal("check", NO_COLOR="1")[1]
 
         assert output.splitlines()[:2] == [
-            "recipes: error PK102: there is no prompt here",
+            "recipes: error PK102: no prompt is defined here",
             (
                 "    decorate a function with @prompt, in a *.py file whose name starts with neither '_' "
                 "nor 'test_'"

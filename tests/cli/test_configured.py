@@ -205,7 +205,7 @@ MISTAKES = [
     ("[tool.promptkit]\ntarge = 'x'", "[tool.promptkit] has no setting 'targe': did you mean 'target'?"),
     (
         "[tool.promptkit]\nignore = ['PK2077']",
-        "[tool.promptkit] ignore: there is no code 'PK2077'; did you mean 'PK207'?",
+        "[tool.promptkit] ignore: unknown code 'PK2077'; did you mean 'PK207'?",
     ),
     (
         "[tool.promptkit]\nignore = ['PK301']",
@@ -242,7 +242,7 @@ def test_invalid_configuration(table, message, argv, project, run):
     ("table", "message"),
     [
         ("clients = ['zedd']", "clients: there is no client 'zedd': did you mean 'zed'?"),
-        ("ignore = ['PK2077']", "ignore: there is no code 'PK2077'; did you mean 'PK207'?"),
+        ("ignore = ['PK2077']", "ignore: unknown code 'PK2077'; did you mean 'PK207'?"),
         ("serve = { timeot = 5 }", "has no setting 'timeot': did you mean 'timeout'?"),
         ("targt = 'mine'", "has no setting 'targt': did you mean 'target'?"),
     ],

@@ -764,7 +764,7 @@ class TestCompile:
     @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
     def test_options_must_be_text(self, option):
         """An option that is not text raises at the decorator."""
-        with pytest.raises(TypeError, match=rf"^{option} takes a str, not int$"):
+        with pytest.raises(TypeError, match=rf"^{option} must be a str, not int$"):
             resource("x:a", **{option: 3})(lambda: "")
 
 

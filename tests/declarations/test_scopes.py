@@ -38,10 +38,10 @@ def test_no_scopes_are_needed_by_default():
 @pytest.mark.parametrize(
     ("scopes", "message", "hint"),
     [
-        ("admin", "scopes takes a list of strings, not the string 'admin'", "scopes=['admin']"),
-        ("a b", "scopes takes a list of strings, not the string 'a b'", "scopes=['a', 'b']"),
-        ("", "scopes takes a list of strings, not the string ''", "scopes=['reviews:read']"),
-        (None, "scopes takes a list of strings, not None", "scopes=['reviews:read']"),
+        ("admin", "scopes must be a list of strings, not the string 'admin'", "scopes=['admin']"),
+        ("a b", "scopes must be a list of strings, not the string 'a b'", "scopes=['a', 'b']"),
+        ("", "scopes must be a list of strings, not the string ''", "scopes=['reviews:read']"),
+        (None, "scopes must be a list of strings, not None", "scopes=['reviews:read']"),
         (
             ["a b"],
             (
@@ -61,7 +61,7 @@ def test_no_scopes_are_needed_by_default():
         (["é"], "'é' is not a scope", "scopes=['reviews:read']"),
         ([""], "'' is not a scope", "scopes=['reviews:read']"),
         ([1], "1 is not a scope", "scopes=['1']"),
-        ({"a": 1}, "scopes takes a list of strings, not", "scopes=['reviews:read']"),
+        ({"a": 1}, "scopes must be a list of strings, not", "scopes=['reviews:read']"),
     ],
 )
 def test_an_invalid_scope_is_an_error(scopes, message, hint):
@@ -76,5 +76,5 @@ def test_an_invalid_scope_is_an_error(scopes, message, hint):
 
 def test_scopes_from_a_generator_are_rejected():
     """An iterator that can be read only once is rejected."""
-    with pytest.raises(CompileError, match="scopes takes a list of strings, not"):
+    with pytest.raises(CompileError, match="scopes must be a list of strings, not"):
         _ = make_greetings(scope for scope in ["read"])[0].compiled

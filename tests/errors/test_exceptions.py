@@ -114,8 +114,8 @@ EXAMPLES = {
         ),
     ),
     "ConfigurationError": (
-        ConfigurationError("pyproject.toml", "[tool.promptkit] target takes a folder"),
-        "pyproject.toml: [tool.promptkit] target takes a folder",
+        ConfigurationError("pyproject.toml", "[tool.promptkit] target must be a folder"),
+        "pyproject.toml: [tool.promptkit] target must be a folder",
     ),
     "LoadError": (
         LoadError("recipies", "there is no such folder"),

@@ -121,7 +121,7 @@ class TestFromPath:
         [
             ({"uri": "policy"}, ValueError, "'policy' is not a URI: it needs a scheme"),
             ({"uri": ""}, ValueError, "'' is not a URI"),
-            ({"mime_type": 3}, TypeError, "mime_type takes a str, not int"),
+            ({"mime_type": 3}, TypeError, "mime_type must be a str, not int"),
             ({"priority": 2}, ValueError, "priority is 2"),
         ],
         ids=str,

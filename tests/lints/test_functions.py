@@ -448,7 +448,7 @@ class TestObjects:
         (diagnostic,) = collect_diagnostics(subject=HEAD + source)
 
         assert (diagnostic.rule, diagnostic.hint) == (Rule.OBJECT_IN_TEXT, hint)
-        assert diagnostic.message.endswith(f"'{{held}}' in an f-string shows a {kind} as Python writes it")
+        assert diagnostic.message.endswith(f"'{{held}}' in an f-string shows a {kind} in Python's notation")
 
     @pytest.mark.parametrize(
         ("annotation", "body"),

@@ -221,7 +221,7 @@ class TestImportsFromAbove:
 
         (diagnostic,) = load(folder).diagnostics
 
-        assert diagnostic.hint.startswith("name the folder ")
+        assert diagnostic.hint.startswith("pass the folder ")
         assert diagnostic.hint.endswith(", or do not import from above it")
 
 
@@ -249,7 +249,7 @@ class TestOptions:
             ("prompt(template='x')", "the text is what the function returns: return f'...{name}...'"),
             ("prompt(messages=[])", "the text is what the function returns: return f'...{name}...'"),
             ("prompt(arguments=[])", "arguments are the function's parameters: def name(topic: str)"),
-            ("prompt(temperature=1)", "MCP prompts carry no settings of a model; the client chooses them"),
+            ("prompt(temperature=1)", "MCP prompts have no model settings; the client chooses them"),
             ("prompt(titel='x')", "did you mean 'title'?"),
             ("resource('a:b', mimetype='x')", "did you mean 'mime_type'?"),
             ("Arg('x', desc='y')", "did you mean 'description'?"),

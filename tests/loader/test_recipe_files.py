@@ -144,13 +144,13 @@ class TestSubfolders:
         assert (diagnostic.location.file, diagnostic.hint) == (str(write_file.folder / file), hint)
 
     def test_import_from_above_the_target_gets_a_hint(self, write_file):
-        """The hint for a recipe that imports from above the target is to name the folder above."""
+        """The hint for a recipe that imports from above the target is to pass the folder above."""
         write_file("_tone.py")
         file = write_file("ops/deploy.py", text="from .. import _tone\n" + PROMPT.format("deploy"))
 
         (diagnostic,) = load(file).diagnostics
 
-        assert diagnostic.hint.startswith(f"name the folder {write_file.folder} instead of a folder below it")
+        assert diagnostic.hint.startswith(f"pass the folder {write_file.folder} instead of a folder below it")
 
     def test_failing_subpackage_is_reported_once(self, write_file):
         """An error in a subpackage's `__init__.py` is reported once; other recipes are served."""

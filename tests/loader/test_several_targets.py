@@ -169,7 +169,7 @@ class TestRejectedTargets:
 
     def test_empty_list_is_rejected(self):
         """An empty list of targets is rejected."""
-        with pytest.raises(LoadError, match="name a folder, a file or a module"):
+        with pytest.raises(LoadError, match="pass a folder, a file or a module"):
             load([])
 
     def test_ambiguous_import_is_an_error(self, recipes):

@@ -401,7 +401,7 @@ class TestComparedWithCheck:
     @pytest.mark.parametrize(
         ("setting", "message"),
         [
-            ("ignore = ['PK998']", "[tool.promptkit] ignore: there is no code 'PK998'"),
+            ("ignore = ['PK998']", "[tool.promptkit] ignore: unknown code 'PK998'"),
             ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error that cannot be"),
             (
                 "clients = ['zde']",

@@ -99,7 +99,7 @@ class TestTcp:
             listen("127.0.0.1", port, workers)
         assert str(error.value) == (
             f"cannot listen at 127.0.0.1, port {port}: another server already listens there: "
-            "end it, or name another port"
+            "stop it, or use another port"
         )
 
     @pytest.mark.parametrize(
