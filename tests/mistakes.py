@@ -37,7 +37,7 @@ SIX_MISTAKES = {
 }
 
 FOUND = """\
-recipes/names.py:3: error PK201: prompt 'my prompt:x': a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'
+recipes/names.py:3: error PK201: prompt 'my prompt:x': a name has 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'
     call it 'my-prompt-x'
 recipes/signatures.py:4: error PK301: prompt 'bare': parameter 'diff' has no annotation
     write its type, as in 'diff: str'
@@ -48,4 +48,4 @@ recipes/signatures.py:12: error PK304: prompt 'typed': no client can fill parame
 recipes/signatures.py:12: error PK305: prompt 'typed': parameter 'tone' has the default 'warm', which is not int
     correct the default, or widen the annotation
 recipes/twice.py:7: error PK202: prompt 'plan': already defined at recipes/twice.py:3
-    rename one of the two, or give it a name with @prompt(name='plan-2')"""  # noqa: E501 (each diagnostic is one line)
+    rename one of them, or give it a name with @prompt(name='plan-2')"""  # noqa: E501 (each diagnostic is one line)

@@ -152,7 +152,7 @@ def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -
     if part.reason is not None and not secret:
         return part.reason
     if part.reason is not None and part.expected is None:
-        return "is refused"
+        return "is invalid"
     invalid = _invalid_value(part, value)
     display = _JSON_NAMES[invalid] if invalid is None or isinstance(invalid, bool) else short.repr(invalid)
     return f"is not {expected}" if secret else f"is {display}, not {expected}"
@@ -310,7 +310,7 @@ class Arguments(Struct, frozen=True):
         Raises:
             ArgumentsError: If any argument contains more than *max_values*. The error lists them all.
         """
-        reason = f"holds more than {max_values:,} values: send fewer of them"
+        reason = f"has more than {max_values:,} values: send fewer"
         texts = {name: sent[name] for name in self.by_name if name in sent}
         errors = tuple(
             InvalidArgument(name, reason)

@@ -65,11 +65,11 @@ class Case:
             The difference; None if the outcome is as expected, or is an error of another kind.
         """
         if self.refusal is None:
-            return f"is refused: {outcome}" if is_refused(outcome) else None
+            return f"is rejected: {outcome}" if is_refused(outcome) else None
         if not isinstance(outcome, BaseException):
-            return f"should be refused, but is rendered: {self.refusal!r}"
+            return f"should be rejected with {self.refusal!r}, but it renders"
         if is_refused(outcome) and self.refusal not in str(outcome):
-            return f"is refused with another error than {self.refusal!r}: {outcome}"
+            return f"should be rejected with {self.refusal!r}, but the error is: {outcome}"
         return None
 
     def refused(self, text: str) -> "Case":
@@ -87,7 +87,7 @@ class Case:
             TypeError: If *text* is not a string.
         """
         if not isinstance(text, str):
-            msg = f"refused({text!r}): give words of the message"
+            msg = f"refused({text!r}): pass part of the error message as a str"
             raise TypeError(msg)
         self.refusal = text
         return self

@@ -132,7 +132,7 @@ def _texts(values: object, source_label: str, hint: str) -> tuple[str, ...]:
     if isinstance(values, Coroutine):
         values.close()  # otherwise Python warns that it was never awaited
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
-        msg = f"{source_label} {type(values).__name__}, not several values: {hint}"
+        msg = f"{source_label} {type(values).__name__}, not a list of values: {hint}"
         raise ResultError(msg)
     try:
         items = read_all(values, f"{source_label} ")
@@ -155,7 +155,7 @@ def _text(value: object, source_label: str) -> str:
 def _normalize_source(source: Iterable[Any] | Callable[..., Any]) -> tuple[str, ...] | Callable[..., Any]:
     if callable(source) and not isinstance(source, Iterable):  # an enumeration is callable and iterable
         return with_own_defaults(source)
-    return _texts(source, "complete= is given", "write ['a', 'b'], or name a function without calling it")
+    return _texts(source, "complete= got", "write ['a', 'b'], or pass a function without calling it")
 
 
 def _label_of(function: object) -> str:
@@ -227,7 +227,7 @@ class Completer(Struct, frozen=True):
             before, last = self._split(typed)
             return self._completion(self._call(last, arguments), before, last)
         name = _label_of(self.source)
-        message = f"{name} is asynchronous, and an event loop runs here: await .complete_async(...)"
+        message = f"{name} is asynchronous, and an event loop is already running: await .complete_async(...)"
         return run_async(self.complete_async, (typed, arguments), {}, message)
 
     async def complete_async(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:

@@ -83,12 +83,13 @@ class FunctionRenderer(Struct, frozen=True):
         """
         if self.is_async:
             message = (
-                f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
+                f"prompt {self.name!r} is asynchronous, and an event loop is already running: await "
+                ".render_async(...)"
             )
             return run_async(self.render_async, args, kwargs, message)
         return self._workflow(self.function(*args, **kwargs), MAX_REPLY_BYTES)
 
-    def render_sync(self, values: Mapping[str, Any], most: int = MAX_REPLY_BYTES) -> Workflow | str:
+    def render_sync(self, values: Mapping[str, Any], limit: int = MAX_REPLY_BYTES) -> Workflow | str:
         """
         Call the function, which is not asynchronous.
 
@@ -98,7 +99,7 @@ class FunctionRenderer(Struct, frozen=True):
             values:
                 Its keyword arguments.
 
-            most:
+            limit:
                 The maximum size of the reply in bytes. Generators that exceed it are closed.
 
         Raises:
@@ -107,7 +108,7 @@ class FunctionRenderer(Struct, frozen=True):
         result = self.function(**values)
         if type(result) is str and result and not result.isspace():
             return result
-        return self._workflow(result, most)
+        return self._workflow(result, limit)
 
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
         """
@@ -121,15 +122,15 @@ class FunctionRenderer(Struct, frozen=True):
         return await self.render_awaited(kwargs, args)
 
     async def render_awaited(
-        self, values: Mapping[str, Any], args: tuple[Any, ...] = (), most: int = MAX_REPLY_BYTES
+        self, values: Mapping[str, Any], args: tuple[Any, ...] = (), limit: int = MAX_REPLY_BYTES
     ) -> Workflow:
         """Call the function as `render_sync` does, but await it."""
         result = self.function(*args, **values)
         if isinstance(result, Coroutine):
             result = await result
         if not isinstance(result, AsyncIterator):
-            return self._workflow(result, most)
-        messages, position = MessageBuilder(most), 0
+            return self._workflow(result, limit)
+        messages, position = MessageBuilder(limit), 0
         async for item in result:
             try:
                 messages.add(item, (position,))
@@ -140,23 +141,23 @@ class FunctionRenderer(Struct, frozen=True):
             position += 1
         return self._finish(messages.workflow())
 
-    def _workflow(self, result: object, most: int) -> Workflow:
+    def _workflow(self, result: object, limit: int) -> Workflow:
         if isinstance(result, Workflow):
             if result.messages[FREE_MESSAGES:]:  # a value repeated in it takes memory once it is encoded
-                self._convert(result, most)
+                self._convert(result, limit)
             return result if result.messages and self.answer is None else self._finish(result)
         if isinstance(result, Iterator):
-            return self._finish(self._exhaust(result, most))
-        return self._finish(self._convert(result, most))
+            return self._finish(self._exhaust(result, limit))
+        return self._finish(self._convert(result, limit))
 
-    def _exhaust(self, items: Iterator[Any], most: int) -> Workflow:
+    def _exhaust(self, items: Iterator[Any], limit: int) -> Workflow:
         """Return the workflow of the values that a generator yields and finally returns."""
-        messages, position = MessageBuilder(most), 0
+        messages, position = MessageBuilder(limit), 0
         while True:
             try:
                 item = next(items)
             except StopIteration as end:
-                return self._convert(end.value, most, messages)
+                return self._convert(end.value, limit, messages)
             try:
                 messages.add(item, (position,))
             except (UnsendableError, TooLongError) as error:
@@ -172,9 +173,9 @@ class FunctionRenderer(Struct, frozen=True):
             return workflow
         return make_workflow(workflow.messages, workflow.system, self.answer, workflow.cache_points)
 
-    def _convert(self, result: object, most: int, messages: MessageBuilder | None = None) -> Workflow:
+    def _convert(self, result: object, limit: int, messages: MessageBuilder | None = None) -> Workflow:
         """Return the workflow of *messages* followed by *result*."""
-        messages = MessageBuilder(most) if messages is None else messages
+        messages = MessageBuilder(limit) if messages is None else messages
         try:
             messages.add(result)
         except (UnsendableError, TooLongError) as error:

@@ -141,7 +141,7 @@ def _spellings(value: Any, limit: int, *, keys: bool) -> set[str]:
     """Return the texts in a value as they are, and as Python, JSON, URLs and base64 spell them."""
     spellings: set[str] = set()
     for part in _parts(value, keys=keys):
-        for text in (whole[: max(limit, 0)] for whole in _display_texts(part)):
+        for text in (spelling[: max(limit, 0)] for spelling in _display_texts(part)):
             limit -= len(text) + 1
             data = text.encode(errors="replace")
             spellings |= {text, repr(text)[1:-1], ascii(text)[1:-1], quote(data, safe=""), quote_plus(data)}

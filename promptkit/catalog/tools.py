@@ -118,7 +118,7 @@ FIND: Final = "find_prompts"
 GET: Final = "get_prompt"
 
 #: Maximum number of prompts in a search result, each with the schema of its arguments.
-MAX_FOUND: Final = 10
+MAX_MATCHES: Final = 10
 
 #: Maximum number of words that are searched for. Clients can send any number of them.
 _MAX_WORDS: Final = 16
@@ -127,13 +127,11 @@ _FIND_DESCRIPTION: Final = (
     "Find prompts: instructions that people have written for a task. Returns names, descriptions and "
     f"the JSON Schema of the arguments, best matches first. {GET} returns one of them."
 )
-_GET_DESCRIPTION: Final = (
-    f"Return a prompt that {FIND} has found, filled in with its arguments: instructions to follow."
-)
+_GET_DESCRIPTION: Final = f"Return a prompt from {FIND}, rendered with its arguments: instructions to follow."
 
-_QUERY: Final = "Words of the task, as in 'review security'. Without words, all prompts match."
+_QUERY: Final = "Keywords of the task, as in 'review security'. Without keywords, all prompts match."
 _NAME: Final = f"The prompt's name, as {FIND} returns it"
-_ARGUMENTS: Final = "Its arguments by name, as its schema has them"
+_ARGUMENTS: Final = "Its arguments by name, as in its schema"
 
 
 def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, CompiledPrompt]:
@@ -223,7 +221,7 @@ def _encode_matches(matches: list[CompiledPrompt]) -> str:
     """Return the best matches as JSON."""
     entries = [
         {key: value for key, value in _entry(prompt).items() if value is not None}
-        for prompt in matches[:MAX_FOUND]
+        for prompt in matches[:MAX_MATCHES]
     ]
     return json.encode({"prompts": entries, "found": len(matches)}).decode()
 

@@ -204,7 +204,8 @@ class URITemplate:
     def __attrs_post_init__(self) -> None:
         if not is_template(self.text):
             msg = (
-                f"{self.text!r} is not a URI template: write the characters of a URI, and variables in braces"
+                f"{self.text!r} is not a URI template: use characters that are valid in a URI, and "
+                "variables in braces"
             )
             raise ValueError(msg)
 

@@ -21,12 +21,12 @@ from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.loader.targets import is_project
 
 #: Error for a default folder that another user owns.
-NOT_MINE: Final = "it belongs to another user: name it if you trust its content"
+NOT_MINE: Final = "it belongs to another user: pass its path explicitly if you trust its content"
 
 #: Error for a configuration that another user owns: its targets are code that would be executed.
 _FOREIGN_FILE: Final = (
-    "it belongs to another user, whose code it would run: "
-    "name the recipes on the command line, and it is not read, or make it yours"
+    "it belongs to another user, whose code it could run: "
+    "pass the recipes on the command line, so that it is not read, or take ownership of it"
 )
 
 #: Limit for the file; a larger one was not written by hand.
@@ -34,7 +34,7 @@ _MAX_BYTES: Final = 1 << 20
 
 #: Error without a target and without a default folder.
 NO_FOLDER: Final = (
-    f"there is no folder {' or '.join(DEFAULT_FOLDERS)} here: name one, or set target in [tool.promptkit]"
+    f"there is no folder {' or '.join(DEFAULT_FOLDERS)} here: pass one, or set target in [tool.promptkit]"
 )
 
 
@@ -150,7 +150,7 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name
     for key in table:
         if key not in known:
             near = nearest(key, known)
-            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
+            hint = f"did you mean {near!r}?" if near else f"choose one of {', '.join(known)}"
             raise ConfigurationError(file, f"[{name}] has no setting {key!r}: {hint}")
 
 
@@ -179,7 +179,7 @@ def _parse_table(file: str, table: dict[str, Any]) -> Configuration:
     for key, value in table.items():
         expected, is_valid = _SETTINGS[key]
         if not is_valid(value):
-            raise ConfigurationError(file, f"[tool.promptkit] {key} takes {expected}, not {value!r}")
+            raise ConfigurationError(file, f"[tool.promptkit] {key} must be {expected}, not {value!r}")
     lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
     _check_names(file, **lists)
     targets = table.get("target", [])

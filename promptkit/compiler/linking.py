@@ -45,7 +45,7 @@ def without_clashes(
         for folder in folders_above(skill.folder):
             outer = served.get(folder)
             if outer is not None and _files_below(outer, skill.folder) != _files_by_uri(skill):
-                message = f"skill {outer.name!r} has other files in the same folder"
+                message = f"skill {outer.name!r} has different files in the same folder"
                 report.add(Rule.DUPLICATE_SKILL, message, "give it another prefix")
         clashing = (skill_resources[uri] for uri in skill.resources if uri in skill_resources)
         if other := next(clashing, None):
@@ -272,20 +272,20 @@ def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
     location = definition.location
     if isinstance(definition, Prompt):
         message = f"prompt {definition.options.name!r}: already defined at {earlier}"
-        hint = f"rename one of the two, or give it a name with @prompt(name='{definition.options.name}-2')"
+        hint = f"rename one of them, or give it a name with @prompt(name='{definition.options.name}-2')"
         return Diagnostic(Rule.DUPLICATE_NAME, message, hint, location)
     kind, name, uri = definition.kind, definition.name, definition.uri_template
     message = f"{kind} {name!r}: {uri!r} is already defined at {earlier}"
     if kind == "skill":
-        hint = "give one of the two another name, or prefix"
+        hint = "give one of them another name or prefix"
         return Diagnostic(Rule.DUPLICATE_SKILL, message, hint, location)
-    hint = "change the URI of one of the two, or remove it"
+    hint = "change the URI of one of them, or remove it"
     return Diagnostic(Rule.DUPLICATE_TEMPLATE, message, hint, location)
 
 
 def _no_prompts(path: Path | None) -> Diagnostic:
     near = recipes_near(path) if path is not None and path.is_dir() else []
-    name = f"name {display_path(near[0])!r}, where some are, or " if near else ""
-    location = "in a *.py file that begins with neither '_' nor 'test_'"
+    name = f"pass {display_path(near[0])!r}, which has some, or " if near else ""
+    location = "in a *.py file whose name starts with neither '_' nor 'test_'"
     hint = f"{name}decorate a function with @prompt, {location}"
-    return Diagnostic(Rule.NO_PROMPTS, "there is no prompt here", hint, Location(str(path or "")))
+    return Diagnostic(Rule.NO_PROMPTS, "no prompt is defined here", hint, Location(str(path or "")))

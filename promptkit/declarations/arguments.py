@@ -12,9 +12,9 @@ from promptkit.catalog.completion import Completer
 from promptkit.declarations.options import check_sendable
 from promptkit.declarations.signature import Parameter, Signature, read_signature
 from promptkit.declarations.unusable_types import (
+    describe_non_type,
+    find_unsupported_constraints,
     hint_for_unreadable,
-    no_type,
-    refused_bounds,
     unreadable_part,
 )
 from promptkit.errors.diagnostics import Location, Report
@@ -86,11 +86,13 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
     """Report an invalid name of an environment variable, and any environment variable of a resource."""
     subject = f"parameter {parameter.name!r} has env={parameter.arg.env!r}"
     if kind == "resource":
-        message = f"{subject}, but a URI has to say all that its document depends on"
-        report.add(Rule.BAD_VARIABLE, message, "leave env= out, or read it in the function", parameter.name)
+        message = f"{subject}, but a resource can depend only on its URI"
+        report.add(
+            Rule.BAD_VARIABLE, message, "remove env=, or read the variable in the function", parameter.name
+        )
     elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
         message = f"{subject}, which cannot be the name of an environment variable"
-        hint = "give its name alone, without $ and value, as in env='TEAM'"
+        hint = "give only its name, without '$' and a value, as in env='TEAM'"
         report.add(Rule.BAD_VARIABLE, message, hint, parameter.name)
 
 
@@ -100,11 +102,11 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     detail = "" if path == name else f": {path} is of type {type_name(part)}"
     message = f"no client can fill parameter {name!r} of type {type_name(annotation)}{detail}"
     hint = _IN_ANNOTATED if isinstance(annotation, Arg) else hint_for_unreadable(part)
-    if (bounds := refused_bounds(part)) is not None:
+    if (bounds := find_unsupported_constraints(part)) is not None:
         names, hint = bounds
         kind, location = type_name(part.__origin__), "" if path == name else f" at {path}"
-        message = f"parameter {name!r} has bounds{location} that {kind} does not take: {names}"
-    elif (non_type := no_type(part, is_part=path != name)) is not None:
+        message = f"parameter {name!r} has constraints{location} that {kind} does not support: {names}"
+    elif (non_type := describe_non_type(part, is_part=path != name)) is not None:
         description, hint = non_type
         problem = f"has {description} at {path}" if path != name else f"is annotated with {description}"
         message = f"parameter {name!r} {problem}, which is not a type"
@@ -126,7 +128,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
         if parameter.arg.complete is not None:
-            _report_completion(parameter, "it is a secret", "leave out complete=, or secret=True", report)
+            _report_completion(parameter, "it is a secret", "remove complete= or secret=True", report)
         return None
     if isinstance(source, tuple) and not source:
         return None
@@ -198,7 +200,7 @@ def _format_value(value: Any) -> str:
 
 
 _NO_DATETIME_HINT: Final = (
-    "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
+    "remove timezone=, or use a datetime; for a record's field, require an offset with msgspec.Meta(tz=True)"
 )
 
 
@@ -220,7 +222,7 @@ def _in_zone(parameter: Parameter, report: Report) -> Any:
     if annotation == parameter.annotation:
         _report_zone(
             parameter,
-            "has a timezone= and takes no datetime that may have an offset",
+            "has timezone=, but its type has no datetime that can have an offset",
             _NO_DATETIME_HINT,
             report,
         )
@@ -250,7 +252,7 @@ def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
     if (near := nearest(zone, known)) is not None:
         hint = f"did you mean {near!r}?"
     if not known:
-        problem, hint = "and this system has no data of time zones", f"{pip()} tzdata"
+        problem, hint = "and this system has no time zone data", f"{pip()} tzdata"
     _report_zone(parameter, f"has the timezone {zone!r}, {problem}", hint, report)
     return None
 

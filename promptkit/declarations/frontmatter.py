@@ -84,7 +84,7 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
     try:
         return "\n".join([*lines, "---", "", body.strip("\n"), ""]).encode()
     except UnicodeEncodeError:
-        msg = "its text holds half of a surrogate pair"
+        msg = "its text contains an unpaired surrogate"
         raise FrontmatterError(msg, "remove it") from None
 
 
@@ -94,7 +94,7 @@ def _encode_text(text: str) -> str:
     try:
         encoded = msgspec.json.encode(text).decode()
     except UnicodeEncodeError:
-        msg = "a field holds half of a surrogate pair"
+        msg = "a field contains an unpaired surrogate"
         raise FrontmatterError(msg, "remove it") from None
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", encoded)
 
@@ -113,22 +113,22 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
         msg = f"SKILL.md is not UTF-8 at byte {error.start + 1:,}"
         raise FrontmatterError(msg, "save it as UTF-8") from None
     if text.startswith("\ufeff"):
-        msg = "SKILL.md starts with a byte order mark, after which hosts find no frontmatter"
+        msg = "SKILL.md starts with a byte order mark, so hosts do not recognize its frontmatter"
         raise FrontmatterError(msg, "save it as UTF-8 without a byte order mark")
     if not text.startswith("---"):
-        hint = "begin it with a line '---', then 'name:' and 'description:', then another line '---'"
-        msg = "SKILL.md begins with no frontmatter"
+        hint = "start it with a line '---', then 'name:' and 'description:', then another line '---'"
+        msg = "SKILL.md has no frontmatter"
         raise FrontmatterError(msg, hint)
     if (match := _FRONTMATTER.match(text)) is None:
-        msg = "the frontmatter of SKILL.md has no end"
-        raise FrontmatterError(msg, "write a line '---' below its last field")
+        msg = "the frontmatter of SKILL.md is not closed"
+        raise FrontmatterError(msg, "add a line '---' after its last field")
     if len(match[1]) > _MAX_SIZE:
         raise _too_long(len(match[1]))
     return _parse_fields(match[1]), text[match.end() :], match[0].count("\n")
 
 
 def _too_long(size: int) -> FrontmatterError:
-    msg = f"the frontmatter of SKILL.md has {size:,} characters: at most {_MAX_SIZE:,} are read"
+    msg = f"the frontmatter of SKILL.md has {size:,} characters: the limit is {_MAX_SIZE:,}"
     return FrontmatterError(msg, "move long text below the frontmatter")
 
 
@@ -147,16 +147,16 @@ def _parse_fields(text: str) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001 (the parser raises many types, such as KeyError for '%YAML 9.9')
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
-        msg = f"the frontmatter of SKILL.md is not YAML that JSON can say: {reason}"
+        msg = f"the frontmatter of SKILL.md is not YAML that JSON can represent: {reason}"
         line = mark.line + 2 if mark else 1
-        hint = "write a field a line, and put a text that holds ': ' or ' #' in quotes"
+        hint = "write one field per line, and quote text that contains ': ' or ' #'"
         raise FrontmatterError(msg, hint, line) from None
     if not isinstance(fields, dict):
         msg = f"the frontmatter of SKILL.md is not a mapping, but {describe(fields)}"
-        raise FrontmatterError(msg, "write a field a line, as in 'name: code-review'")
+        raise FrontmatterError(msg, "write one field per line, as in 'name: code-review'")
     decoded: dict[str, Any] = msgspec.json.decode(encoded)
     if decoded != fields:  # a key that is not text, or a number that JSON does not have
-        msg = "the frontmatter of SKILL.md holds a key or a number that JSON has not"
+        msg = "the frontmatter of SKILL.md has a key or a number that JSON cannot represent"
         raise FrontmatterError(msg, "write it in quotes")
     return decoded
 
@@ -183,7 +183,7 @@ def _check_special(events: Iterable[Any]) -> None:
             "an anchor": getattr(event, "anchor", None),
             "a tag": getattr(event, "tag", None),
             "a merge": "<<" if getattr(event, "value", None) == "<<" else None,
-            "something nested too deeply": depth if depth > _MAX_DEPTH else None,
+            "deep nesting": depth if depth > _MAX_DEPTH else None,
         }
         for kind, value in special.items():
             if value is not None:
@@ -205,23 +205,25 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, 
     """
     name, description = fields.get("name"), fields.get("description")
     if not name:
-        yield "name", "it has no name", f"call it {_suggest_name(folder)!r}, as its folder"
+        yield "name", "it has no name", f"call it {_suggest_name(folder)!r}, like its folder"
     elif not isinstance(name, str) or len(name) > _MAX_NAME_CHARACTERS or not _NAME.fullmatch(name):
-        message = f"its name is {name!r}: a name has 1 to 64 of a-z, 0-9 and single hyphens between them"
+        message = (
+            f"its name is {name!r}: a name has 1 to 64 characters: a-z, 0-9, and single hyphens between them"
+        )
         yield "name", message, f"call it {_suggest_name(str(name or folder))!r}"
     elif name != folder:
-        yield "name", f"its name is {name!r}, and its folder is {folder!r}", "give both the same name"
+        yield "name", f"its name is {name!r}, but its folder is {folder!r}", "give both the same name"
     if not isinstance(description, str) or not description.strip():
         message = "it has no description, which models need to choose it"
         yield "description", message, "describe what the skill does and when to use it"
     for key in ("license", "compatibility", "allowed-tools"):
         if key in fields and not (isinstance(fields[key], str) and fields[key].strip()):
-            yield key, f"its {key} is {describe(fields[key])}, and no text", f"write text, or leave {key} out"
+            yield key, f"its {key} must be text, not {describe(fields[key])}", f"write text, or omit {key}"
     for key, limit in _MAX_CHARACTERS.items():
         text = fields.get(key)
         if isinstance(text, str) and len(text) > limit:
             message = f"its {key} has {len(text):,} characters: the limit is {limit:,}"
-            yield key, message, "shorten it: what models need later goes into the text"
+            yield key, message, "shorten it, and move details into the Markdown below"
     metadata = fields.get("metadata", {})
     if not isinstance(metadata, Mapping) or not all(isinstance(value, str) for value in metadata.values()):
         yield "metadata", "its metadata is not a mapping of strings to strings", "write each value in quotes"

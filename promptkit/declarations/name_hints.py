@@ -41,7 +41,7 @@ def operand_hint(error: Exception) -> str | None:
     """Return a hint for an annotation like ``any | None``, where an operand is not a type."""
     match = _OPERANDS.search(str(error))
     kinds = match.groups() if match and isinstance(error, TypeError) else ()
-    return next(filter(None, (instead_of("beside | in annotations", kind) for kind in kinds)), None)
+    return next(filter(None, (instead_of("operands of |", kind) for kind in kinds)), None)
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str | None:
@@ -63,9 +63,9 @@ def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list
         return question
     if exports:
         near = nearest(name, exports)
-        return None if near is None else f"did you mean {near!r} of {exports[near].__name__}?"
+        return None if near is None else f"did you mean {near!r} from {exports[near].__name__}?"
     if getattr(getattr(loaded, "__spec__", None), "_initializing", False):
-        return "two files import each other: move what both need to a third one"
+        return "two files import each other: move the shared code to a third file"
     if getattr(loaded, "__file__", None) is None:  # a folder
         return f"no file next to the recipe is called {name}.py: correct the name"
     return f"correct the name: {module} has no {name!r}"

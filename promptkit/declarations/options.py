@@ -39,8 +39,11 @@ def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
         return
     slug, hint = _slug(name), "call it {!r}"
     if name == getattr(function, "__name__", None):
-        slug, hint = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
-    message = "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
+        slug, hint = (
+            slug or _slug(Path(report.location.file).stem),
+            "keep the function's name, and write @prompt(name={!r})",
+        )
+    message = "a name has 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'"
     report.add(Rule.BAD_NAME, message, hint.format(slug or "prompt"))
 
 
@@ -61,7 +64,7 @@ _META_KEY: Final = (
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 )
 
-_SURROGATE_HINT: Final = "remove the half of a surrogate pair"
+_SURROGATE_HINT: Final = "remove the unpaired surrogate"
 
 #: Keys, and labels of prefixes, that the protocol reserves.
 _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"}
@@ -71,7 +74,7 @@ _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     """Convert URIs to icons. Raises TypeError if *icons* is a single string."""
     if isinstance(icons, str):
-        msg = f"icons takes several icons: write icons=[{icons!r}]"
+        msg = f"icons must be a list: write icons=[{icons!r}]"
         raise TypeError(msg)
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
 
@@ -79,11 +82,11 @@ def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
 def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
     """Return the tags as a tuple. Raises TypeError for a single string, which would be split into letters."""
     if isinstance(tags, str):
-        msg = f"tags takes several words: write tags=[{tags!r}]"
+        msg = f"tags must be a list: write tags=[{tags!r}]"
         raise TypeError(msg)
     words = tuple(tags)
     if invalid := [word for word in words if not isinstance(word, str)]:
-        msg = f"tags takes words, not {describe(invalid[0])}"
+        msg = f"tags must be strings, not {describe(invalid[0])}"
         raise TypeError(msg)
     return words
 
@@ -91,7 +94,7 @@ def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
 def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of *meta*. Raises TypeError if it is not a mapping."""
     if not isinstance(meta, Mapping):
-        msg = f"meta takes a dict, not {type(meta).__name__}"
+        msg = f"meta must be a dict, not {type(meta).__name__}"
         raise TypeError(msg)
     return dict(meta)
 
@@ -99,7 +102,7 @@ def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
 def _check_seconds(name: str, value: float | None) -> None:
     numbers: tuple[type, ...] = (int, float)
     if value is not None and not (isinstance(value, numbers) and value > 0 and value is not True):
-        msg = f"{name} takes a number of seconds above zero, not {value!r}"
+        msg = f"{name} must be a number of seconds above zero, not {value!r}"
         raise ValueError(msg)
 
 
@@ -108,10 +111,10 @@ def _check_deprecated(value: object) -> None:
         return
     hint = "write deprecated='use NAME'"
     if not isinstance(value, str):
-        msg = f"deprecated names the replacement, and takes no {type(value).__name__}: {hint}"
+        msg = f"deprecated must be a str that names the replacement, not {type(value).__name__}: {hint}"
         raise TypeError(msg)
     if not value.strip():
-        msg = f"deprecated names the replacement: {hint}"
+        msg = f"deprecated is blank, but must name the replacement: {hint}"
         raise ValueError(msg)
 
 
@@ -120,7 +123,7 @@ def _check_tool(value: object) -> None:
         return
 
     if not isinstance(value, Tool):
-        msg = f"tool takes False or promptkit.Tool(...), not {describe(value)}"
+        msg = f"tool must be False or promptkit.Tool(...), not {describe(value)}"
         raise TypeError(msg)
 
 
@@ -216,16 +219,18 @@ def check_scopes(scopes: object, report: Report) -> None:
             Receives the diagnostics.
     """
     if isinstance(scopes, str):
-        message = f"scopes takes several, not the text {scopes!r}"
+        message = f"scopes must be a list of strings, not the string {scopes!r}"
         report.add(Rule.BAD_SCOPE, message, _scopes_hint(scopes.split()))
     elif not isinstance(scopes, list | tuple | set | frozenset):
-        report.add(Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _scopes_hint(()))
+        report.add(
+            Rule.BAD_SCOPE, f"scopes must be a list of strings, not {describe(scopes)}", _scopes_hint(())
+        )
     else:
         for scope in scopes:
             if not is_scope(scope):
                 message = (
-                    f"{scope!r} is not a scope: a scope has ASCII characters without blanks, "
-                    f"quotes and backslashes"
+                    f"{scope!r} is not a scope: a scope consists of ASCII characters other than "
+                    f"spaces, double quotes and backslashes"
                 )
                 report.add(Rule.BAD_SCOPE, message, _scopes_hint(str(scope).split()))
 

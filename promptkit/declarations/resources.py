@@ -69,7 +69,7 @@ class Resource(Declared[P, str], Generic[P, R]):
     def __format__(self, spec: str) -> NoReturn:
         msg = (
             f"resource {self.name!r} itself cannot be used in an f-string: call it for its text, "
-            "give user(...) its .embed(...) or .link(...), or write its .uri(...)"
+            "pass .embed(...) or .link(...) to user(...), or insert its .uri(...)"
         )
         raise TypeError(msg)
 
@@ -204,7 +204,7 @@ class Resource(Declared[P, str], Generic[P, R]):
     def _check_template(self, report: Report) -> None:
         scheme = _SCHEME.match(self.uri_template)
         if scheme is None:
-            problem, hint = "has no scheme", "begin it with a scheme"
+            problem, hint = "has no scheme", "start it with a scheme"
         elif not is_template(self.uri_template[scheme.end() :]):
             problem, hint = "is malformed", "use characters that are valid in a URI, and variables in braces"
         else:

@@ -58,8 +58,8 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
         folders.
 
     Raises:
-        SkillError: If an entry is neither a file nor a folder, or links out of the folder or in a circle, or
-            if there are too many.
+        SkillError: If an entry is neither a file nor a folder, or links to something outside the folder or
+            to a parent folder, or if there are too many.
     """
     root = os.path.realpath(folder)
     files, folders = dict[str, str](), list[str]()
@@ -68,7 +68,7 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
         directory, prefix, ancestors = pending.pop()
         real = os.path.realpath(directory)
         if real in ancestors:
-            msg = f"{prefix!r} leads in a circle"
+            msg = f"{prefix!r} is a symbolic link to one of its parent folders"
             raise SkillError(msg, "remove the link")
         folders.append(real)
         for entry in _entries(directory, prefix):
@@ -88,7 +88,7 @@ def _entries(folder: str, within: str) -> Iterator[os.DirEntry[str]]:
             entries = list(iterator)
     except OSError as error:
         msg = f"its folder {within!r} cannot be read: {error.strerror}"
-        raise SkillError(msg, "let it be read") from None
+        raise SkillError(msg, "make it readable") from None
     return (entry for entry in entries if not is_left_out(entry.name))
 
 
@@ -105,17 +105,17 @@ def _mode_of(entry: os.DirEntry[str], path: str, root: str) -> int:
         mode = entry.stat().st_mode
     except OSError as error:
         msg = f"{path!r} cannot be read: {error.strerror}"
-        raise SkillError(msg, "remove it, or let it be read") from None
+        raise SkillError(msg, "remove it, or make it readable") from None
     if is_link and not target.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
-        raise _leads_out(path)
+        raise _link_error(path)
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         msg = f"{path!r} is a pipe, a socket or a device"
         raise SkillError(msg, "remove it")
     return mode
 
 
-def _leads_out(path: str) -> SkillError:
-    return SkillError(f"{path!r} leads out of its folder", "put a copy in place of the link")
+def _link_error(path: str) -> SkillError:
+    return SkillError(f"{path!r} links to a file outside the skill's folder", "replace the link with a copy")
 
 
 def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedBytes]:
@@ -139,12 +139,12 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedByte
             contents[path] = HashedBytes(data)
         except MediaError as error:
             msg = f"a file cannot be read from {root}: {error}"
-            raise SkillError(msg, "correct its path, or let it be read") from None
+            raise SkillError(msg, "correct its path, or make it readable") from None
         except ValueError:  # a link was put in its place meanwhile
-            raise _leads_out(path) from None
+            raise _link_error(path) from None
         except OSError as error:
             msg = f"{path!r} cannot be stored: {error.strerror}"
-            raise SkillError(msg, "make room on the disk") from None
+            raise SkillError(msg, "free some disk space") from None
         remaining -= len(data)
         _check_size(MAX_BYTES - remaining)
     return contents
@@ -153,13 +153,13 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedByte
 def _check_number(number: int) -> None:
     if number > MAX_FILES:
         msg = f"it has more than {MAX_FILES} files"
-        raise SkillError(msg, "put several into one, or make several skills")
+        raise SkillError(msg, "merge files, or split the skill")
 
 
 def _check_size(size: int) -> None:
     if size > MAX_BYTES:
-        msg = f"its files have more than {MAX_BYTES >> 20} MiB"
-        raise SkillError(msg, "leave large files where they are, and name their place")
+        msg = f"its files exceed {MAX_BYTES >> 20} MiB in total"
+        raise SkillError(msg, "keep large files elsewhere, and refer to them by path or URL")
 
 
 def _check_path(path: str) -> None:
@@ -168,7 +168,7 @@ def _check_path(path: str) -> None:
     is_plain = path.isprintable() and "\\" not in path and ":" not in path and path == str(variants[0])
     if not is_plain or any(".." in variant.parts or variant.anchor for variant in variants):
         msg = f"{path!r} is not a plain path within the skill"
-        raise SkillError(msg, "write it relative, with '/', and without '..', backslashes and colons")
+        raise SkillError(msg, "write a relative path with '/' and without '..', backslashes or colons")
 
 
 def _check_files(files: Mapping[str, HashedBytes]) -> None:
@@ -178,14 +178,14 @@ def _check_files(files: Mapping[str, HashedBytes]) -> None:
     by_folded = dict[str, str]()
     for path in files:
         _check_path(path)
-        if (other := by_folded.setdefault(path.casefold(), path)) != path:
-            msg = f"{other!r} and {path!r} differ in case alone, and are one file on some systems"
-            raise SkillError(msg, "rename one of the two")
+        if (earlier := by_folded.setdefault(path.casefold(), path)) != path:
+            msg = f"{earlier!r} and {path!r} differ only in case, and are the same file on some systems"
+            raise SkillError(msg, "rename one of them")
     for path in files:
         for parent in PurePosixPath(path).parents:
             if str(parent).casefold() in by_folded:
                 msg = f"{str(parent)!r} is a file, and {path!r} is in a folder of that name"
-                raise SkillError(msg, "rename one of the two")
+                raise SkillError(msg, "rename one of them")
 
 
 def compile_skill(  # noqa: PLR0913 (a skill has that many properties)

@@ -79,7 +79,7 @@ class Skill(Decorated, Generic[R]):
         check_scopes(self.scopes, report)
         if not _PREFIX.fullmatch(self.prefix):
             message = f"its prefix {self.prefix!r} cannot be part of a URI"
-            hint = "write words of letters, digits and hyphens, with '/' between them"
+            hint = "use letters, digits and hyphens, with '/' between the parts"
             report.add(Rule.BAD_SKILL, message, hint)
         if report.found:
             return None, tuple(report.found)
@@ -111,7 +111,7 @@ class Skill(Decorated, Generic[R]):
             raise self.error
         if SKILL_FILE in self.files:
             msg = f"{SKILL_FILE!r} is among its files, but the function returns that file"
-            raise SkillError(msg, "leave it out")
+            raise SkillError(msg, "remove it from files=")
         files = {path: _content_of(path, source) for path, source in self.files.items()}
         try:
             files[SKILL_FILE] = HashedBytes(write_skill(fields, self._body()))
@@ -137,7 +137,7 @@ class Skill(Decorated, Generic[R]):
             if not workflow.shown
             else "no plain text"
         )
-        msg = f"its function returned {description}, and a skill is one text"
+        msg = f"its function returned {description}, but a skill is one text"
         raise SkillError(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 
 
@@ -146,7 +146,7 @@ def _call(path: str, function: Callable[[], Any]) -> Any:
         return function()
     except Exception as error:  # an author's function may raise anything
         msg = f"the function of {path!r} raised {type(error).__name__}: {error}"
-        hint = explain_filling(error) or "correct it: it is called once, without arguments"
+        hint = explain_filling(error) or "fix the function; it is called once, without arguments"
         raise SkillError(msg, hint, Rule.SKILL_FAILS) from error
 
 
@@ -158,7 +158,7 @@ def _encode(path: str, content: object) -> bytes:
         try:
             return str(content).encode()
         except UnicodeEncodeError:
-            msg = f"{path!r} holds half of a surrogate pair"
+            msg = f"{path!r} contains an unpaired surrogate"
             raise SkillError(msg, "remove it", Rule.SKILL_FAILS) from None
     msg = f"{path!r} is {describe(content)}"
     hint = "give it as text, bytes, a Path, or a function that returns text or bytes"
@@ -180,7 +180,7 @@ def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source |
             continue
         location = folder / source
         if not location.resolve().is_relative_to(folder):
-            msg = f"{path!r} leads out of the folder of the recipe: {str(source)!r}"
+            msg = f"{path!r} is outside the recipe's folder: {str(source)!r}"
             raise SkillError(msg, "keep the files of a skill next to its recipe")
         note_read(location.resolve())
         if location.is_dir():
@@ -296,7 +296,10 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
         plain = plain_function(function, "@skill", "text")
         if parameters := list(inspect.signature(plain, **FORWARD).parameters):
             named = ", ".join(map(repr, parameters))
-            msg = f"@skill takes no parameters, and this has {named}: only prompts are asked for values"
+            msg = (
+                f"a skill's function takes no parameters, but this one has {named}: remove them, or use "
+                "@prompt"
+            )
             raise TypeError(msg)
         file_error = None
         try:
@@ -322,6 +325,6 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
 
 def _check_texts(option: str, texts: object) -> None:
     if not isinstance(texts, Iterable) or not all(isinstance(text, str) for text in texts):
-        expected = {"metadata": "a dict of texts", "allowed_tools": "a list of texts"}
-        msg = f"{option} takes {expected.get(option, 'a dict, by the paths of the files')}"
+        expected = {"metadata": "a dict of strings", "allowed_tools": "a list of strings"}
+        msg = f"{option} must be {expected.get(option, 'a dict of contents by path')}"
         raise TypeError(msg)

@@ -100,7 +100,7 @@ def hint_for_unreadable(annotation: Any) -> str:
     return next(filter(None, (instead_of("types", base.__name__) for base in kinds)), _GENERAL)
 
 
-def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
+def describe_non_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
     """
     Describe an annotation that is not a type, and return a hint; None if it is a type.
 
@@ -119,7 +119,7 @@ def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
         near = nearest(name.rpartition(".")[2], classes)
         return (
             f"the module {name}",
-            f"write a class of it, as in {name}.{near}" if near else "write a class of it",
+            f"write one of its classes, as in {name}.{near}" if near else "write one of its classes",
         )
     if inspect.isroutine(annotation):
         return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
@@ -129,7 +129,7 @@ def no_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
     return describe(annotation), _hint_for_value(annotation)
 
 
-def refused_bounds(annotation: Any) -> tuple[str, str] | None:
+def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
     """
     Return the bounds that a type cannot have, and a hint; None if the bounds are valid.
 
@@ -150,7 +150,7 @@ def refused_bounds(annotation: Any) -> tuple[str, str] | None:
         member = type_name(plain(get_args(kind)[0]))
         return ", ".join(invalid), f"constrain the intended member, as in Annotated[{member}, ...] | ..."
     names, types = ", ".join(invalid), " and ".join(dict.fromkeys(_BOUNDED[name] for name in invalid))
-    return names, f"leave out {names} and check the value in the function, or take {types}"
+    return names, f"remove {names} and check the value in the function, or use {types}"
 
 
 def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
@@ -231,7 +231,7 @@ def check_return(function: Callable[..., Any], annotation: Any, report: Report) 
     except Exception:  # noqa: BLE001 (a class's hooks for subclass checks may raise anything)
         return
     if part is not None:
-        message = f"its return annotation promises {type_name(part)}, which cannot become a message"
+        message = f"its return annotation includes {type_name(part)}, which cannot become a message"
         hint = "return text, user(...) or assistant(...); or show it as text, with fragments.json_block(...)"
         report.add(Rule.BAD_RETURN, message, hint, "return")
 

@@ -99,9 +99,9 @@ class EmptyPromptError(PromptError):
     def __init__(self, name: str, *, only_system: bool = False) -> None:
         super().__init__(name)
         self.name = name
-        self.message = f"prompt {name!r} has nothing to say for these arguments"
+        self.message = f"prompt {name!r} rendered no messages for these arguments"
         if only_system:
-            self.message = f"prompt {name!r} has a system part and no turn: add a user(...)"
+            self.message = f"prompt {name!r} has a system part but no turn: add a user(...)"
 
     def __str__(self) -> str:
         return self.message

@@ -30,9 +30,9 @@ class Rule(Enum):
     """
 
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"
-    NO_PROMPTS = "PK102", "there is no prompt in the recipes"
+    NO_PROMPTS = "PK102", "recipes without a prompt"
     UNDEFINED_NAME = "PK103", "an undefined name in a function"
-    RELATIVE_PATH = "PK105", "a file that is looked for in the current folder", _WARNING
+    RELATIVE_PATH = "PK105", "a file that is looked up in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
     BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
@@ -44,8 +44,8 @@ class Rule(Enum):
     FORGOTTEN_F = "PK207", "a string with placeholders but without the `f` of an f-string", _WARNING
     TEMPLATE_SYNTAX = "PK208", "template syntax in a text or docstring that is never filled in", _WARNING
     OBJECT_IN_TEXT = "PK209", "an object in an f-string instead of its text", _WARNING
-    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone", _WARNING
-    FIRST_MESSAGE = "PK211", "a first message that is not text of the user", _WARNING
+    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ only in case", _WARNING
+    FIRST_MESSAGE = "PK211", "a first message that is not user text", _WARNING
     UNSENDABLE_FILE = (
         "PK212",
         "a media file that cannot be read or is too large for clients",
@@ -60,24 +60,24 @@ class Rule(Enum):
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
-    CASE_FAILS = "PK231", "a case that fails, or should be refused, but is rendered"
+    CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
     UNSUPPORTED_TYPE = "PK304", "a parameter type that clients cannot send"
     DEFAULT_MISFIT = "PK305", "a default that does not match its parameter's type"
-    UNRESOLVED_ANNOTATION = "PK306", "an annotation whose names cannot be found"
+    UNRESOLVED_ANNOTATION = "PK306", "an annotation with an undefined name"
     SECOND_CONTEXT = "PK307", "two parameters for the `Context`"
-    BAD_COMPLETION = "PK308", "completions that cannot be offered"
+    BAD_COMPLETION = "PK308", "invalid completions"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
-    FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework", _WARNING
+    FOREIGN_NOTE = "PK312", "metadata in `Annotated` for another framework", _WARNING
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
-    READ_AS_OPTION = "PK330", "a parameter's value that a command can take as an option", _WARNING
+    READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
     CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
-    BAD_TEMPLATE = "PK401", "a URI template that is not valid"
+    BAD_TEMPLATE = "PK401", "an invalid URI template"
     TEMPLATE_MISMATCH = "PK402", "a URI template that does not match its function"
     DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"
     ANSWERED_WITHOUT_SCOPES = (
@@ -99,7 +99,7 @@ class Rule(Enum):
     LOST_REFERENCE = "PK606", "a reference to a file that the skill does not have"
     LONG_SKILL = "PK607", "a `SKILL.md` that is too long for models to read as a whole", _WARNING
     UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
-    SAME_SKILL_NAME = "PK609", "two skills whose names differ in their prefix alone", _WARNING
+    SAME_SKILL_NAME = "PK609", "two skills with the same name and different prefixes", _WARNING
 
     title: str
     severity: str
@@ -143,7 +143,7 @@ def rule_of(code: str) -> Rule:
     if rule is None:
         suggestion = nearest(code, sorted(rule.value for rule in IGNORABLE))
         hint = f"; did you mean {suggestion!r}?" if suggestion else ": write one that promptkit check prints"
-        msg = f"there is no code {code!r}{hint}"
+        msg = f"unknown code {code!r}{hint}"
         raise ValueError(msg)
     if rule not in IGNORABLE:
         msg = f"{code} is an error that cannot be ignored: fix its cause"

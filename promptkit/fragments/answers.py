@@ -42,7 +42,7 @@ def answer_format(answer: Any, example: Any = None) -> Text:
     definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
     parts = ["Answer with JSON in this form, and nothing else:", *definitions, _outline(schema)]
     if example is not None:
-        encoded = indented_json(example, "answer_format(example)", "give a value of the type")
+        encoded = indented_json(example, "answer_format(example)", "pass a value of the type")
         parts += ["For example:", encoded]
     return Text("\n".join(parts))
 

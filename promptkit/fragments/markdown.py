@@ -39,10 +39,10 @@ def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
     """
     heading = " ".join(plain_string(title, "section(title)").split())
     if not heading:
-        msg = "section(title) is blank: name the section, or do without and pass its parts to user(...)"
+        msg = "section(title) is blank: pass a title, or pass the parts to user(...) instead"
         raise ValueError(msg)
     if not 1 <= index(level) <= 6:
-        msg = f"section(level) is {level!r}: headings of Markdown have a level from 1 to 6"
+        msg = f"section(level) is {level!r}: Markdown headings have levels from 1 to 6"
         raise ValueError(msg)
     texts = nonblank_parts(parts, f"section({heading!r})")
     return _block([title, *texts], "\n\n".join([f"{'#' * level} {heading}", *map(str, texts)]))
@@ -132,7 +132,7 @@ def code_block(source: str | Text, language: str = "") -> Text:
     code = plain_string(source, "code_block(source)")
     info = plain_string(language, "code_block(language)").strip()
     if "`" in info or LINE_END.search(info):
-        msg = f"code_block(language) is {info!r}: name the language in one line without backticks"
+        msg = f"code_block(language) is {info!r}: write the language on one line, without backticks"
         raise ValueError(msg)
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
     end = "" if not code or code.endswith("\n") else "\n"
@@ -191,14 +191,14 @@ def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list
         missing_columns = [column for column in columns if column not in row]
         if missing_columns and missing is None:
             msg = (
-                f"table(rows): row {number} has no {missing_columns[0]!r}: give it one, which can "
-                f"be None, or a replacement for all rows, as in missing=''"
+                f"table(rows): row {number} has no {missing_columns[0]!r}: add it (None for an empty cell), "
+                f"or pass a default for all rows, as in missing=''"
             )
             raise ValueError(msg)
         return [row.get(column, missing) for column in columns]
     if len(row) != len(columns):
         msg = (
-            f"table(rows): row {number}: expected {len(columns)} cells, not {len(row)}; None is an empty one"
+            f"table(rows): row {number}: expected {len(columns)} cells, not {len(row)}; None is an empty cell"
         )
         raise ValueError(msg)
     return list(row)
@@ -246,7 +246,7 @@ def json_block(value: Any, *, fence: bool = True) -> Text:
     Raises:
         TypeError: If msgspec cannot encode the value, or it is nested too deeply.
     """
-    text = indented_json(value, "json_block(value)", "make a dict, a list, a number or text of it first")
+    text = indented_json(value, "json_block(value)", "convert it to a dict, a list, a number or text first")
     return code_block(text, "json") if fence else Text(text)
 
 

@@ -268,7 +268,7 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
     """
     full_text = plain_string(text, "truncate(text)")
     if index(limit) < 1:
-        msg = f"truncate(limit) is {limit!r}: say how many characters to keep, 1 or more"
+        msg = f"truncate(limit) is {limit!r}: pass the number of characters to keep, at least 1"
         raise ValueError(msg)
     heads = {"head": limit, "tail": 0, "both": limit - limit // 2}
     if keep not in heads:
@@ -335,7 +335,9 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
 def checked_name(name: str, label: str) -> str:
     """Return a valid name of a tag. Raises ValueError for other names."""
     if not _NAME.fullmatch(name := plain_string(name, label)):
-        msg = f"{label} is called {name!r}: use letters, digits, '_', '-', '.' and ':', a letter first"
+        msg = (
+            f"{label} is called {name!r}: use letters, digits, '_', '-', '.' and ':', starting with a letter"
+        )
         raise ValueError(msg)
     return name
 

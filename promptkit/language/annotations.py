@@ -105,8 +105,8 @@ def parse_scopes(scopes: str | Iterable[str]) -> frozenset[str]:
     for scope in names:
         if not is_scope(scope):
             msg = (
-                f"{scope!r} is not a scope: a scope has ASCII characters without blanks, quotes "
-                f"and backslashes"
+                f"{scope!r} is not a scope: a scope consists of ASCII characters other than spaces, "
+                f"double quotes and backslashes"
             )
             raise ValueError(msg)
     return frozenset(names)
@@ -150,5 +150,5 @@ class Tool:
 
     def __attrs_post_init__(self) -> None:
         if self.read_only and self.destructive:
-            msg = "a tool that changes nothing cannot be destructive: add read_only=False"
+            msg = "a read-only tool cannot be destructive: add read_only=False"
             raise ValueError(msg)

@@ -41,7 +41,8 @@ class TooLongError(ValueError):
 
     def __str__(self) -> str:
         return (
-            f"{self.prefix}more than {self.limit:,} bytes, in {self.items:,} items: let it end, or give less"
+            f"{self.prefix}more than {self.limit:,} bytes, in {self.items:,} items: make it finite, or "
+            "return less"
         )
 
 

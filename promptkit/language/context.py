@@ -60,11 +60,11 @@ class Progress:
     def report(self, progress: float, total: float | None, message: str | None) -> None:
         """Send a report; see `Context.report_progress` for arguments and errors."""
         if not all(-_LARGEST <= number <= _LARGEST for number in (progress, total or 0)):
-            msg = f"progress is {progress!r} of {total!r}: report finite numbers, or no total"
+            msg = f"progress is {progress!r} of {total!r}: report finite numbers"
             raise ValueError(msg)
         with self._lock:
             if progress <= self._last:
-                msg = f"progress is {progress!r} after {self._last!r}: it has to rise with every report"
+                msg = f"progress is {progress!r} after {self._last!r}: it must increase with every report"
                 raise ValueError(msg)
             self._last = progress
             if self._send is not None:

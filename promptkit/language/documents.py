@@ -76,17 +76,17 @@ class EmbeddedResource(Content):
 
     def __attrs_post_init__(self) -> None:
         if (self.text is None) == (self.blob is None):
-            msg = f"EmbeddedResource {self.uri!r} takes either text= or blob=, and one of them"
+            msg = f"EmbeddedResource {self.uri!r} takes exactly one of text= and blob="
             raise TypeError(msg)
         if self.text is not None and not isinstance(self.text, str):
-            msg = f"text= of {self.uri!r} takes a str, not {type(self.text).__name__}: bytes go in blob="
+            msg = f"text= of {self.uri!r} must be a str, not {type(self.text).__name__}: pass bytes as blob="
             raise TypeError(msg)
         if self.blob is not None:
             self._check_blob(self.blob)
 
     def _check_blob(self, blob: bytes) -> None:
         if not isinstance(blob, bytes):
-            msg = f"blob= of {self.uri!r} takes bytes, not {type(blob).__name__}: text goes in text="
+            msg = f"blob= of {self.uri!r} must be bytes, not {type(blob).__name__}: pass text as text="
             raise TypeError(msg)
         if not blob:
             msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"

@@ -128,12 +128,12 @@ def confine(path: str | Path, root: Path) -> Path:
     """
     Resolve an untrusted *path* to a file below *root*.
 
-    Symbolic links are followed, but must not lead out of *root*. Hard links are allowed: a user
+    Symbolic links are followed, but must not lead outside *root*. Hard links are allowed: a user
     who can create one in *root* could also copy the file there.
 
     Raises:
         MediaError: If *path* is absolute, contains ``..``, a drive, a NUL byte or a URL
-            scheme, is too long, leads out of *root*, or is not a regular file.
+            scheme, is too long, is outside *root*, or is not a regular file.
     """
     text = str(path)
     if len(text) > MAX_PATH_LENGTH:  # resolving a very deep path takes minutes
@@ -152,7 +152,7 @@ def confine(path: str | Path, root: Path) -> Path:
     except (OSError, RuntimeError, ValueError):  # a name that is too long, a cycle of links, a lone surrogate
         raise MediaError(_no_file(text, root)) from None
     if not inside:
-        msg = f"{shortened(text)!r} leads out of {root.name!r}"
+        msg = f"{shortened(text)!r} is outside {root.name!r}"
         raise MediaError(msg)
     note_read(file)  # also if it is missing: the author may create it later
     if not exists:
@@ -170,7 +170,7 @@ def read_below(path: str | Path, root: str | Path, limit: int = MAX_FILE_BYTES) 
 
     Args:
         path:
-            A relative path without ``..`` and without a drive. Links must not lead out of *root*.
+            A relative path without ``..`` and without a drive. Links must not lead outside *root*.
 
         root:
             The folder that *path* must stay in, relative to the folder of the calling recipe.
@@ -210,7 +210,7 @@ def read_confined(file: Path, root: Path, path: str | Path, limit: int = MAX_FIL
 
 def too_large_message(size: int, limit: int) -> str:
     """Return the error message for *size* bytes that exceed *limit*."""
-    return f"{size:,} B is more than the {limit:,} B that clients take: shrink it first"
+    return f"{size:,} B exceeds the {limit:,} B that clients accept: reduce its size first"
 
 
 def _too_large(path: str | Path, size: int, limit: int) -> str:

@@ -85,7 +85,7 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
         raise TypeError(msg)
     if (png := render_png(value)) is not None:
         return png
-    msg = f"takes bytes, or for an Image an object that can render itself as PNG, not {type(value).__name__}"
+    msg = f"expected bytes, or for an Image an object that can be rendered as PNG, not {type(value).__name__}"
     raise TypeError(msg)
 
 
@@ -299,10 +299,12 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
     detected = sniff(data)
     if detected not in accepted:
         types = ", ".join(sorted(accepted))
-        msg = f"the bytes are {detected or 'of no known format'}; clients take {types}: convert it first"
+        msg = (
+            f"the bytes are {detected or 'not in a known format'}; clients accept {types}: convert them first"
+        )
         raise MediaError(msg)
     if declared is not None and canonical_type(declared) != detected:
-        msg = f"the bytes are {detected}, not {declared}: leave the type out, or correct it"
+        msg = f"the bytes are {detected}, not {declared}: omit the type, or correct it"
         raise MediaError(msg)
     if detected in IMAGE_TYPES:
         _check_picture(data, detected)
@@ -321,12 +323,13 @@ def _check_picture(data: bytes, mime_type: str) -> None:
         msg = f"the image is damaged ({error}): save it again"
         raise MediaError(msg) from None
     if min(sides) < 1 or not _has_end(data, mime_type):
-        msg = "the image is damaged or cut short: save it again"
+        msg = "the image is damaged or truncated: save it again"
         raise MediaError(msg)
     if max(sides) > MAX_IMAGE_SIDE:
         width, height = sides
         msg = (
-            f"{width:,} by {height:,} pixels: clients take {MAX_IMAGE_SIDE:,} a side at most: shrink it first"
+            f"{width:,} by {height:,} pixels: clients accept at most {MAX_IMAGE_SIDE:,} per side: "
+            "scale it down first"
         )
         raise MediaError(msg)
 

@@ -52,7 +52,7 @@ def _system_part(text: str | Text | None) -> Text | None:
     if text is None or isinstance(text, str | Text):
         block = to_block(text)
         return block if isinstance(block, Text) else None
-    msg = f"the system part is text, not {describe(text)}: make it with system(...)"
+    msg = f"the system part must be text, not {describe(text)}: create it with system(...)"
     raise TypeError(msg)
 
 
@@ -65,7 +65,7 @@ def system_text(*parts: Text | None) -> Text | None:
 def _block(content: str | Content | Showable) -> Content:
     block = to_block(content)
     if block is None:
-        msg = "a message holds one content block: the content is empty"
+        msg = "a message needs a content block: the content is empty"
         raise ValueError(msg)
     return block
 
@@ -124,7 +124,7 @@ class Message:
         return f"[{self.role}]\n{self.content!s}"
 
     def __format__(self, spec: str) -> NoReturn:
-        _refuse_format(self)
+        _raise_format_error(self)
 
     def __repr__(self) -> str:
         return f"Message({self.role!r}, {self.content!r})"
@@ -138,13 +138,14 @@ class Message:
 
 def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     if not isinstance(messages, Iterable):
-        msg = f"Workflow() takes a list of messages, not {describe(messages)}: make it with user(...)"
+        msg = f"Workflow() takes a list of messages, not {describe(messages)}: create it with user(...)"
         raise TypeError(msg)
-    items = tuple(read_all(messages, "Workflow is given "))
+    items = tuple(read_all(messages, "Workflow(...) got "))
     for position, message in enumerate(items):
         if not isinstance(message, Message):
             msg = (
-                f"item {position} of a Workflow is {describe(message)}, not a message: make it with user(...)"
+                f"item {position} of a Workflow is {describe(message)}, not a message: create it with "
+                "user(...)"
             )
             raise TypeError(msg)
     return items
@@ -261,7 +262,7 @@ class Workflow(Sequence[Message]):
         for position in range(*slice(start, stop).indices(len(self.messages))):
             if _matches(self.messages[position], value):
                 return position
-        msg = f"no message of the workflow is or contains {describe(value)}"
+        msg = f"no message of the workflow equals or contains {describe(value)}"
         raise ValueError(msg)
 
     def count(self, value: Any) -> int:
@@ -295,7 +296,7 @@ class Workflow(Sequence[Message]):
         return "\n\n".join(map(str, self.shown))
 
     def __format__(self, spec: str) -> NoReturn:
-        _refuse_format(self)
+        _raise_format_error(self)
 
     def __repr__(self) -> str:
         system = "" if self.system is None else f", system={self.system!r}"
@@ -313,11 +314,11 @@ def _matches(message: Message, item: object) -> bool:
     return message == item if isinstance(item, Message | Workflow) else item in message
 
 
-def _refuse_format(turns: Message | Workflow) -> NoReturn:
+def _raise_format_error(turns: Message | Workflow) -> NoReturn:
     kind = type(turns).__name__
     msg = (
         f"a {kind} is not text, and its roles would be lost in an f-string: "
-        "join turns with +, or yield them; write .text for its words, or str(...) for a transcript"
+        "join turns with +, or yield them; use .text for its text, or str(...) for a transcript"
     )
     raise TypeError(msg)
 

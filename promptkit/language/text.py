@@ -70,7 +70,7 @@ class Text(Content):
             The filled text. To add annotations, write ``Text(Text.from_path(...), priority=1)``.
 
         Raises:
-            MediaError: If *path* leads out of that folder or is not a readable file there, or if the file is
+            MediaError: If *path* is outside that folder or is not a readable file there, or if the file is
                 not UTF-8 or larger than 20 MiB. It is a `PromptError`: the client sees its message.
 
             ValueError: If a value has no placeholder; the message lists the placeholders of the file.
@@ -196,11 +196,11 @@ def plain_string(value: object, label: str) -> str:
         return value.text
     if isinstance(value, str):
         return str.__str__(value)  # an enum member becomes its value, as on the wire
-    hint = "make it a str first"
+    hint = "convert it to a str first"
     if isinstance(value, Content) or type(value).__module__ == "promptkit.language.turns":
         hint = "pass it to user(...) next to the text"
     elif isinstance(value, list | tuple):
-        hint = "make it text with bullets(...) or inline(*...)"
+        hint = "convert it to text with bullets(...) or inline(*...)"
     msg = f"{label}: expected text, not {type(value).__name__}; {hint}"
     raise TypeError(msg)
 

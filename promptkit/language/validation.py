@@ -48,7 +48,7 @@ def checked_role(role: Role) -> Role:
     if role in ROLES:
         return role
     if str(role) == "system":
-        msg = "a message has no role 'system': write system(...) next to the turns"
+        msg = "a message cannot have the role 'system': write system(...) next to the turns"
     else:
         msg = f"role {role!r} is not one of {', '.join(ROLES)}"
     raise ValueError(msg)
@@ -90,10 +90,10 @@ def checked_priority(value: float | None) -> float | None:
     if value is None:
         return None
     if not isinstance(value, int | float) or isinstance(value, bool):
-        msg = f"priority takes a number from 0 to 1, not {type(value).__name__}"
+        msg = f"priority must be a number from 0 to 1, not {type(value).__name__}"
         raise TypeError(msg)
     if not 0 <= value <= 1:
-        msg = f"priority is {value!r}: it goes from 0 (optional) to 1 (required)"
+        msg = f"priority is {value!r}: it must be from 0 (optional) to 1 (required)"
         raise ValueError(msg)
     return value if type(value) is int else float(value)
 
@@ -108,7 +108,7 @@ def checked_last_modified(value: datetime | str | None) -> datetime | None:
         msg = f"last_modified {value!r} is not a date and time: write it as in '2026-01-31T12:00:00Z'"
         raise ValueError(msg) from None
     if not isinstance(moment, datetime):
-        msg = f"last_modified takes a datetime or ISO 8601 text, not {type(value).__name__}"
+        msg = f"last_modified must be a datetime or ISO 8601 text, not {type(value).__name__}"
         raise TypeError(msg)
     if moment.tzinfo is None:
         msg = f"last_modified {str(value)!r} has no time zone: add one, as in '2026-01-31T12:00:00Z'"
@@ -119,10 +119,10 @@ def checked_last_modified(value: datetime | str | None) -> datetime | None:
 def checked_name(text: str) -> str:
     """Return *text* if it is a string that is not blank."""
     if not isinstance(text, str):
-        msg = f"name takes a str, not {type(text).__name__}"
+        msg = f"name must be a str, not {type(text).__name__}"
         raise TypeError(msg)
     if not text.strip():
-        msg = "name is blank: clients show it"
+        msg = "name is blank: give the name that clients show"
         raise ValueError(msg)
     return text
 
@@ -130,10 +130,10 @@ def checked_name(text: str) -> str:
 def checked_size(value: int | None) -> int | None:
     """Return *value* if it is a valid number of bytes, or None."""
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-        msg = f"size takes a whole number of bytes, not {type(value).__name__}"
+        msg = f"size must be a whole number of bytes, not {type(value).__name__}"
         raise TypeError(msg)
     if value is not None and value < 0:
-        msg = f"size is {value}: it is a number of bytes"
+        msg = f"size is {value}: it must not be negative"
         raise ValueError(msg)
     return value
 
@@ -143,7 +143,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
     several = (sizes,) if isinstance(sizes, str) or not isinstance(sizes, Iterable) else tuple(sizes)
     for size in several:
         if not (isinstance(size, str) and re.fullmatch(_SIZE, size)):
-            msg = f"{size!r} is not a valid size: write it as '48x48', or 'any' for what fits every size"
+            msg = f"{size!r} is not a valid size: write it as '48x48', or 'any' for a scalable icon"
             raise ValueError(msg)
     return several
 
@@ -167,7 +167,7 @@ def checked_text(value: str) -> str:
 def check_flag(name: str, value: object) -> None:
     """Raise TypeError unless *value* is True or False. The message calls the value *name*."""
     if not isinstance(value, bool):
-        msg = f"{name} takes True or False, not {describe(value)}"
+        msg = f"{name} must be True or False, not {describe(value)}"
         raise TypeError(msg)
 
 
@@ -179,7 +179,7 @@ def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -
 def check_optional_text(name: str, value: object) -> None:
     """Raise TypeError unless *value* is a string or None. The message calls the value *name*."""
     if value is not None and not isinstance(value, str):
-        msg = f"{name} takes a str, not {type(value).__name__}"
+        msg = f"{name} must be a str, not {type(value).__name__}"
         raise TypeError(msg)
 
 
@@ -282,14 +282,14 @@ _HINTS: Final[tuple[tuple[Any, str | Callable[[Any], str]], ...]] = (
     (_is_turn, "join turns with +, as in user(...) + message"),
     (_is_vendors_message, _turn_hint),
     (Mapping, "show it as text, with promptkit.fragments.json_block(...)"),
-    (_is_resource, "show it with .embed(...), or link to it with .link(...)"),
+    (_is_resource, "embed it with .embed(...), or link to it with .link(...)"),
     (Awaitable, "await it, in an `async def` prompt"),
     (AsyncIterable, "iterate over it with `async for`, in an `async def` prompt"),
     (IOBase, "read it, with .read()"),
-    ((set, frozenset), "put it in order, with sorted(...)"),
-    (BaseException, "raise it, or make it text with str(...)"),
-    (Enum, "make it text, with .value or .name"),
-    (_is_template, "make it text, with promptkit.fragments.dedent(...), or write f in place of t"),
+    ((set, frozenset), "sort it, with sorted(...)"),
+    (BaseException, "raise it, or convert it to text with str(...)"),
+    (Enum, "convert it to text, with .value or .name"),
+    (_is_template, "convert it to text, with promptkit.fragments.dedent(...), or use an f-string"),
     (_is_iterable, "unpack it, with *"),
     (callable, _call_hint),
 )
@@ -300,4 +300,4 @@ def hint_for(value: object) -> str:
     for kind, hint in _HINTS:
         if isinstance(value, kind) if isinstance(kind, type | tuple) else kind(value):
             return hint(value) if callable(hint) else hint
-    return "make it text, with str(...) or an f-string"
+    return "convert it to text, with str(...) or an f-string"

@@ -25,7 +25,7 @@ _CONTENT_HINTS: Final[dict[Kind, str]] = {
     "image": "describe its content in text, or keep the prompt for other clients",
     "recording": "write a transcript of it, or keep the prompt for other clients",
     "document": "write its text into the message, as in tag('document', text)",
-    "link": "write the text that it leads to into the message",
+    "link": "write the text of its target into the message",
 }
 
 #: Types whose values contain no blanks.
@@ -85,9 +85,10 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
     _lint_arguments(client, prompt.arguments.ordered, report)
     if client.types_titles and len((prompt.title or "").split()) > 1:
         message = (
-            f"{client.title} can turn its title into a command {prompt.title!r}, but a command has no blanks"
+            f"{client.title} can turn its title into a command {prompt.title!r}, but a command cannot "
+            "contain spaces"
         )
-        report.add(Rule.TITLE_AS_COMMAND, message, "leave title= out, or write it as one word", "def")
+        report.add(Rule.TITLE_AS_COMMAND, message, "omit title=, or write it as one word", "def")
     if (scope := Scope.of(prompt.renderer.function, prompt.location)) is not None:
         _lint_messages(client, SentMessages.of_source(scope), report)
     return report.without_duplicates()
@@ -95,8 +96,8 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
 
 def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
     if client.most_arguments is not None and len(arguments) > client.most_arguments:
-        message = f"{client.title} hides it, as it has {len(arguments)} arguments"
-        hint = f"write a prompt of at most {client.most_arguments} that calls it with values for the others"
+        message = f"{client.title} hides it, because it has {len(arguments)} arguments"
+        hint = f"write a prompt with at most {client.most_arguments} that calls it with values for the rest"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
     cut = (
         (argument.name, after.name) for argument, after in pairwise(arguments) if _may_have_blanks(argument)
@@ -104,8 +105,7 @@ def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], repo
     if client.cuts_at_blanks and (first := next(cut, None)) is not None:
         name, following = first
         message = (
-            f"{client.title} splits arguments at blanks, so that the second word of {name!r} "
-            f"would be {following!r}"
+            f"{client.title} splits arguments at spaces, so the second word of {name!r} becomes {following!r}"
         )
         hint = f"put {name!r} last; after a * it can follow arguments with defaults"
         report.add(Rule.SPLIT_TEXT, message, hint, name)
@@ -120,8 +120,8 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
     """Report an argument for which a client sends a value that the user did not intend."""
     name, sent = argument.name, client.placeholder
     if sent is not None and not accepts(argument, sent):
-        message = f"{client.title} sends {sent!r} for {name!r} when it starts, which is refused"
-        report.add(Rule.UNFILLED_ARGUMENT, message, "take text, and read it in the function", name)
+        message = f"{client.title} sends {sent!r} for {name!r} when it starts, which is invalid"
+        report.add(Rule.UNFILLED_ARGUMENT, message, "take text, and parse it in the function", name)
     if client.asks_for_all and not argument.required:
         message = f"{client.title} asks for {name!r}, though it has a default"
         report.add(Rule.UNFILLED_ARGUMENT, message, "remove its default, or the argument", name)
@@ -167,8 +167,8 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
         later = [content for content in known if content.kind not in client.unsupported]
         if client.sends_first_only and later:
             message = f"{client.title} sends only the first message, and not this one"
-            report.add(Rule.LOST_CONTENT, message, "say all of it in one user(...)", later[0].node)
+            report.add(Rule.LOST_CONTENT, message, "put everything into one user(...)", later[0].node)
         replies = [each for each in conversation if each.role == "assistant"]
         if client.drops_roles and replies:
             message = f"{client.title} sends an assistant turn as a user turn"
-            report.add(Rule.LOST_CONTENT, message, "state in the text who said this", replies[0].node)
+            report.add(Rule.LOST_CONTENT, message, "state in the text whose turn this is", replies[0].node)

@@ -119,7 +119,7 @@ def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
     """Report an undefined name in a function."""
     if node.id not in scope.local:
         hint = undefined_name(node.id, {*scope.module, *scope.local}) or "define it, or correct the name"
-        report.add(Rule.UNDEFINED_NAME, f"nothing defines {node.id!r}", hint, node)
+        report.add(Rule.UNDEFINED_NAME, f"{node.id!r} is not defined", hint, node)
 
 
 def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
@@ -137,7 +137,7 @@ def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
             return
     if is_read and (text := _relative(path, scope)) is not None:
         explanation = "it is looked up in the folder in which the client starts the server"
-        hint = f"name it from the recipe's folder: Path(__file__).parent / {text!r}"
+        hint = f"resolve it from the recipe's folder: Path(__file__).parent / {text!r}"
         report.add(Rule.RELATIVE_PATH, f"{text!r} has no folder: {explanation}", hint, call)
 
 

@@ -39,10 +39,10 @@ def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
     end = next((word for word in words if word in _ENDS), None)
     for word in node.args[: words.index(end)] if end is not None else ():
         for name in _leading_parameters(word, scope):
-            message = f"{name!r} comes before {end!r} in a command, which can take its value as an option"
+            message = f"{name!r} comes before {end!r} in a command, which can parse its value as an option"
             hint = (
-                "write '--end-of-options' before it, if the command knows that, as git does; "
-                "or refuse such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
+                "write '--end-of-options' before it, if the command supports it, as git does; "
+                "or reject such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
             )
             report.add(Rule.READ_AS_OPTION, message, hint, word)
 
@@ -172,14 +172,14 @@ def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None
         corrected = " and ".join(f"{{{parameter}}}" for parameter in fields.values() if parameter)
         correction = f"and {corrected} in it, " if corrected else ""
         braces = "and double the braces that are part of the text: {{ }}"
-        hint = f"write f in front of the string, {correction}{braces}"
-        report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f in front", hint, node)
+        hint = f"add the prefix f to the string, {correction}{braces}"
+        report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f prefix", hint, node)
         return
     for match in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
         words = re.findall(r"\w+", " ".join(filter(None, match.groups())))
         if any(word in scope.variables or _misspelt(word, scope) for word in words):
-            message = f"{match[0]!r} is sent literally: text is never read as a template"
-            hint = "write an f-string, or put the values into the text with promptkit.fragments.fill(...)"
+            message = f"{match[0]!r} is sent literally: text is never rendered as a template"
+            hint = "write an f-string, or insert the values with promptkit.fragments.fill(...)"
             report.add(Rule.TEMPLATE_SYNTAX, message, hint, node)
             return
 
@@ -214,7 +214,9 @@ def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
     if not isinstance(function, Function) or not function.decorator_list or not _is_plain(function):
         return
     if match := _JINJA.search(ast.get_docstring(function, clean=False) or ""):
-        message = f"the docstring has {match[0]!r}, and is sent as the description, never read as a template"
+        message = (
+            f"the docstring has {match[0]!r}, but is sent as the description and never rendered as a template"
+        )
         hint = "return the text from the function, as an f-string"
         report.add(Rule.TEMPLATE_SYNTAX, message, hint, function.body[0])
 
@@ -236,7 +238,7 @@ def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
             or (_WORD_AFTER.match(full_text, end) and full_text[end] != _VALUE)
         ):
             message = f"{block}(...) shares a line with other text, so Markdown does not recognize it"
-            hint = f"write a blank line between them, or user('...', {block}(...)), which does"
+            hint = f"write a blank line between them, or user('...', {block}(...)), which adds one"
             report.add(Rule.BLOCK_IN_LINE, message, hint, part.value)
         if "\n" in text:
             line = start + text.rindex("\n") + 1
@@ -288,7 +290,7 @@ def _describe_result(called: Any) -> Iterator[tuple[str, str]]:
     function = inspect.unwrap(called) if callable(called) else None
     methods = ("__new__", "__str__", "__repr__", "__format__")
     if get_role(function) is not None:
-        yield "a turn, whose role would be lost", "join turns with +, or write the text alone"
+        yield "a turn, whose role would be lost", "join turns with +, or insert only its text"
     elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         yield "a generator, not its items", _JOIN
     elif isinstance(called, type) and issubclass(called, Iterator):

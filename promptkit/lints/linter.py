@@ -28,7 +28,7 @@ from promptkit.loader.recipes import Declaration, LoadedFile
 
 _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 
-_NAME_CODES: Final = "name the codes that it is about, as in # promptkit: ignore[PK207]"
+_NAME_CODES: Final = "name the codes to ignore, as in # promptkit: ignore[PK207]"
 
 
 def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:

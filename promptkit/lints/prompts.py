@@ -53,7 +53,7 @@ def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
         try:
             case.sent()
         except (TypeError, CompileError) as error:
-            hint = f"call it as the {item.arguments.kind} is called, or save text with case_wire(...)"
+            hint = f"pass arguments that the {item.arguments.kind} accepts, or save text with case_wire(...)"
             message = str(error).removeprefix(f"{item.arguments.kind} {item.name!r}: ")
             yield Diagnostic(Rule.BAD_CASE, f"{subject}: {message}", hint, case.location)
 
@@ -116,7 +116,7 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
         case ast.Expr(ast.Call(ast.Name("print")) as location):
             hint = "return the text: clients do not see printed text"
         case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as location):
-            hint = "put 'return' in front of this line"
+            hint = "put 'return' before this line"
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", hint, location)
 
 
@@ -161,7 +161,7 @@ def _kind(value: Any) -> str | None:
     if value is None or value is False:
         return None
     if is_role_tuple(value):
-        return "a pair of strings" if len(value) == 2 else "a tuple that begins with a role"
+        return "a pair of strings" if len(value) == 2 else "a tuple that starts with a role"
     if isinstance(value, Prompt | Resource):
         return f"the {type(value).__name__.lower()} {value.function.__name__!r} itself"
     if inspect.isroutine(value) or isinstance(value, type):
@@ -177,17 +177,17 @@ def _lint_system(sent: SentMessages, report: Report) -> None:
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
             hint = "add a user message, as in system(...) + user(...)"
-            report.add(Rule.SAYS_NOTHING, "it has a system part and no turn", hint, conversation[0].node)
+            report.add(Rule.SAYS_NOTHING, "it has a system part but no turn", hint, conversation[0].node)
 
 
 def _lint_first(sent: SentMessages, report: Report) -> None:
-    """Report a first message that is not text of the user."""
-    for first, *others in filter(None, sent.conversations):
+    """Report a first message that is not user text."""
+    for first, *later in filter(None, sent.conversations):
         if first.role == "assistant":
             message = "its first message is the assistant's"
             hint = "start with a user message, user(...)"
-        elif first.name is not None and any(other.kind == "text" for other in others):
-            message = f"its first message is {first.name}, and some clients take the first one alone"
+        elif first.name is not None and any(message.kind == "text" for message in later):
+            message = f"its first message is {first.name}, but some clients use only the first one"
             hint = "put the text before it"
         else:
             continue
@@ -233,7 +233,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
         for note in notes_of(annotation):
             module = type(note).__module__.partition(".")[0]
             if module in _OTHER_FRAMEWORKS:
-                message = f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read"
+                message = f"parameter {name!r} has {type(note).__name__}(...) from {module}, which is ignored"
                 hint = "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)"
                 report.add(Rule.FOREIGN_NOTE, message, hint, name)
 
@@ -246,8 +246,8 @@ def _lint_examples(argument: Argument, report: Report) -> None:
         for value in values:
             if not accepts(argument, value):
                 label = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
-                message = f"parameter {argument.name!r} would refuse its {label}"
-                hint = f"give a value that it accepts: {argument.reader.expected}"
+                message = f"parameter {argument.name!r} does not accept its {label}"
+                hint = f"give a valid value: {argument.reader.expected}"
                 report.add(Rule.BAD_EXAMPLE, message, hint, argument.name)
 
 
@@ -282,22 +282,22 @@ def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnosti
     for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
         earlier = first.setdefault(prompt.name.casefold(), prompt)
         if earlier is not prompt:
-            message = (
-                f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs in case alone"
-            )
-            hint = "rename one of the two, so that users can tell them apart"
+            message = f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs only in case"
+            hint = "rename one of them, so that users can tell them apart"
             yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, prompt.location.part("def"))
 
 
 def _lint_template_scopes(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
     """Report resources with scopes whose URIs a template with fewer scopes also serves."""
-    hint = "give the template these scopes, too, or the resource a URI that no template matches"
+    hint = (
+        "require these scopes for the template as well, or give the resource a URI that no template matches"
+    )
     scoped = [resource for resource in resources if resource.scopes and not resource.is_template]
     templates = [resource for resource in resources if resource.is_template]
     for resource, template in product(scoped, templates):
         if not resource.scopes <= template.scopes and template.match(resource.uri_template) is not None:
             message = (
-                f"resource {resource.name!r}: callers who lack its scopes are answered at its URI by the "
+                f"resource {resource.name!r}: for callers without its scopes, its URI is served by the "
                 f"template {template.uri_template!r}, at {template.location}"
             )
             yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, message, hint, resource.location.part("def"))

@@ -40,10 +40,10 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
     paths = {file.path for file in skill.files}
     for reference in dict.fromkeys(_references(body)):
         if not _exists(reference, paths):
-            message = f"it refers to {reference!r}, which it does not have"
+            message = f"it refers to {reference!r}, which does not exist"
             hint = "add the file, or correct the path, which is relative to the skill's folder"
             if normpath(reference).startswith(".."):
-                hint = "a skill has its own files alone: copy it there, or name the other skill in words"
+                hint = "a skill can use only its own files: copy it there, or mention the other skill by name"
             report.add(Rule.LOST_REFERENCE, message, hint)
     all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
     for file in skill.files:
@@ -51,10 +51,8 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
         if file.path != SKILL_FILE and not any(
             str(name) in all_text for name in (path.name, *path.parents[:-1])
         ):
-            message = f"nothing in it refers to {file.path!r}, so that no model reads it"
-            report.add(
-                Rule.UNUSED_FILE, message, "name it in SKILL.md, and say when to read it, or remove it"
-            )
+            message = f"no file of it refers to {file.path!r}, so models do not read it"
+            report.add(Rule.UNUSED_FILE, message, "mention it in SKILL.md with when to read it, or remove it")
     return report.found
 
 

@@ -45,11 +45,11 @@ def describe_container(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
         return
     kind, items = _container(scope.arguments[name], scope)
     if kind == "dict":
-        yield "a dict as Python writes it", f"write json_block({name}), or a text of its items"
+        yield "a dict in Python's notation", f"write json_block({name}), or format its items"
     elif kind is not None:
         ordered = f"sorted({name})" if kind == "set" else name
         joined = ordered if items is str else f"map(str, {ordered})"
-        yield f"a {kind} as Python writes it", f"write ', '.join({joined}), or bullets({ordered})"
+        yield f"a {kind} in Python's notation", f"write ', '.join({joined}), or bullets({ordered})"
 
 
 def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
@@ -115,7 +115,7 @@ def _file_text(path: str, call: ast.Call, report: Report) -> str | None:
     except MediaError as error:
         message, _, hint = str(error).partition(": ")
         default_hint = (
-            f"it is looked up in {display_path(str(folder))!r}; Text.below(...) takes other folders"
+            f"it is looked up in {display_path(str(folder))!r}; use Text.below(...) for other folders"
         )
         report.add(Rule.MISSING_TEXT, message, hint or default_hint, call)
         return None
@@ -128,7 +128,9 @@ def _check_placeholders(
         return
     if foreign := _FOREIGN.search(text):
         message = f"{foreign[0]!r}{_line_in(re.escape(foreign[0]), file, report)} is sent literally"
-        report.add(Rule.TEMPLATE_SYNTAX, message, "write {{name}} there, and give it a value: name=...", call)
+        report.add(
+            Rule.TEMPLATE_SYNTAX, message, "write {{name}} instead, and give it a value: name=...", call
+        )
     placeholders, names = placeholders_in(text), [keyword.arg for keyword in keywords]
     for name in names:
         if name is not None and name not in placeholders:
@@ -164,7 +166,7 @@ def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
             for part in parts:
                 if is_indented and isinstance(part, ast.FormattedValue) and _has_lines(part, scope):
                     expression = ast.unparse(part.value)
-                    message = f"the lines of {expression!r} lose or lack indentation if the value has several"
+                    message = f"if {expression!r} has several lines, their indentation is wrong"
                     hint = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
                     report.add(Rule.SHIFTED_LINES, message, hint, call)
 

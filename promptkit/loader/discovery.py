@@ -87,7 +87,7 @@ def _is_likely(entry: os.DirEntry[str]) -> bool:
     return is_recipe(entry.name) and mentions_prompts(entry.path)
 
 
-class FoundFiles(NamedTuple):
+class DiscoveredFiles(NamedTuple):
     """
     The files in a folder that matter to the loader.
 
@@ -119,7 +119,7 @@ class FoundFiles(NamedTuple):
     skills: tuple[str, ...]
 
 
-def find_recipes(folder: str) -> FoundFiles:
+def find_recipes(folder: str) -> DiscoveredFiles:
     """
     Find the recipes in a folder and its subfolders.
 
@@ -146,7 +146,7 @@ def find_recipes(folder: str) -> FoundFiles:
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
     skills = tuple(sorted(walk.skills))
     skipped = tuple(walk.skipped)
-    return FoundFiles(
+    return DiscoveredFiles(
         tuple(sorted(names)), tuple(unreadable), skipped, tuple(unserved), tuple(sorted(cases)), skills
     )
 

@@ -28,7 +28,7 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import is_misspelt, nearest
 from promptkit.errors.tracebacks import explain_filling, is_authors_file
-from promptkit.loader.discovery import FoundFiles, is_cases
+from promptkit.loader.discovery import DiscoveredFiles, is_cases
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import project_root
 
@@ -59,8 +59,8 @@ def _describe_not_found(name: str, file: Path) -> str:
     searched = (
         f"next to the recipe, in the project's root {project_root(folder)}, or installed for {sys.executable}"
     )
-    own_hint = "a module of your own belongs into one of the two folders"
-    package_hint = f"if it is a third-party package, check its name, and give that to {pip()}"
+    own_hint = "put a module of your own into one of these folders"
+    package_hint = f"for a third-party package, check its name, and install it with {pip()}"
     advice = f"there is no {name!r} {searched}: {own_hint}; {package_hint}"
     sibling = nearest(name, [path.stem for path in folder.glob("*.py") if path != file])
     if sibling is not None:
@@ -87,7 +87,7 @@ _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) 
 def import_hint(file: Path, error: BaseException) -> str:
     """Return a hint for *error*, which was raised while a recipe was imported."""
     if isinstance(error, SyntaxError):
-        return "correct the syntax; the line is where Python stopped understanding"
+        return "correct the syntax; Python stopped parsing at this line"
     if isinstance(error, SystemExit):
         return "do not exit while a recipe is imported; raise PromptError inside the prompt"
     try:
@@ -136,7 +136,7 @@ def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
     """Return a hint for a file or folder that cannot be imported because of its name."""
     folder, name = file.parent, str(error.name)
     if "beyond top-level package" in str(error):
-        return f"name the folder {folder.parent} instead of a folder below it, or do not import from above it"
+        return f"pass the folder {folder.parent} instead of a folder below it, or do not import from above it"
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if error.path and Path(error.path).parent == file.with_suffix(""):
@@ -158,7 +158,7 @@ def _missing_file(path: Path, file: Path) -> str:
     """Return a hint for a file that *file* cannot open."""
     folder = file.absolute().parent
     if not path.is_absolute():
-        message, advice = f"it was looked for in {Path.cwd()}", f"write Path(__file__).parent / {str(path)!r}"
+        message, advice = f"it was looked up in {Path.cwd()}", f"write Path(__file__).parent / {str(path)!r}"
         if (folder / path).exists():
             return f"{message}, but is next to the recipe: {advice}"
         return f"{message}; if it belongs next to the recipe, in {folder}, {advice}"
@@ -227,7 +227,9 @@ def diagnose_import(file: Path, folder: Path | None, error: BaseException) -> Di
     try:
         return _import_error(file, folder, error)
     except Exception:  # noqa: BLE001 (formatting an author's exception runs its code)
-        return _import_failed(file, f"cannot be imported: {type(error).__name__}, which cannot be described")
+        return _import_failed(
+            file, f"cannot be imported: {type(error).__name__}, whose message cannot be shown"
+        )
 
 
 def _import_failed(
@@ -243,7 +245,7 @@ def _import_failed(
 
 
 def diagnose_unserved(
-    files: FoundFiles, likely: Iterable[str], loaded: Sequence[LoadedFile]
+    files: DiscoveredFiles, likely: Iterable[str], loaded: Sequence[LoadedFile]
 ) -> list[LoadedFile]:
     """
     Return diagnostics for files and folders that cannot be served.
@@ -271,7 +273,7 @@ def diagnose_unserved(
 
 def _not_entered(folder: Path, reason: str) -> Diagnostic:
     message = f"the folder {folder.name!r} is not served: {reason}"
-    hint = "let it be read, or begin its name with '_' if no prompts are in it"
+    hint = "make it readable, or start its name with '_' if it contains no prompts"
     return Diagnostic(Rule.NOT_SERVED, message, hint, Location(str(folder)))
 
 
@@ -283,12 +285,12 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
     if not isinstance(first, Function):
         return None
     file = Path(path)
-    why = "is a package's own file" if file.name == "__init__.py" else "is pytest's by its name"
-    why = "is one of cases by its name" if is_cases(file.name) else why
+    why = "is a package module" if file.name == "__init__.py" else "is a pytest file by its name"
+    why = "is a file of cases by its name" if is_cases(file.name) else why
     return Diagnostic(
         Rule.NOT_SERVED,
         printable(f"{first.name!r} is not served: {file.name} {why}"),
-        "rename the file, or move its prompts to another one",
+        "rename the file, or move its prompts to another file",
         Location(path, first.lineno),
     )
 

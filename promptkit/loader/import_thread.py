@@ -94,7 +94,7 @@ class ImportTimeoutError(Exception):
     """The import of a recipe takes too long."""
 
     def __str__(self) -> str:
-        return "the import did not end, and was abandoned; save the file to try again"
+        return "the import did not finish and was abandoned; save the file to try again"
 
 
 class Importer(Generic[T]):

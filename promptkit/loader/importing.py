@@ -14,7 +14,7 @@ from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_be
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import files_read
-from promptkit.loader.discovery import FoundFiles, is_cases, mentions_prompts
+from promptkit.loader.discovery import DiscoveredFiles, is_cases, mentions_prompts
 from promptkit.loader.finder import Execution, Executions, RecipeFinder, collecting
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.packages import import_package, imported_files
@@ -58,8 +58,11 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
 def _check_name(paths: Iterable[str]) -> None:
     """Raise SkillError if *paths* lack a ``SKILL.md`` with exactly this name."""
     if SKILL_FILE not in paths:
-        similar = next((path for path in paths if path.lower() == SKILL_FILE.lower()), "no file")
-        msg = f"it begins with {similar!r}, and agents look for {SKILL_FILE!r}"
+        similar = next((path for path in paths if path.lower() == SKILL_FILE.lower()), None)
+        if similar is None:
+            msg = f"it has no {SKILL_FILE}"
+            raise SkillError(msg, f"add {SKILL_FILE}")
+        msg = f"it has {similar!r} instead of {SKILL_FILE!r}"
         raise SkillError(msg, f"rename it to {SKILL_FILE}")
 
 
@@ -122,7 +125,7 @@ class FolderImport:
         importing: Callable[[Path], None] = do_nothing,
         named: Mapping[str, str] = MappingProxyType({}),
         *,
-        files: FoundFiles | None = None,
+        files: DiscoveredFiles | None = None,
         keep: bool = False,
         skills: Iterable[str] = (),
     ) -> None:
@@ -132,7 +135,7 @@ class FolderImport:
         self.names = tuple(name for name in names if not self._path(name).startswith(inside))
         self._importing = importing
         self._named = named
-        self._found_files = files
+        self._files = files
         self._package = finder.name
         import_folder = partial(import_package, finder, keep=keep)
         self._failure = self._import_or_fail(folder / "__init__.py", import_folder, Execution(""))
@@ -153,13 +156,13 @@ class FolderImport:
             failed = (LoadedFile(self.folder / name, diagnostics=failure.diagnostics) for name in self.names)
             by_file = [*failed, failure]
         read = imported_files().union(map(self._path, self.names if failure is None else ["__init__.py"]))
-        if self._found_files is not None:
-            by_file += _report_not_served(self._found_files, by_file)
-            for skill, paths in self._load_skills(self._found_files):
+        if self._files is not None:
+            by_file += _report_not_served(self._files, by_file)
+            for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
                 read |= paths
         by_file.sort(key=lambda loaded: str(loaded.file))
-        root = None if self._found_files is None else self.folder
+        root = None if self._files is None else self.folder
         return Recipes(by_file=by_file, root=root, read=read)
 
     def _path(self, name: str) -> str:
@@ -203,7 +206,7 @@ class FolderImport:
         package = None if name in self._named else self._package
         return declared_in(file, imported, prompts, module, package=package, recipes=self._recipes)
 
-    def _load_skills(self, files: FoundFiles) -> list[tuple[LoadedFile, set[str]]]:
+    def _load_skills(self, files: DiscoveredFiles) -> list[tuple[LoadedFile, set[str]]]:
         """Return the declarations in the folders of skills, and the paths that were read for each."""
         return [load_skills(folder, self.folder) for folder in sorted({*files.skills, *self._skills})]
 
@@ -216,12 +219,12 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
         module = executions.module(name) or imported  # a module can replace itself in `sys.modules`
     executed = executions.by_name.get(name)
     if executed is not None and executed.file not in {"", str(file)}:
-        msg = f"{executed.file} is imported in its place"
+        msg = f"{executed.file} is imported instead"
         raise ImportError(msg, name=name, path=executed.file)
     return module
 
 
-def _report_not_served(files: FoundFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
+def _report_not_served(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
     likely = [path for path in files.unserved if mentions_prompts(path)]
     if not (likely or files.unreadable or files.skipped):
         return []

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from promptkit.declarations.prompts import Prompt, declared_prompts
 from promptkit.errors.exceptions import LoadError
-from promptkit.loader.discovery import FoundFiles, find_recipes, is_cases
+from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
 from promptkit.loader.finder import RecipeFinder, collecting
 from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.importing import FolderImport, do_nothing
@@ -87,13 +87,13 @@ class _Folder(Struct):
     target: str
     names: list[str] = []
     named: dict[str, str] = {}
-    files: FoundFiles | None = None
+    files: DiscoveredFiles | None = None
 
 
 def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     """Add the folder or file of a target to *folders*; return False if the target is neither."""
     if not target:
-        raise LoadError(target, "name a folder, a file or a module")
+        raise LoadError(target, "pass a folder, a file or a module")
     name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)
@@ -103,7 +103,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     if not is_folder and not os.path.isfile(path):
         return False
     if not is_folder and not path.endswith(".py"):
-        raise LoadError(target, "it is not a Python file: name one, or a folder of them")
+        raise LoadError(target, "it is not a Python file: pass a Python file, or a folder of recipes")
     _check_apart(target, path, folders)
     if is_folder:
         files = _find_in(path, target)
@@ -126,11 +126,13 @@ def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
 def _check_apart(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
     """Raise LoadError if two targets share files, because those would be imported twice."""
     for folder, other in folders.items():
-        taken_paths = (
+        loaded_paths = (
             [folder] if other.files is not None else [os.path.join(folder, name) for name in other.names]
         )
-        if any(is_within(path, taken_path) or is_within(taken_path, path) for taken_path in taken_paths):
-            raise LoadError(target, f"{other.target!r} has files of it, too: name one of the two")
+        if any(is_within(path, loaded_path) or is_within(loaded_path, path) for loaded_path in loaded_paths):
+            raise LoadError(
+                target, f"{other.target!r} includes some of the same files: pass only one of them"
+            )
 
 
 def _module_in(
@@ -214,7 +216,7 @@ def _extend_path(name: str) -> None:
         sys.path += [folder for folder in folders if folder not in sys.path]
 
 
-def _find_in(folder: str, target: str) -> FoundFiles:
+def _find_in(folder: str, target: str) -> DiscoveredFiles:
     try:
         return find_recipes(folder)
     except OSError as error:

@@ -103,7 +103,7 @@ def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
     reused = _reusable_modules(name, finder.folder, last) if keep and not has_missing_modules else None
     if reused is not None:
         finder.executions = reused
-    _remove_package(name, finder, is_whole=reused is None)
+    _remove_package(name, finder, removes_all=reused is None)
     importlib.import_module(name)
 
 
@@ -233,7 +233,7 @@ def _is_initializing(module: object) -> bool:
     return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
-def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
+def _remove_package(name: str, finder: RecipeFinder, *, removes_all: bool) -> None:
     """Remove a package from `sys.modules` with its modules, except reused ones."""
     for key in [
         key
@@ -241,7 +241,7 @@ def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
         if _is_within(key, name)
         and key not in finder.executions.by_name
         # A folder without ``__init__.py`` may contain reused modules.
-        and (is_whole or not hasattr(module, "__path__"))
+        and (removes_all or not hasattr(module, "__path__"))
         and not _is_initializing(module)
     ]:
         del sys.modules[key]  # served code may still use the old package and its modules
@@ -316,7 +316,7 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
 
 
 def _pickling_error(description: str, function: Any) -> PicklingError:
-    reason = f"other processes do not find it by its name in module {function.__module__!r}"
+    reason = f"other processes cannot find it by name in module {function.__module__!r}"
     hint = "define it at the top level of a module, with a different name from all others there"
     return PicklingError(f"{description} cannot be pickled: {reason}: {hint}")
 

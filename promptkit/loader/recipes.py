@@ -179,7 +179,7 @@ def declared_in(  # noqa: PLR0913 (each affects the result)
         recipes:
             The names of all modules of the package that are recipes.
     """
-    own = [prompt for prompt in prompts if not _is_left_over(prompt, module)]
+    own = [prompt for prompt in prompts if not _is_stale(prompt, module)]
     values = list(vars(module).values())
     if package is None:
         values += [item for value in values if type(value) in (list, tuple) for item in value]
@@ -213,7 +213,7 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     except Exception:  # noqa: BLE001 (an author's object may raise anything)
         items = [None]
     if not all(isinstance(item, kinds) for item in items):
-        reason = f"{attribute!r} is neither a prompt, a resource nor a skill, nor several of them"
+        reason = f"{attribute!r} is neither a prompt, a resource nor a skill, nor a list of these"
         raise LoadError(target, reason)
     prompts, resources, skills = (tuple(item for item in items if isinstance(item, kind)) for kind in kinds)
     return LoadedFile(file, prompts, resources, skills=skills)
@@ -224,7 +224,7 @@ def _instances_of(values: Iterable[Any], kind: type[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(value for value in values if issubclass(type(value), kind)))
 
 
-def _is_left_over(prompt: Prompt[..., Any], module: ModuleType) -> bool:
+def _is_stale(prompt: Prompt[..., Any], module: ModuleType) -> bool:
     """Whether *prompt* belongs to an earlier execution of *module*, which failed in a circular import."""
     if not isinstance(function := prompt.function, FunctionType):
         return False

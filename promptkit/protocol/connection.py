@@ -145,7 +145,7 @@ class Connection(Session):
             try:
                 events += self.receive_message(decode_message(line, self._limits))
             except Exception as error:  # noqa: BLE001 (memory may be short: continue with the next line)
-                events.append(_refuse_unread(line, error))
+                events.append(_reject_unread(line, error))
         return events
 
     def ask(self, method: str, params: Any) -> tuple[RequestId, bytes]:
@@ -177,10 +177,10 @@ class Connection(Session):
         return ClientResponse(request_id, value)
 
 
-def _refuse_unread(line: bytes, error: Exception) -> Reply:
+def _reject_unread(line: bytes, error: Exception) -> Reply:
     """Return the reply to a line that could not be processed because of *error*."""
     if isinstance(error, MemoryError):
-        reason = "the message is not read: there is not enough memory for it"
+        reason = "the message is rejected: there is not enough memory for it"
     else:
         say(f"a line of {len(line):,} bytes could not be read: {error!r}")
         reason = "the message could not be read"

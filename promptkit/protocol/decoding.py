@@ -135,9 +135,9 @@ def decode_message(line: bytes, limits: Limits) -> Message:
 def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
     """Return the error for a line that exceeds a limit, or None."""
     if isinstance(line, OutOfMemoryLine):
-        return InternalError("the message is not read: there is not enough memory for it")
+        return InternalError("the message is rejected: there is not enough memory for it")
     if isinstance(line, OverlongLine):
-        return InvalidRequest(f"the message is not read: it is longer than {limits.line:,} bytes")
+        return InvalidRequest(f"the message is rejected: it is longer than {limits.line:,} bytes")
     # Cheap upper bounds first: they also count brackets and commas within strings.
     brackets = line.count(b"{") + line.count(b"[")
     if brackets <= limits.depth and (
@@ -146,9 +146,9 @@ def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
         return None
     for depth, values in extent(line):
         if depth > limits.depth:
-            return ParseError(f"the message is not read: it is nested more than {limits.depth:,} deep")
+            return ParseError(f"the message is rejected: it is nested more than {limits.depth:,} deep")
         if values > limits.values:
-            return InvalidRequest(f"the message is not read: it holds more than {limits.values:,} values")
+            return InvalidRequest(f"the message is rejected: it has more than {limits.values:,} values")
     return None
 
 
@@ -160,7 +160,7 @@ def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
         return Message(leading_id(line), error=error or ParseError("the message is nested too deeply"))
     except msgspec.DecodeError:
         pass
-    surrogate_error = InvalidRequest("the message holds half of a surrogate pair, which is not a character")
+    surrogate_error = InvalidRequest("the message contains an unpaired surrogate, which is not a character")
     try:
         message = _decode_json(_without_surrogates(line), error or surrogate_error)
     except UNREADABLE:
@@ -189,14 +189,14 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
         return Message(request_id, result=UNSET if error else members.result, is_response=True)
     method = _parse_text(members.method)
     if _parse_text(members.jsonrpc) != "2.0":
-        error = error or InvalidRequest('a message has the member "jsonrpc": "2.0"')
+        error = error or InvalidRequest('a message must have the member "jsonrpc": "2.0"')
     elif method is None:
         error = error or _method_error(members.method)
     elif members.id is UNSET:
         return Message(method=method, params=members.params, is_notification=True)
     elif request_id is UNSET:
         error = error or InvalidRequest(
-            f"an id is a whole number or a string, and has at most {_MAX_NAME:,} bytes"
+            f"an id must be a whole number or a string of at most {_MAX_NAME:,} bytes"
         )
     return Message(request_id, method or "", members.params, error=error)
 
@@ -221,8 +221,8 @@ def _parse_text(raw: Raw | UnsetType) -> str | None:
 def _method_error(raw: Raw | UnsetType) -> JsonRpcError:
     """Return the error for a method that is missing, not a string, or too long."""
     if raw is not UNSET and bytes(memoryview(raw)[:1]) == b'"':
-        return MethodNotFound(f"method not found: each has at most {_MAX_NAME:,} bytes")
-    return InvalidRequest("a request has a method, a string")
+        return MethodNotFound(f"method not found: a name has at most {_MAX_NAME:,} bytes")
+    return InvalidRequest("a request must have a method, which is a string")
 
 
 def _is_utf8(line: bytes) -> bool:

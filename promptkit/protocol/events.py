@@ -83,7 +83,7 @@ class Batch:
             if self._size + len(reply.line) <= self._limit:
                 self._size += len(reply.line)
                 return reply
-        msg = f"the replies to the batch would have more than {self._limit:,} bytes together"
+        msg = f"the replies to the batch exceed {self._limit:,} bytes in total"
         return encode_error(request_id, InternalError(msg))
 
     def add(self, line: bytes) -> bytes:

@@ -38,11 +38,11 @@ OVERHEAD: Final = len(f"{_VERSION}.{'':8}.{'':15}..{'':43}")
 _encode: Final = msgspec.json.encode
 
 
-class TokenRefusedError(ValueError):
+class InvalidTokenError(ValueError):
     """No key of the ring has sealed this text for this use."""
 
 
-class TokenExpiredError(TokenRefusedError):
+class TokenExpiredError(InvalidTokenError):
     """The token has expired."""
 
 
@@ -84,7 +84,7 @@ class KeyRing:
         initial_keys = tuple(dict.fromkeys(keys() if callable(keys) else keys))
         shortest = min(map(len, initial_keys), default=MIN_KEY_BYTES)
         if shortest < MIN_KEY_BYTES:
-            msg = f"a key of {shortest} bytes can be guessed: use 32, as secrets.token_bytes(32) makes them"
+            msg = f"a key of {shortest} bytes can be guessed: use 32, as in secrets.token_bytes(32)"
             raise ValueError(msg)
         self.audience = audience
         self.is_shared = bool(initial_keys)
@@ -136,19 +136,19 @@ class KeyRing:
                 The context that it was sealed with.
 
         Raises:
-            TokenRefusedError: If no key of this ring has sealed the text for this use and context.
+            InvalidTokenError: If no key of this ring has sealed the text for this use and context.
 
             TokenExpiredError: If the token has expired.
         """
         from hmac import compare_digest
 
         if not (parts := _TOKEN.fullmatch(token)):
-            raise TokenRefusedError
+            raise InvalidTokenError
         head, expires, payload, mac = parts.groups()
         # The MAC covers the text and is compared as text, so that only one spelling is accepted.
         macs = [self._mac(secret, purpose, head, bound) for secret in self.secrets]
         if not any(compare_digest(own, mac) for own in macs):
-            raise TokenRefusedError
+            raise InvalidTokenError
         if now > int(expires):
             raise TokenExpiredError
         return Opened(urlsafe_b64decode((payload or "") + "=="), int(expires))  # excess padding is ignored
@@ -230,7 +230,7 @@ class RequestStateSigner:
             self._ring.open(_PURPOSE, token, self._clock(), bound=_encode_sorted([method, params]))
         except TokenExpiredError:
             return False
-        except TokenRefusedError:
+        except InvalidTokenError:
             msg = "requestState was not issued by this server for this request: send the request without it"
             raise InvalidParams(msg) from None
         return True

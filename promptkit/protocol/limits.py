@@ -84,7 +84,7 @@ class Limits(Struct, frozen=True, kw_only=True):
 OPTIONS: Final[dict[str, LimitOption]] = {
     "timeout": LimitOption("timeout", "time for one request, unless the prompt has a limit", "SECONDS"),
     "renders": LimitOption("max-renders", "prompts rendered at the same time"),
-    "waiting": LimitOption("max-waiting", "requests that wait while --max-renders run"),
+    "waiting": LimitOption("max-waiting", "requests that wait while --max-renders are running"),
     "line": LimitOption("max-line", "bytes of a request"),
     "held": LimitOption("max-held", "bytes of all large pending requests, and of unread replies over HTTP"),
     "depth": LimitOption("max-depth", "nesting depth of JSON in a request"),

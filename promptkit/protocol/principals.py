@@ -10,7 +10,7 @@ def _check_exact(_principal: object, _attribute: object, subject: str) -> None:
     try:
         subject.encode()
     except UnicodeEncodeError:
-        msg = "a subject is text that UTF-8 can write: this one holds half of a surrogate pair"
+        msg = "a subject must be valid Unicode: this one contains an unpaired surrogate"
         raise ValueError(msg) from None
 
 
@@ -69,7 +69,7 @@ class TokenVerifier(Protocol):
 
         Args:
             token:
-                The token: printable ASCII without blanks, up to 32 KiB.
+                The token: printable ASCII without spaces, up to 32 KiB.
 
         Raises:
             VerifierUnavailableError: If the token cannot be verified at the moment.

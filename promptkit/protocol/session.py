@@ -206,7 +206,7 @@ class Session:
             request_id, name, params, revision, client, capabilities, channel, batch, large=large
         )
         if message.size > LARGE_MESSAGE and not self._budget.take(request, message.size):
-            msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
+            msg = f"the pending requests exceed {self._limits.held:,} bytes: wait for their replies"
             raise TooManyRequests(msg)
         return request
 
@@ -240,7 +240,7 @@ class Session:
             return LATEST_HANDSHAKE
         missing = [wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES]
         msg = (
-            f"{name} came before initialize, and its params._meta lacks {missing[0]!r}: "
+            f"{name} was sent before initialize, and its params._meta has no {missing[0]!r}: "
             "open a session first, or name the revision in every request"
         )
         raise InvalidParams(msg, {"missing": missing})
@@ -276,7 +276,7 @@ class Session:
             msg = "batches are not supported in this revision: send each message separately"
             return [encode_error(UNSET, InvalidRequest(msg))]
         if not 0 < len(elements) <= self._limits.messages:
-            msg = f"the batch has {len(elements):,} messages: it needs 1 to {self._limits.messages:,}"
+            msg = f"the batch has {len(elements):,} messages: it must have 1 to {self._limits.messages:,}"
             return [encode_error(UNSET, InvalidRequest(msg))]
         batch = Batch(self._limits.reply)
         events: list[Event] = []
@@ -305,13 +305,16 @@ def read_envelope(meta: wire.Meta) -> tuple[Revision, wire.ClientInfo | None, di
     if version is UNSET or capabilities is UNSET:
         required = ((wire.PROTOCOL_VERSION, version), (wire.CLIENT_CAPABILITIES, capabilities))
         missing = [key for key, value in required if value is UNSET]
-        msg = f"params._meta lacks {' and '.join(map(repr, missing))}, which every request has to carry"
+        msg = f"params._meta has no {' and '.join(map(repr, missing))}, which every request must have"
         raise InvalidParams(msg, {"missing": missing})
     if not isinstance(version, str):
         raise _invalid_member(wire.PROTOCOL_VERSION)
     if (revision := MODERN.get(version)) is None:
         requested, served = shortened(version), ", ".join(MODERN)
-        msg = f"protocol version {requested!r} is not served to requests: name {served}, or call initialize"
+        msg = (
+            f"protocol version {requested!r} is not supported without a session: use {served}, or call "
+            "initialize"
+        )
         raise UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested})
     if not isinstance(capabilities, dict):
         raise _invalid_member(wire.CLIENT_CAPABILITIES)

@@ -125,7 +125,7 @@ class Subscriptions:
             raise InvalidParams(msg)
         if self._stream_uris + len(self._uris) + len(uris) > MAX_SUBSCRIPTIONS:
             limit = f"{MAX_SUBSCRIPTIONS:,} subscriptions to resources"
-            msg = f"there would be more than {limit}: end some of them first"
+            msg = f"the limit is {limit}: end some of them first"
             raise TooManyRequests(msg)
 
     def _remove(self, request_id: RequestId) -> None:

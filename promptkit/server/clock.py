@@ -1,5 +1,5 @@
 """
-The clock: a thread that looks after open requests.
+The clock: a thread that monitors pending requests.
 
 It enforces their deadlines, replaces a leader that is stuck in a request, and re-arms the watchdog.
 """
@@ -130,7 +130,7 @@ class Clock:
         try:
             return self._check()
         except Exception as error:  # noqa: BLE001 (without this thread, time limits would not be enforced)
-            say(f"looking after requests failed: {error!r}")
+            say(f"the check of pending requests failed: {error!r}")
             return _RETRY_DELAY_S
 
     def _check(self) -> float:

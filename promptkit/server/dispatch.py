@@ -317,7 +317,7 @@ class Dispatcher:
                 if must_wait:
                     rejected = self._wait(pending)
         if not is_new:
-            error = InvalidRequest(f"id {key!r} is in use by a request that still runs")
+            error = InvalidRequest(f"id {key!r} is in use by a pending request")
             self._add(request.answer(encode_error(request.id, error)))
             return True
         if channel is not None and channel.gone:  # it disconnected before the request was in the table
@@ -445,7 +445,7 @@ class Dispatcher:
     def check_held(self) -> None:
         """Raise TooManyRequests if no more requests may be held open."""
         if self._held >= _MAX_HELD and not self._has_many_clients:
-            msg = f"{self._held:,} requests are open, which is the limit: end some of them first"
+            msg = f"{self._held:,} requests are pending, which is the limit: end some of them first"
             raise TooManyRequests(msg)
 
     def _close_request(self, pending: PendingRequest) -> None:
@@ -504,7 +504,7 @@ class Dispatcher:
     def check_capacity(self) -> None:
         """Raise TooManyRequests if no more requests may run next to the leader."""
         if len(self._aside) >= self._limits.renders:
-            msg = f"{self._limits.renders} requests are being worked on, which is the limit: try again later"
+            msg = f"{self._limits.renders} requests are running, which is the limit: try again later"
             raise TooManyRequests(msg)
 
     def call_on_loop(

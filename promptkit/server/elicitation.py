@@ -331,7 +331,7 @@ def form_message(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again
     *first, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(first)} and {last}" if first else last
     if again:
-        return f"Not everything was entered: the prompt {prompt.title or prompt.name!r} still needs {needed}."
+        return f"Some values are missing: the prompt {prompt.title or prompt.name!r} still needs {needed}."
     return f"The prompt {prompt.title or prompt.name!r} needs {needed}."
 
 

@@ -165,5 +165,5 @@ def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
     try:
         return function(*args)
     except _NESTED_ERRORS as error:
-        msg = "a call in it was refused"
+        msg = "it made an invalid call to another prompt or resource"
         raise RuntimeError(msg) from error

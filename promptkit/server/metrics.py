@@ -41,7 +41,7 @@ _COUNTERS: Final = {
     ),
     "reloads": ("Reloads that changed the served recipes.", ()),
     "http_refusals": (
-        "HTTP requests that were refused before their body was parsed.",
+        "HTTP requests that were rejected before their body was parsed.",
         ("status",),
     ),
 }
@@ -55,7 +55,7 @@ _HISTOGRAMS: Final = {
 #: The gauges, with their descriptions, and how the values of several workers are combined.
 _GAUGES: Final[Sequence[tuple[str, str, Literal["sum", "mostrecent"]]]] = (
     ("requests_in_flight", "Pending requests, including open streams.", "sum"),
-    ("requests_waiting", "Requests that wait until fewer prompts run.", "sum"),
+    ("requests_waiting", "Requests that wait for a free slot.", "sum"),
     ("recipes_with_errors", "Recipes with an error at the last load.", "mostrecent"),
 )
 
@@ -120,7 +120,7 @@ class Metrics:
         """Add *difference* to the number of waiting requests."""
         self._waiting_gauge.inc(difference)
 
-    def refused(self, status: int) -> None:
+    def rejected(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
         self._counters["http_refusals"].labels(status).inc()
 

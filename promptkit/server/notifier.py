@@ -150,5 +150,5 @@ class Streams(Notifier):
             msg = f"{MAX_STREAMS:,} streams are open, which is the limit: try again later"
             raise InternalError(msg)
         if sum(len(stream.subscriptions.uris) for stream in streams) + len(requested) > _MAX_URIS:
-            msg = f"there would be more than {_MAX_URIS:,} subscriptions to resources: try again later"
+            msg = f"the limit is {_MAX_URIS:,} subscriptions to resources: try again later"
             raise InternalError(msg)

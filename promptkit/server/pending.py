@@ -145,7 +145,7 @@ def reply_to(
     if result is None:
         return None
     if len(result) > limit:
-        msg = f"the reply would have {len(result):,} bytes: at most {limit:,} are sent"
+        msg = f"the reply has {len(result):,} bytes: the limit is {limit:,}"
         return pending.error_reply(InternalError(msg))
     return encode_result(request.id, result, "asked" if pending.asks else "ok")
 

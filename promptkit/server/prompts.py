@@ -116,18 +116,18 @@ class PromptMethods:
             return self._ask(Question(pending, prompt, supplied or {}, errors, count))
         if prompt.context is not None:
             values[prompt.context] = _context(pending.request, pending.request.sender(self._send))
-        renderer, most = prompt.renderer, self._limits.reply
+        renderer, limit = prompt.renderer, self._limits.reply
         if prompt.timeout is not None:
             self._dispatcher.set_limit(pending, prompt.timeout)
         if renderer.is_async:
             self._dispatcher.call_on_loop(
                 pending,
-                renderer.render_awaited(values, most=most),
-                lambda get_result: _result(pending, key, lambda *_: get_result(), values, most),
+                renderer.render_awaited(values, limit=limit),
+                lambda get_result: _result(pending, key, lambda *_: get_result(), values, limit),
             )
             return None
         return self._dispatcher.call(
-            pending, partial(_result, pending, key, renderer.render_sync, values, most)
+            pending, partial(_result, pending, key, renderer.render_sync, values, limit)
         )
 
     def _ask(self, question: Question) -> bytes | None:
@@ -149,9 +149,9 @@ def _result(
     key: Any,
     render: Callable[[dict[str, Any], int], Workflow | str],
     values: dict[str, Any],
-    most: int,
+    limit: int,
 ) -> bytes:
-    rendered = call_author(render, values, most)
+    rendered = call_author(render, values, limit)
     request, prompt = pending.request, pending.about
     lowering = pending.snapshot.lowerings[request.revision]
     is_call = request.method == "tools/call"

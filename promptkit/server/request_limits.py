@@ -30,7 +30,7 @@ class TokenBucket:
         rate:
             The number of tokens per second.
 
-        what:
+        noun:
             The plural noun for the error message.
 
         clock:
@@ -40,9 +40,9 @@ class TokenBucket:
         https://en.wikipedia.org/wiki/Token_bucket
     """
 
-    def __init__(self, rate: float, what: str, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, rate: float, noun: str, clock: Callable[[], float] | None = None) -> None:
         self._rate = rate
-        self._what = what
+        self._noun = noun
         self._clock = clock or time.monotonic
         self._capacity = max(1.0, rate)
         self._tokens = self._capacity
@@ -60,7 +60,7 @@ class TokenBucket:
 
     def error(self) -> TooManyRequests:
         """Return the error for a client that has exceeded the rate."""
-        msg = f"more than {self._rate:g} {self._what} a second: try again later"
+        msg = f"more than {self._rate:g} {self._noun} per second: try again later"
         seconds = ceil((1 - self._tokens) / self._rate)
         # Without a delay in the error, clients wait for a second.
         return TooManyRequests(msg, seconds if seconds > 1 else None)
@@ -74,12 +74,12 @@ class TokenBuckets:
         rate:
             The number of tokens per second for each subject.
 
-        what:
+        noun:
             The plural noun for the error message.
     """
 
-    def __init__(self, rate: float, what: str) -> None:
-        self._bucket = lru_cache(MAX_SUBJECTS)(lambda _subject: TokenBucket(rate, what))
+    def __init__(self, rate: float, noun: str) -> None:
+        self._bucket = lru_cache(MAX_SUBJECTS)(lambda _subject: TokenBucket(rate, noun))
         self._lock = Lock()
 
     def take(self, subject: str) -> None:
@@ -92,7 +92,7 @@ class TokenBuckets:
 
 def queue_full_error(waiting: int) -> TooManyRequests:
     """Return the error for a request that can neither run nor wait."""
-    return TooManyRequests(f"{waiting:,} requests wait already, which is the limit: try again later")
+    return TooManyRequests(f"{waiting:,} requests are already waiting, which is the limit: try again later")
 
 
 class WaitingLine:

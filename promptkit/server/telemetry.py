@@ -73,10 +73,10 @@ class Telemetry:
             description="Duration of requests, from arrival to reply.",
             explicit_bucket_boundaries_advisory=_BOUNDS,
         )
-        self._refusals = meter.create_counter(
+        self._rejections = meter.create_counter(
             "promptkit.http.refusals",
             unit="{request}",
-            description="HTTP requests that were refused before their body was parsed.",
+            description="HTTP requests that were rejected before their body was parsed.",
         )
         self._transport = {"network.transport": transport}
         if transport == TCP:
@@ -96,9 +96,9 @@ class Telemetry:
         )
         return partial(self._end, _OpenSpan(span, time.perf_counter(), attributes, request, catalog))
 
-    def refused(self, status: int) -> None:
+    def rejected(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
-        self._refusals.add(1, {"http.response.status_code": status})
+        self._rejections.add(1, {"http.response.status_code": status})
 
     def close(self) -> None:
         """Flush the exporters."""

@@ -102,12 +102,12 @@ def _check_access(path: str, kind: str, status: os.stat_result) -> None:
         problem = f"others can change it {mode}"
     elif shared := [folder for folder in folders if _is_shared(folder)]:
         problem, fix = (
-            f"others can replace it, as they can change {shared[0]}",
+            f"others can replace it, because they can change {shared[0]}",
             " in a folder that only you can change",
         )
     else:
         return
-    msg = f"{path}: {problem}: make new {kind}{fix}"
+    msg = f"{path}: {problem}: generate new {kind}{fix}"
     raise InvalidSecretsError(msg)
 
 
@@ -156,7 +156,7 @@ class SecretFile(Generic[_Secrets]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._read = partial(read_secret_file, path, kind, parse)
-        self._recovery = f"{path}: this is fixed: all {kind} in it count"
+        self._recovery = f"{path}: fixed: all {kind} in it are used"
         self._consequence = consequence
         self._clock = clock
         self._secrets = self._read()
@@ -208,7 +208,7 @@ def read_keys(text: str) -> tuple[bytes, ...]:
     words = ((number, word.strip()) for number, line in lines for word in line.partition("#")[0].split(","))
     keys = [_read_key(word, f"line {number}") for number, word in words if word]
     if not keys:
-        msg = f"there is no key; a command that prints one: {MAKE_A_KEY}"
+        msg = f"there is no key; to generate one, run: {MAKE_A_KEY}"
         raise InvalidSecretsError(msg)
     return tuple(keys)
 
@@ -216,11 +216,11 @@ def read_keys(text: str) -> tuple[bytes, ...]:
 def _read_key(text: str, location: str) -> bytes:
     key = _decode(text)
     if key is None:
-        msg = f"{location}: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
+        msg = f"{location}: the key is neither base64 nor hexadecimal; to generate one, run: {MAKE_A_KEY}"
         raise InvalidSecretsError(msg)
     if len(key) < MIN_KEY_BYTES:
         problem = f"{location}: a key of {len(key)} bytes can be guessed"
-        msg = f"{problem}; a command that prints one of {MIN_KEY_BYTES}: {MAKE_A_KEY}"
+        msg = f"{problem}; to generate one of {MIN_KEY_BYTES}, run: {MAKE_A_KEY}"
         raise InvalidSecretsError(msg)
     return key
 

@@ -184,7 +184,7 @@ def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
     try:
         server.read_from(pipes.read, pipes.ended.set)
     except RuntimeError as error:  # no more threads can be started
-        say(f"nothing can be read: {error}")
+        say(f"standard input cannot be read: {error}")
     # Signal handlers run on this thread.
     while not pipes.ended.wait(_LOOK_FOR_PARENT_EVERY_S) and server.is_reading and not pipes.is_orphaned:
         pass

@@ -34,7 +34,7 @@ def _flags_reader(annotation: type[Flag], single: Reader) -> Reader:
         number = _parse_integer(value) if isinstance(value, str) else value
         return annotation(number) if type(number) is int and not number & ~all_flags else single.read(value)
 
-    expected = f"{single.expected}, or several with | between them"
+    expected = f"{single.expected}, or several separated by |"
     return structs.replace(single, read=read, expected=expected, hint=expected, is_several=True)
 
 

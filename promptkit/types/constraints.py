@@ -161,4 +161,4 @@ def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | Non
     example = f"{'2026-01-31T' if kind is datetime else ''}12:00{seconds}"
     if limits.tz:
         return f"{NO_OFFSET}: add an offset, as in {example}+01:00"
-    return f"{HAS_OFFSET}: leave it out, as in {example}"
+    return f"{HAS_OFFSET}: omit it, as in {example}"

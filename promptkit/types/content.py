@@ -121,7 +121,7 @@ def _workflow(turns: list[_SentTurn]) -> Workflow:
     try:
         system = system_text(*(workflow.system for workflow in workflows))
     except ValueError as error:
-        raise ConversionError(reason=f"is refused: {error}") from None
+        raise ConversionError(reason=f"is invalid: {error}") from None
     return make_workflow(tuple(message for workflow in workflows for message in workflow), system)
 
 
@@ -132,17 +132,19 @@ def _turn_workflow(turn: _SentTurn) -> Workflow:
     blocks = [block for block in _blocks(turn.content) if to_block(block) is not None]
     texts = [block for block in blocks if isinstance(block, Text)]
     if len(texts) < len(blocks):
-        raise ConversionError(path=".content", reason="holds more than text, and a system part is text")
+        raise ConversionError(
+            path=".content", reason="has content other than text, but a system part is text"
+        )
     try:
         return system(*texts)
     except ValueError as error:
-        raise ConversionError(path=".content", reason=f"is refused: {error}") from None
+        raise ConversionError(path=".content", reason=f"is invalid: {error}") from None
 
 
 def _message(turn: _SentTurn) -> Message:
     messages = _messages(turn)
     if len(messages) != 1:
-        reason = "holds no content" if not messages else "holds several blocks, and one message has one"
+        reason = "has no content" if not messages else "has several blocks, but a message has only one"
         raise ConversionError(path=".content", reason=reason)
     return messages[0]
 
@@ -159,7 +161,7 @@ def _role(text: str) -> Role:
     except ValueError as error:
         suggestion = partial(nearest, text, get_args(Role))
         raise ConversionError(
-            got=text, path=".role", reason=f"is refused: {error}", nearest=suggestion
+            got=text, path=".role", reason=f"is invalid: {error}", nearest=suggestion
         ) from None
 
 
@@ -191,7 +193,7 @@ def _content(block: _SentBlock, path: str) -> Content:
     try:
         return kind.make(**fields, **(structs.asdict(annotations) if annotations else {}))
     except (TypeError, ValueError, MediaError) as error:
-        raise ConversionError(path=path, reason=f"is refused: {error}") from None
+        raise ConversionError(path=path, reason=f"is invalid: {error}") from None
 
 
 def _turn(message: Message) -> dict[str, Any]:
@@ -224,7 +226,7 @@ def _media_surrogate(media_type: type[Image | Audio]) -> Surrogate:
         try:
             return media_type(data)
         except MediaError as error:
-            raise ConversionError(reason=f"is refused: {error}") from None
+            raise ConversionError(reason=f"is invalid: {error}") from None
 
     schema = {**_BASE64, "minLength": 1, "pattern": BASE64}
     expected, example = "base64 or a data: URI", "iVBORw0KGgo="

@@ -84,7 +84,7 @@ def parts_of(error: Exception) -> tuple[ConversionError, ...]:
     if isinstance(error, ConversionError):
         return error.parts
     is_deep = isinstance(error, RecursionError)
-    return (ConversionError(reason=TOO_DEEP if is_deep else f"is refused: {error}"),)
+    return (ConversionError(reason=TOO_DEEP if is_deep else f"is invalid: {error}"),)
 
 
 def collect(

@@ -129,7 +129,7 @@ def run_async(
     function: Callable[..., Coroutine[Any, Any, T]],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    refusal: str,
+    message: str,
 ) -> T:
     """
     Call a coroutine function on a new event loop.
@@ -144,7 +144,7 @@ def run_async(
         kwargs:
             Its keyword arguments.
 
-        refusal:
+        message:
             The error message if an event loop is running already.
 
     Raises:
@@ -159,5 +159,5 @@ def run_async(
     except RuntimeError:
         pass  # the call is below, so that its exceptions do not have this one as context
     else:
-        raise RuntimeError(refusal)
+        raise RuntimeError(message)
     return asyncio.run(function(*args, **kwargs))

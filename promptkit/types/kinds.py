@@ -29,7 +29,7 @@ def checked_hashed(values: list[Any]) -> list[Any]:
         ConversionError: If there are too many values, or too many of them have the same hash.
     """
     if len(values) > _MAX_HASHED:
-        raise ConversionError(reason=f"holds more than {_MAX_HASHED:,} values: send fewer of them")
+        raise ConversionError(reason=f"has more than {_MAX_HASHED:,} values: send fewer")
     values_by_hash: dict[str, set[Any]] = {}  # keys are text, because its hashes are not predictable
     for value in values if len(values) > _MAX_COLLIDING else ():
         colliding = values_by_hash.setdefault(str(hash(value)), set())
@@ -185,7 +185,7 @@ def members_of_record(kind: Any) -> list[Member]:
     cls = get_origin(kind) or kind
     if config := getattr(cls, "__struct_config__", None):
         if config.array_like:
-            msg = f"{cls.__name__} is written as a list: write a NamedTuple"
+            msg = f"{cls.__name__} is serialized as a list: use a NamedTuple"
             raise TypeError(msg)
         return [
             _member(f.encode_name, f.name, f.type, f.default, f.default_factory)
@@ -209,7 +209,7 @@ def members_of_record(kind: Any) -> list[Member]:
             if f.init
         ]
     if any(isinstance(hint, dataclasses.InitVar) for hint in hints.values()):
-        msg = f"{cls.__name__} has members that its constructor takes and does not store"
+        msg = f"{cls.__name__} has members that its constructor accepts but does not store"
         raise TypeError(msg)
     return [
         _member(f.name, f.name, hints[f.name], f.default, f.default_factory)

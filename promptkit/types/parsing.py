@@ -141,16 +141,18 @@ def _list_reader(annotation: Any) -> Reader | None:
     if member is None or member.is_json or is_list(item):
         return _json_reader(annotation)
     scalar = member if isinstance(member, ScalarType) else None
-    one_a_line = scalar is not None and scalar.one_a_line
+    one_per_line = scalar is not None and scalar.one_per_line
     nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
-    separated = "several, one a line" if one_a_line else "several, separated by commas"
+    separated = "several, one per line" if one_per_line else "several, separated by commas"
     hint = f"{separated}; each {member.hint}" if member.hint else separated
-    read = _list_read(member, make, nullable=nullable, one_a_line=one_a_line)
+    read = _list_read(member, make, nullable=nullable, one_per_line=one_per_line)
     return Reader(read, expected, hint, is_several=True)
 
 
-def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_a_line: bool) -> Read:
+def _list_read(
+    member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_per_line: bool
+) -> Read:
     """Return a function that reads every item with *member*, and raises all errors together."""
 
     def read_item(item: Any) -> Any:
@@ -166,7 +168,7 @@ def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bo
             raise ConversionError(inner=tuple(parts)) from None
 
     def read(value: Any) -> Any:
-        items = split_list(value, one_a_line=one_a_line) if isinstance(value, str) else value
+        items = split_list(value, one_per_line=one_per_line) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise ConversionError
         results = collect(enumerate(items), read_item)
@@ -178,11 +180,11 @@ def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bo
     return read
 
 
-def split_list(text: str, *, one_a_line: bool) -> Any:
+def split_list(text: str, *, one_per_line: bool) -> Any:
     """Split the text of a list into items: a JSON array, lines, or values separated by commas."""
     if text.lstrip().startswith("["):
         return _decode(text)
-    items = text.splitlines() if one_a_line or "\n" in text.strip() else text.split(",")
+    items = text.splitlines() if one_per_line or "\n" in text.strip() else text.split(",")
     return [item.strip() for item in items if item.strip()]
 
 
@@ -195,7 +197,7 @@ def _decode(text: str) -> Any:
         raise _unreadable(text, error) from None
 
 
-_READABLE: Final = "JSON that can be read"
+_READABLE: Final = "valid JSON"
 
 #: msgspec's error message for malformed JSON, with the byte offset.
 _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
@@ -209,14 +211,14 @@ def _unreadable(text: str, error: Exception) -> ConversionError:
     if isinstance(error, RecursionError):
         return ConversionError(_READABLE, reason="is nested too deeply")
     if isinstance(error, UnicodeError | msgspec.ValidationError):
-        return ConversionError(_READABLE, reason=f"is JSON that cannot be read: {error}")
+        return ConversionError(_READABLE, reason=f"is not valid JSON: {error}")
     reason, before = str(error).replace("Input data was truncated", "it ends too early"), text
     if match := re.fullmatch(_MALFORMED, reason):
         reason, before = match[1], text.encode()[: int(match[2])].decode(errors="ignore")
     elif match := re.search(_LONE_SURROGATE, text):
-        reason, before = "half of a character", text[: match.start()]
+        reason, before = "an unpaired surrogate", text[: match.start()]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    reason = f"is JSON that cannot be read at line {line}, column {column}: {reason}"
+    reason = f"is not valid JSON at line {line}, column {column}: {reason}"
     return ConversionError(_READABLE, reason=reason)
 
 

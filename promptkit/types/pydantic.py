@@ -109,7 +109,7 @@ def _build(adapter: TypeAdapter[Any], options: dict[str, Any], names: frozenset[
         errors = islice(error.errors(include_url=False), MAX_ERRORS)
         raise ConversionError(inner=tuple(_convert_error(details, names) for details in errors)) from None
     except Exception as error:  # noqa: BLE001 (validators of authors can raise anything)
-        raise ConversionError(reason=f"is refused: {error}") from None
+        raise ConversionError(reason=f"is invalid: {error}") from None
 
 
 _EXPECTED: Final = "Input should be "
@@ -131,7 +131,7 @@ def _convert_error(error: ErrorDetails, names: frozenset[str]) -> ConversionErro
             return ConversionError(message.removeprefix(_EXPECTED), got=got, path=path, nearest=suggestion)
     if message.startswith(_EXPECTED):
         return ConversionError(message.removeprefix(_EXPECTED), got=got, path=path)
-    return ConversionError(got=got, path=path, reason=f"is refused: {context.get('error') or message}")
+    return ConversionError(got=got, path=path, reason=f"is invalid: {context.get('error') or message}")
 
 
 def _example(adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> Any:

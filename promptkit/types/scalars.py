@@ -87,9 +87,9 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     #: Converts a value to text for descriptions, if it is not that of *write*.
     show: Callable[[Any], str] | None = None
     #: Whether descriptions show several values separated by commas instead of JSON.
-    shown_in_row: bool = True
+    is_inline: bool = True
     #: Whether people write several values on separate lines, because a value can contain commas.
-    one_a_line: bool = False
+    one_per_line: bool = False
 
     def describe(self, limits: Constraints) -> str:
         """Describe the input of `convert` with its constraints."""
@@ -130,7 +130,7 @@ def text_scalar(
         key_schema=schema,
         convert_key=checked,
         write=write,
-        shown_in_row=False,
+        is_inline=False,
     )
 
 
@@ -186,8 +186,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
         facets=constraints.base64_length,
         write=msgspec.to_builtins,
-        one_a_line=True,
-        shown_in_row=False,
+        one_per_line=True,
+        is_inline=False,
     ),
     Decimal: _scalar(
         parsing.parse_decimal,
@@ -208,7 +208,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     datetime: ScalarType(
         parsed(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
-        "a date and time, as in 2026-01-31T12:00, read as it is written, with an offset (+01:00) or without",
+        "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without",
         described=partial(constraints.describe_moment, "a date and time", datetime),
         example=partial(constraints.moment_example, datetime),
         schema={"type": "string"},
@@ -233,7 +233,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         described="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
         schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
-        shown_in_row=False,
+        is_inline=False,
     ),
     UUID: _scalar(
         parsed(UUID),
@@ -241,7 +241,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         example="12345678-1234-5678-1234-567812345678",
         schema={"type": "string", "pattern": parsing.UUID_TEXT},  # with the format, some want version 4
         key_schema={"pattern": parsing.UUID_TEXT},
-        shown_in_row=False,
+        is_inline=False,
     ),
     Path: text_scalar(
         parsing.parse_path,

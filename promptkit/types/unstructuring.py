@@ -62,7 +62,7 @@ def is_row(value: Any) -> bool:
 
 def _is_plain(item: Any) -> bool:
     scalar = scalar_of_value(item)
-    return isinstance(item, Enum) or (scalar is not None and scalar.shown_in_row)
+    return isinstance(item, Enum) or (scalar is not None and scalar.is_inline)
 
 
 def can_be_sent(value: Any) -> bool:
@@ -88,5 +88,5 @@ def _text_in_json(value: Any) -> Any:
         return surrogate.dump(value)
     if (scalar := scalar_of_value(value)) is not None:
         return scalar.write(value)
-    msg = f"a {type(value).__name__} cannot be written: register it with promptkit.register_type"
+    msg = f"a {type(value).__name__} cannot be converted to text: register it with promptkit.register_type"
     raise TypeError(msg)

@@ -521,7 +521,7 @@ class TestCompile:
         (diagnostic,) = report.found
         assert (diagnostic.rule, diagnostic.hint) == (
             Rule.BAD_METADATA,
-            "remove the half of a surrogate pair",
+            "remove the unpaired surrogate",
         )
         assert diagnostic.message.startswith(
             "prompt 'review': parameter 'a': the description for clients cannot be sent: 'utf-8' codec can't"

@@ -595,8 +595,8 @@ class TestMistakes:
     def test_source_without_values_is_rejected(self, source):
         """A source that is not a collection of values is rejected; a string would be read as its letters."""
         message = (
-            rf"^complete= is given {type(source).__name__}, not several values: "
-            r"write \['a', 'b'\], or name a function without calling it$"
+            rf"^complete= got {type(source).__name__}, not a list of values: "
+            r"write \['a', 'b'\], or pass a function without calling it$"
         )
         with pytest.raises(TypeError, match=message):
             Completer(source)
@@ -604,7 +604,7 @@ class TestMistakes:
     @pytest.mark.parametrize("called", [lambda: coroutine("a"), lambda: async_generator("a")])
     def test_called_function_is_rejected(self, called):
         """A coroutine or generator instead of a function is rejected, without a warning from Python."""
-        with pytest.raises(TypeError, match=r"name a function without calling it$"):
+        with pytest.raises(TypeError, match=r"pass a function without calling it$"):
             Completer(called())
         gc.collect()
 
@@ -648,23 +648,23 @@ class TestMistakes:
             return result
 
         kind = type(result).__name__
-        message = rf"^complete function 'branches' returned {kind}, not several values: {RETURN}$"
+        message = rf"^complete function 'branches' returned {kind}, not a list of values: {RETURN}$"
         with pytest.raises(TypeError, match=message):
             complete_either_way(branches, "")
 
     def test_bytes_are_rejected(self, complete_either_way):
         """Values that are bytes are rejected, because they would be shown as `b'main'`."""
         message = r"values that are bytes: decode them, with \.decode\(\)$"
-        with pytest.raises(TypeError, match=f"^complete= is given {message}"):
+        with pytest.raises(TypeError, match=f"^complete= got {message}"):
             Completer([b"main"])
         with pytest.raises(TypeError, match=f"^complete function '<lambda>' returned {message}"):
             complete_either_way(lambda: [b"main"], "")
 
     def test_function_that_returns_a_coroutine_is_rejected(self, complete_either_way):
         """A function that returns a coroutine is rejected when called, without a warning from Python."""
-        with pytest.raises(TypeError, match=f"returned coroutine, not several values: {RETURN}$"):
+        with pytest.raises(TypeError, match=f"returned coroutine, not a list of values: {RETURN}$"):
             complete_either_way(lambda: coroutine(""), "")
-        with pytest.raises(TypeError, match=f"returned async_generator, not several values: {RETURN}$"):
+        with pytest.raises(TypeError, match=f"returned async_generator, not a list of values: {RETURN}$"):
             complete_either_way(lambda: async_generator(""), "")
         gc.collect()
 
@@ -707,7 +707,7 @@ class TestMistakes:
             Completer(coroutine).complete("a")
 
         message = (
-            r"^complete function 'coroutine' is asynchronous, and an event loop runs here: "
+            r"^complete function 'coroutine' is asynchronous, and an event loop is already running: "
             r"await \.complete_async\(\.\.\.\)$"
         )
         with pytest.raises(RuntimeError, match=message):

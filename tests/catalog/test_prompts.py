@@ -135,7 +135,7 @@ class TestEveryKind:
             assert renderer.render() == user("first")
         else:
             with pytest.raises(
-                EmptyPromptError, match="prompt 'review' has nothing to say for these arguments"
+                EmptyPromptError, match="prompt 'review' rendered no messages for these arguments"
             ):
                 renderer.render()
             with pytest.raises(PromptError):
@@ -264,8 +264,8 @@ class TestRejections:
     @pytest.mark.parametrize(
         ("value", "message"),
         [
-            (3, "an int (3): make it text, with str(...) or an f-string"),
-            (True, "a bool (True): make it text, with str(...) or an f-string"),
+            (3, "an int (3): convert it to text, with str(...) or an f-string"),
+            (True, "a bool (True): convert it to text, with str(...) or an f-string"),
             ({"a": 1}, "a dict ({'a': 1}): show it as text, with promptkit.fragments.json_block(...)"),
             (b"a", f"a bytes (b'a'): {BYTES_HINT}"),
             (len, "the function 'len': call it"),
@@ -295,7 +295,7 @@ class TestRejections:
             FunctionRenderer(returning(value), "review", LOCATION).render()
 
         assert str(caught.value) == (
-            f"prompt 'review' (<recipe>:7) {position}make it text, with str(...) or an f-string"
+            f"prompt 'review' (<recipe>:7) {position}convert it to text, with str(...) or an f-string"
         )
 
     @pytest.mark.parametrize("make", [yielding, asynchronously_yielding])
@@ -306,7 +306,7 @@ class TestRejections:
 
         assert str(caught.value) == (
             "prompt 'review' (<recipe>:7) yielded, at position 2, an int (3): "
-            "make it text, with str(...) or an f-string"
+            "convert it to text, with str(...) or an f-string"
         )
 
     def test_invalid_return_value_of_a_generator(self, render):
@@ -357,7 +357,7 @@ class TestRejections:
         gc.collect()
 
         assert str(caught.value) == (
-            "prompt 'review' is asynchronous, and an event loop runs here: await .render_async(...)"
+            "prompt 'review' is asynchronous, and an event loop is already running: await .render_async(...)"
         )
 
     def test_plain_prompt_inside_a_running_loop(self):
@@ -370,14 +370,16 @@ class TestRejections:
 
 
 class TestLimit:
-    MESSAGE = "prompt 'review' (<recipe>:7) {}more than 1,000 bytes, in {} items: let it end, or give less"
+    MESSAGE = (
+        "prompt 'review' (<recipe>:7) {}more than 1,000 bytes, in {} items: make it finite, or return less"
+    )
 
     @staticmethod
     def render(function, limit=1000):
         """Render like a server whose replies are limited to *limit* bytes."""
         renderer = FunctionRenderer(function, "review", LOCATION)
         if renderer.is_async:
-            return asyncio.run(renderer.render_awaited({}, most=limit))
+            return asyncio.run(renderer.render_awaited({}, limit=limit))
         return renderer.render_sync({}, limit)
 
     @pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])

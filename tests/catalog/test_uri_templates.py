@@ -379,7 +379,8 @@ class TestTemplate:
         """Text that is not a template by RFC 6570 is rejected."""
         assert not is_template(text)
         with pytest.raises(
-            ValueError, match=r"is not a URI template: write the characters of a URI, and variables in"
+            ValueError,
+            match=r"is not a URI template: use characters that are valid in a URI, and variables in",
         ):
             URITemplate(text)
 

@@ -122,8 +122,8 @@ class TestRender:
         assert code == 1
         assert "# fine\n\n[user]\n1.0\n" in out
         assert "ZeroDivisionError" in err
-        assert "the case 'refused' is refused: too small" in err
-        assert "the case 'not refused' should be refused, but is rendered: 'above'" in err
+        assert "the case 'refused' is rejected: too small" in err
+        assert "the case 'not refused' should be rejected with 'above', but it renders" in err
 
 
 class TestCheck:
@@ -148,13 +148,13 @@ class TestCheck:
             [
                 *in_source,
                 (7, "PK231", "it fails for the case 'crashes': ZeroDivisionError: division by zero"),
-                (11, "PK231", "the case 'refused' is refused: too small"),
+                (11, "PK231", "the case 'refused' is rejected: too small"),
                 (
                     12,
                     "PK231",
-                    "the case 'other words' is refused with another error than 'below': too small",
+                    "the case 'other words' should be rejected with 'below', but the error is: too small",
                 ),
-                (13, "PK231", "the case 'not refused' should be refused, but is rendered: 'above'"),
+                (13, "PK231", "the case 'not refused' should be rejected with 'above', but it renders"),
             ]
         )
 

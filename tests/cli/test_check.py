@@ -289,7 +289,7 @@ class TestRender:
         }
         assert code == 1
         assert report["not_rendered"] == {
-            "defaults": "prompt 'defaults' has nothing to say for these arguments",
+            "defaults": "prompt 'defaults' rendered no messages for these arguments",
             "needs": "it needs examples",
             "refuses": "not today",
         }
@@ -648,8 +648,11 @@ class TestSecrets:
         code, errors = check_secrets(f"ada {'a' * 32}\nbob short\n", "abc\n")
 
         assert code == 1
-        assert errors[0] == "tokens: line 2: the token has 5 characters and could be guessed: it needs 32"
-        assert errors[1].startswith("keys: line 1: this is neither base64 nor hexadecimal; ")
+        assert (
+            errors[0]
+            == "tokens: line 2: the token has 5 characters and could be guessed: it needs at least 32"
+        )
+        assert errors[1].startswith("keys: line 1: the key is neither base64 nor hexadecimal; ")
 
     def test_readable_by_others(self, check_secrets):
         """A file that other users can read is rejected, with the fix."""
@@ -657,7 +660,7 @@ class TestSecrets:
 
         assert code == 1
         assert [error.partition(":")[0] for error in errors] == ["tokens", "keys"]
-        assert all("every user can read it (mode 0644): make new " in error for error in errors)
+        assert all("every user can read it (mode 0644): generate new " in error for error in errors)
 
 
 def test_json_is_a_format(recipes, folder, capsys):

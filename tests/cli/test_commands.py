@@ -111,10 +111,10 @@ def test_unserved_prompts_are_reported(project, recipes, tmp_path, name):
     code, out, err = command(name, "recipes", cwd=tmp_path)
 
     output = (out + err).decode()
-    message = "warning PK107: 'review' is not served: test_forgotten.py is pytest's by its name"
+    message = "warning PK107: 'review' is not served: test_forgotten.py is a pytest file by its name"
     assert code == 0
     assert f"recipes/test_forgotten.py:7: {message}" in output
-    assert "rename the file, or move its prompts to another one" in output
+    assert "rename the file, or move its prompts to another file" in output
 
 
 class TestCheck:
@@ -165,8 +165,8 @@ class TestCheck:
             [
                 "recipes/silent.py:4: error PK205: prompt 'silent': it never returns or yields anything",
                 "    return text or messages, or yield them",
-                f"recipes/twin.py:4: warning PK210: prompt 'Silent': {twin}, differs in case alone",
-                "    rename one of the two, so that users can tell them apart",
+                f"recipes/twin.py:4: warning PK210: prompt 'Silent': {twin}, differs only in case",
+                "    rename one of them, so that users can tell them apart",
                 "2 prompts can be served, 1 error, 1 warning",
             ],
         )
@@ -280,8 +280,11 @@ class TestDiagnosticOutput:
         output = run_on_terminal("check", NO_COLOR="1")[1]
 
         assert output.splitlines()[:2] == [
-            "recipes: error PK102: there is no prompt here",
-            "    decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
+            "recipes: error PK102: no prompt is defined here",
+            (
+                "    decorate a function with @prompt, in a *.py file whose name starts with neither '_' "
+                "nor 'test_'"
+            ),
         ]
 
     def test_square_brackets_are_not_markup(self, recipes, tmp_path, monkeypatch, run_on_terminal):

@@ -94,7 +94,7 @@ class TestTarget:
 
         assert main(argv) == 2
         assert capsys.readouterr().err == (
-            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
+            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: pass one, or set "
             "target in [tool.promptkit]\n"
         )
 
@@ -107,7 +107,7 @@ class TestTarget:
 
         assert (code, out) == (2, "")
         assert err == (
-            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
+            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: pass one, or set "
             "target in [tool.promptkit]\n"
         )
 
@@ -205,7 +205,7 @@ MISTAKES = [
     ("[tool.promptkit]\ntarge = 'x'", "[tool.promptkit] has no setting 'targe': did you mean 'target'?"),
     (
         "[tool.promptkit]\nignore = ['PK2077']",
-        "[tool.promptkit] ignore: there is no code 'PK2077'; did you mean 'PK207'?",
+        "[tool.promptkit] ignore: unknown code 'PK2077'; did you mean 'PK207'?",
     ),
     (
         "[tool.promptkit]\nignore = ['PK301']",
@@ -242,7 +242,7 @@ def test_invalid_configuration(table, message, argv, project, run):
     ("table", "message"),
     [
         ("clients = ['zedd']", "clients: there is no client 'zedd': did you mean 'zed'?"),
-        ("ignore = ['PK2077']", "ignore: there is no code 'PK2077'; did you mean 'PK207'?"),
+        ("ignore = ['PK2077']", "ignore: unknown code 'PK2077'; did you mean 'PK207'?"),
         ("serve = { timeot = 5 }", "has no setting 'timeot': did you mean 'timeout'?"),
         ("targt = 'mine'", "has no setting 'targt': did you mean 'target'?"),
     ],

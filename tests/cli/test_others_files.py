@@ -41,8 +41,8 @@ class TestOwners:
         assert not (shared / "ran").exists()
         assert (code, out) == (2, "")
         assert err == (
-            f"promptkit: {shared / 'pyproject.toml'}: it belongs to another user, whose code it would run: "
-            "name the recipes on the command line, and it is not read, or make it yours\n"
+            f"promptkit: {shared / 'pyproject.toml'}: it belongs to another user, whose code it could run: "
+            "pass the recipes on the command line, so that it is not read, or take ownership of it\n"
         )
 
     @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ class TestOwners:
 
         assert not (shared / "ran").exists()
         assert (code, out) == (2, "")
-        assert "it belongs to another user: name it if you trust its content" in err
+        assert "it belongs to another user: pass its path explicitly if you trust its content" in err
         assert run("list", "recipes", cwd=shared)[0] == 0
 
     def test_sudo(self, shared, monkeypatch, run):

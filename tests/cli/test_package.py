@@ -511,7 +511,7 @@ class TestErrors:
         code, out, err = package("empty")
 
         assert (code, err) == (1, "promptkit: nothing was built: fix the errors above\n")
-        assert out.startswith("empty: error PK102: there is no prompt here\n")
+        assert out.startswith("empty: error PK102: no prompt is defined here\n")
 
     @pytest.mark.parametrize("targets", [["prompts/review.py"], ["prompts", "more"], ["json"]])
     def test_other_targets(self, targets, acme, package):

@@ -88,7 +88,7 @@ class TestServing:
         """An invalid scope is rejected at the start."""
         with pytest.raises(SystemExit, match="2"):
             main(["serve", "--scopes", scopes])
-        assert "is not a scope: a scope has ASCII" in capsys.readouterr().err
+        assert "is not a scope: a scope consists of ASCII" in capsys.readouterr().err
 
     def test_scopes_with_tokens(self, project, capfd):
         """`--scopes` cannot be combined with tokens, which have their own scopes."""

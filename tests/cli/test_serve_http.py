@@ -211,7 +211,10 @@ class TestErrors:
             ),
             (
                 ["--issuer", "https://a.example", "--require-scope", "a b"],
-                "'a b' is not a scope: a scope has ASCII characters without blanks, quotes and backslashes",
+                (
+                    "'a b' is not a scope: a scope consists of ASCII characters other than spaces, "
+                    "double quotes and backslashes"
+                ),
             ),
             (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
         ],
@@ -231,7 +234,7 @@ class TestErrors:
 
         assert message == (
             f"promptkit: cannot listen at {str(path)!r}: there is no group 'no-such-group': "
-            "name one that `getent group` lists, or its number\n"
+            "use a group that `getent group` lists, or its number\n"
         )
         assert not path.exists()
 
@@ -268,8 +271,8 @@ class TestErrors:
             message = usage_error("--http", str(port), recipes=recipes(greet=""))
 
         assert message == (
-            f"promptkit: cannot listen at 127.0.0.1, port {port}: another server listens there: "
-            "end it, or name another port\n"
+            f"promptkit: cannot listen at 127.0.0.1, port {port}: another server already listens there: "
+            "stop it, or use another port\n"
         )
 
     def test_missing_target(self, tmp_path):

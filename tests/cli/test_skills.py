@@ -177,10 +177,10 @@ class TestCheck:
         output = capsys.readouterr().out
         diagnostics = sorted(line.split(": ", 2)[1:] for line in output.splitlines() if " PK" in line)
         assert diagnostics == [
-            ["error PK606", "skill 'one': it refers to 'missing.md', which it does not have"],
-            ["error PK606", "skill 'one': it refers to 'scripts/no.py', which it does not have"],
+            ["error PK606", "skill 'one': it refers to 'missing.md', which does not exist"],
+            ["error PK606", "skill 'one': it refers to 'scripts/no.py', which does not exist"],
             ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 758 tokens"],
-            ["warning PK608", "skill 'one': nothing in it refers to 'unused.md', so that no model reads it"],
+            ["warning PK608", "skill 'one': no file of it refers to 'unused.md', so models do not read it"],
             [
                 "warning PK609",
                 "skill 'two': 'skill://two/SKILL.md' has the same name as 'skill://a/two/SKILL.md'",

@@ -112,35 +112,38 @@ class TestErrors:
             ),
             (
                 "tool.promptkit.zzz = 1",
-                "[tool.promptkit] has no setting 'zzz': there are target, clients, ignore, fail-on, serve",
+                (
+                    "[tool.promptkit] has no setting 'zzz': choose one of target, clients, ignore, "
+                    "fail-on, serve"
+                ),
             ),
             (
                 "tool.promptkit.target = ''",
-                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not ''",
+                "[tool.promptkit] target must be a folder, a file or a module, or a list of them, not ''",
             ),
             (
                 "tool.promptkit.target = 5",
-                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not 5",
+                "[tool.promptkit] target must be a folder, a file or a module, or a list of them, not 5",
             ),
             (
                 "tool.promptkit.target = []",
-                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not []",
+                "[tool.promptkit] target must be a folder, a file or a module, or a list of them, not []",
             ),
             (
                 "tool.promptkit.target = ['']",
-                "[tool.promptkit] target takes a folder, a file or a module, or a list of them, not ['']",
+                "[tool.promptkit] target must be a folder, a file or a module, or a list of them, not ['']",
             ),
-            ("tool.promptkit.clients = 'zed'", "[tool.promptkit] clients takes a list of names, not 'zed'"),
-            ("tool.promptkit.ignore = [311]", "[tool.promptkit] ignore takes a list of codes, not [311]"),
+            ("tool.promptkit.clients = 'zed'", "[tool.promptkit] clients must be a list of names, not 'zed'"),
+            ("tool.promptkit.ignore = [311]", "[tool.promptkit] ignore must be a list of codes, not [311]"),
             (
                 "tool.promptkit.clients = ['zed', 'zedd']",
                 "[tool.promptkit] clients: there is no client 'zedd': did you mean 'zed'?",
             ),
             (
                 "tool.promptkit.ignore = ['PK207', 'PK2077']",
-                "[tool.promptkit] ignore: there is no code 'PK2077'; did you mean 'PK207'?",
+                "[tool.promptkit] ignore: unknown code 'PK2077'; did you mean 'PK207'?",
             ),
-            ("tool.promptkit.serve = true", "[tool.promptkit] serve takes a table of options, not True"),
+            ("tool.promptkit.serve = true", "[tool.promptkit] serve must be a table of options, not True"),
             ("tool.promptkit = 5", "tool.promptkit is not a table"),
         ],
     )
@@ -198,7 +201,7 @@ class TestTarget:
         (tmp_path / "recipes").touch()
 
         with pytest.raises(
-            LoadError, match=r"there is no folder recipes or prompts here: name one, or set target"
+            LoadError, match=r"there is no folder recipes or prompts here: pass one, or set target"
         ):
             find_targets()
 

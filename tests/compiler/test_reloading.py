@@ -702,7 +702,7 @@ class TestHangingImports:
         assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s, now at " in stderr
         assert "; the previous recipes are still served" in stderr
         assert "unchanged until fixed: greet.py" in stderr
-        assert "the import did not end, and was abandoned; save the file to try again" in diagnostic.message
+        assert "the import did not finish and was abandoned; save the file to try again" in diagnostic.message
 
     def test_it_is_abandoned_after_a_minute(self, watch_recipes, monkeypatch):
         """A hanging import is abandoned after the timeout, without another edit, and is not repeated."""

@@ -129,10 +129,10 @@ class TestRefusals:
         [
             (None, "text", None),
             (None, ZeroDivisionError(), None),
-            (None, PromptError("it is empty"), "is refused: it is empty"),
+            (None, PromptError("it is empty"), "is rejected: it is empty"),
             ("empty", PromptError("it is empty"), None),
-            ("empty", "text", "should be refused, but is rendered: 'empty'"),
-            ("empty", PromptError("no"), "is refused with another error than 'empty': no"),
+            ("empty", "text", "should be rejected with 'empty', but it renders"),
+            ("empty", PromptError("no"), "should be rejected with 'empty', but the error is: no"),
             ("empty", ZeroDivisionError(), None),
         ],
     )
@@ -146,7 +146,7 @@ class TestRefusals:
 
     def test_refused_takes_text_only(self):
         """`refused` rejects anything but text immediately, before the case runs."""
-        with pytest.raises(TypeError, match="give words"):
+        with pytest.raises(TypeError, match="part of the error message"):
             plan.case("any", "x", []).refused(None)
 
 
@@ -202,7 +202,7 @@ class TestFiles:
         (diagnostic,) = compile(load(folder)).diagnostics
 
         assert diagnostic.rule is Rule.NOT_SERVED
-        assert diagnostic.message == "'stray' is not served: cases_more.py is one of cases by its name"
+        assert diagnostic.message == "'stray' is not served: cases_more.py is a file of cases by its name"
 
     @pytest.mark.parametrize("edited", [["cases_more.py"], ["cases_more.py", "review.py"]])
     def test_a_reload_updates_the_cases(self, folder, edited):

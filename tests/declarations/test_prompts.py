@@ -675,26 +675,30 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("options", "error", "message"),
         [
-            ({"tags": "code"}, TypeError, "tags takes several words: write tags=['code']"),
-            ({"timeout": 0}, ValueError, "timeout takes a number of seconds above zero, not 0"),
-            ({"timeout": -1}, ValueError, "timeout takes a number of seconds above zero, not -1"),
-            ({"timeout": float("nan")}, ValueError, "timeout takes a number of seconds above zero, not nan"),
-            ({"cache": 0}, ValueError, "cache takes a number of seconds above zero, not 0"),
-            ({"timeout": True}, ValueError, "timeout takes a number of seconds above zero, not True"),
-            ({"tags": ["code", 3]}, TypeError, "tags takes words, not an int (3)"),
-            ({"title": 3}, TypeError, "title takes a str, not int"),
-            ({"elicit": "yes"}, TypeError, "elicit takes True or False, not a str ('yes')"),
-            ({"elicit": 1}, TypeError, "elicit takes True or False, not an int (1)"),
-            ({"sample": None}, TypeError, "sample takes True or False, not None"),
+            ({"tags": "code"}, TypeError, "tags must be a list: write tags=['code']"),
+            ({"timeout": 0}, ValueError, "timeout must be a number of seconds above zero, not 0"),
+            ({"timeout": -1}, ValueError, "timeout must be a number of seconds above zero, not -1"),
+            (
+                {"timeout": float("nan")},
+                ValueError,
+                "timeout must be a number of seconds above zero, not nan",
+            ),
+            ({"cache": 0}, ValueError, "cache must be a number of seconds above zero, not 0"),
+            ({"timeout": True}, ValueError, "timeout must be a number of seconds above zero, not True"),
+            ({"tags": ["code", 3]}, TypeError, "tags must be strings, not an int (3)"),
+            ({"title": 3}, TypeError, "title must be a str, not int"),
+            ({"elicit": "yes"}, TypeError, "elicit must be True or False, not a str ('yes')"),
+            ({"elicit": 1}, TypeError, "elicit must be True or False, not an int (1)"),
+            ({"sample": None}, TypeError, "sample must be True or False, not None"),
             (
                 {"deprecated": True},
                 TypeError,
-                "deprecated names the replacement, and takes no bool: write deprecated='use NAME'",
+                "deprecated must be a str that names the replacement, not bool: write deprecated='use NAME'",
             ),
             (
                 {"deprecated": " "},
                 ValueError,
-                "deprecated names the replacement: write deprecated='use NAME'",
+                "deprecated is blank, but must name the replacement: write deprecated='use NAME'",
             ),
             (
                 {"icons": ["icon.png"]},
@@ -779,7 +783,7 @@ class TestDecorating:
         assert diagnostic.rule is Rule.BAD_NAME
         assert diagnostic.hint == f"call it {slug!r}"
         assert diagnostic.message == (
-            f"prompt {name!r}: a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
+            f"prompt {name!r}: a name has 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'"
         )
 
     @pytest.mark.parametrize(
@@ -800,7 +804,7 @@ class TestDecorating:
 
         assert (diagnostic.rule, diagnostic.hint) == (
             Rule.BAD_NAME,
-            f"keep it, and write @prompt(name={slug!r})",
+            f"keep the function's name, and write @prompt(name={slug!r})",
         )
 
     @given(st.text())

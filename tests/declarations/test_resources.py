@@ -449,14 +449,14 @@ class TestDiagnostics:
                 {},
                 Rule.BAD_TEMPLATE,
                 "the template 'recent' has no scheme",
-                "begin it with a scheme, as in 'logs://recent{?timeframe}'",
+                "start it with a scheme, as in 'logs://recent{?timeframe}'",
             ),
             (
                 "{scheme}:a",
                 {"scheme": ""},
                 Rule.BAD_TEMPLATE,
                 "the template '{scheme}:a' has no scheme",
-                "begin it with a scheme, as in 'logs://recent{?timeframe}'",
+                "start it with a scheme, as in 'logs://recent{?timeframe}'",
             ),
             (
                 "x:{a}",
@@ -518,7 +518,7 @@ class TestDiagnostics:
         """A malformed template with a scheme does not get the hint to add one."""
         (diagnostic,) = make_resource("x:a b").uri_errors
 
-        assert not diagnostic.hint.startswith("begin it with a scheme")
+        assert not diagnostic.hint.startswith("start it with a scheme")
 
     @settings(deadline=None)
     @given(st.text("x:/{}?&,*+é%2a A", max_size=8).map(lambda text: f"x:{text}"))
@@ -770,7 +770,7 @@ class TestCompile:
     @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
     def test_options_must_be_text(self, option):
         """An option that is not text raises at the decorator."""
-        with pytest.raises(TypeError, match=rf"^{option} takes a str, not int$"):
+        with pytest.raises(TypeError, match=rf"^{option} must be a str, not int$"):
             resource("x:a", **{option: 3})(lambda: "")
 
 
@@ -806,7 +806,7 @@ class TestCompiler:
         (diagnostic,) = catalog.diagnostics
         assert str(diagnostic) == (
             "recipes/b.py:3: error PK403: resource 'two': 'x:a' is already defined at recipes/a.py:3\n"
-            "    change the URI of one of the two, or remove it"
+            "    change the URI of one of them, or remove it"
         )
         assert catalog.read("x:a").text == "one"
 

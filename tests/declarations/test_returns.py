@@ -154,7 +154,7 @@ class TestReturns:
 
         diagnostics = collect_diagnostics(returns=recipe)
 
-        assert [f"promises {promised}," in d.message for d in diagnostics] == ([True] if promised else [])
+        assert [f"includes {promised}," in d.message for d in diagnostics] == ([True] if promised else [])
 
     def test_the_return_type_of_a_decorated_function_is_ignored(self, collect_diagnostics):
         """The annotation of a decorated function is ignored, because the decorator may convert its result."""

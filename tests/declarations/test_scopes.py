@@ -38,24 +38,30 @@ def test_no_scopes_are_needed_by_default():
 @pytest.mark.parametrize(
     ("scopes", "message", "hint"),
     [
-        ("admin", "scopes takes several, not the text 'admin'", "scopes=['admin']"),
-        ("a b", "scopes takes several, not the text 'a b'", "scopes=['a', 'b']"),
-        ("", "scopes takes several, not the text ''", "scopes=['reviews:read']"),
-        (None, "scopes takes a list of texts, not None", "scopes=['reviews:read']"),
+        ("admin", "scopes must be a list of strings, not the string 'admin'", "scopes=['admin']"),
+        ("a b", "scopes must be a list of strings, not the string 'a b'", "scopes=['a', 'b']"),
+        ("", "scopes must be a list of strings, not the string ''", "scopes=['reviews:read']"),
+        (None, "scopes must be a list of strings, not None", "scopes=['reviews:read']"),
         (
             ["a b"],
-            "'a b' is not a scope: a scope has ASCII characters without blanks, quotes and backslashes",
+            (
+                "'a b' is not a scope: a scope consists of ASCII characters other than spaces, double "
+                "quotes and backslashes"
+            ),
             "scopes=['a', 'b']",
         ),
         (
             ['"'],
-            "'\"' is not a scope: a scope has ASCII characters without blanks, quotes and backslashes",
+            (
+                "'\"' is not a scope: a scope consists of ASCII characters other than spaces, double "
+                "quotes and backslashes"
+            ),
             "['reviews:read']",
         ),
         (["é"], "'é' is not a scope", "scopes=['reviews:read']"),
         ([""], "'' is not a scope", "scopes=['reviews:read']"),
         ([1], "1 is not a scope", "scopes=['1']"),
-        ({"a": 1}, "scopes takes a list of texts, not", "scopes=['reviews:read']"),
+        ({"a": 1}, "scopes must be a list of strings, not", "scopes=['reviews:read']"),
     ],
 )
 def test_an_invalid_scope_is_an_error(scopes, message, hint):
@@ -70,5 +76,5 @@ def test_an_invalid_scope_is_an_error(scopes, message, hint):
 
 def test_scopes_from_a_generator_are_rejected():
     """An iterator that can be read only once is rejected."""
-    with pytest.raises(CompileError, match="scopes takes a list of texts, not"):
+    with pytest.raises(CompileError, match="scopes must be a list of strings, not"):
         _ = make_greetings(scope for scope in ["read"])[0].compiled

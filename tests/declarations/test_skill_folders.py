@@ -151,14 +151,14 @@ def test_links_within_a_skill_are_followed(put):
 
 @pytest.mark.parametrize("target", ["../hello.py", "/etc/passwd", "..", "/"])
 def test_links_out_of_a_skill_are_reported(put, target):
-    """A link that leads out of the folder makes the whole skill invalid."""
+    """A link to a file outside the folder makes the whole skill invalid."""
     put("a/SKILL.md", write_frontmatter("a"))
     (put.folder / "a" / "x").symlink_to(target)
 
     diagnostic = find_diagnostic(put.folder)
 
     assert diagnostic.rule is Rule.SKILL_FILES
-    assert "'x' leads out of its folder" in diagnostic.message
+    assert "'x' links to a file outside the skill's folder" in diagnostic.message
 
 
 @pytest.mark.parametrize("target", ["hello.py", "/etc/passwd"])
@@ -170,7 +170,7 @@ def test_a_link_created_after_listing_is_not_followed(put, target):
     (root / "x.md").unlink()
     (root / "x.md").symlink_to(put.folder / target)
 
-    with pytest.raises(SkillError, match=r"'x\.md' leads out of its folder"):
+    with pytest.raises(SkillError, match=r"'x\.md' links to a file outside the skill's folder"):
         read_files(paths, root)
 
 
@@ -179,15 +179,18 @@ def test_a_link_created_after_listing_is_not_followed(put, target):
     [
         (lambda place: (place / "x").symlink_to("missing"), "'x' cannot be read"),
         (lambda place: (place / "x").symlink_to("x"), "'x' cannot be read"),
-        (lambda place: (place / "x").symlink_to("."), "leads out of its folder"),
-        (lambda place: (place / "deep").mkdir() or (place / "deep/x").symlink_to("../deep"), "in a circle"),
+        (lambda place: (place / "x").symlink_to("."), "links to a file outside the skill's folder"),
+        (
+            lambda place: (place / "deep").mkdir() or (place / "deep/x").symlink_to("../deep"),
+            "a symbolic link to one of its parent folders",
+        ),
         (lambda place: os.mkfifo(place / "x"), "a pipe, a socket or a device"),
         (lambda place: create_socket(place / "x"), "a pipe, a socket or a device"),
         (lambda place: (place / "a\\b").write_text("x"), "not a plain path"),
         (lambda place: (place / "a\nb").write_text("x"), "not a plain path"),
-        (lambda place: [(place / name).write_text("x") for name in ("x", "X")], "differ in case alone"),
+        (lambda place: [(place / name).write_text("x") for name in ("x", "X")], "differ only in case"),
         (lambda place: [(place / f"{i}.md").touch() for i in range(MAX_FILES)], "more than 512 files"),
-        (lambda place: (place / "x").write_bytes(bytes(17 << 20)), "'x': 17,825,792 B is more than"),
+        (lambda place: (place / "x").write_bytes(bytes(17 << 20)), "'x': 17,825,792 B exceeds"),
         (lambda place: (place / "x").write_bytes(bytes(16 << 20)), "16 MiB"),
     ],
 )
@@ -230,7 +233,7 @@ def test_skill_md_in_the_wrong_case_is_reported(put, name):
     put(f"a/{name}", write_frontmatter("a"))
     put("a/scripts/run.py", "raise RuntimeError")
 
-    assert f"it begins with {name!r}, and agents look for 'SKILL.md'" in find_diagnostic(put.folder).message
+    assert f"it has {name!r} instead of 'SKILL.md'" in find_diagnostic(put.folder).message
 
 
 @pytest.mark.parametrize("name", ["SKILL.md~", "#SKILL.md#", ".SKILL.md.swp"])
@@ -281,9 +284,7 @@ def test_a_skill_file_that_disappears_briefly(put):
         reloader.close()
 
     assert without_file.skills == before.skills
-    assert ["it begins with 'no file'" in diagnostic.message for diagnostic in without_file.diagnostics] == [
-        True
-    ]
+    assert ["it has no SKILL.md" in diagnostic.message for diagnostic in without_file.diagnostics] == [True]
     assert after.diagnostics == ()
     assert b"Do it now." in after.skills[0].files[0].content.data
 

@@ -128,8 +128,8 @@ class TestASkill:
             ({"name": "Code Review"}, Rule.BAD_SKILL, "its name is 'Code Review'"),
             ({"description": "x" * 1025}, Rule.BAD_SKILL, "1,025 characters"),
             ({"compatibility": "x" * 501}, Rule.BAD_SKILL, "501 characters"),
-            ({"description": "half \ud800"}, Rule.BAD_SKILL, "half of a surrogate pair"),
-            ({"metadata": {"a": "x" * 70_000}}, Rule.BAD_SKILL, "characters: at most 65,536 are read"),
+            ({"description": "half \ud800"}, Rule.BAD_SKILL, "an unpaired surrogate"),
+            ({"metadata": {"a": "x" * 70_000}}, Rule.BAD_SKILL, "characters: the limit is 65,536"),
             ({"prefix": "a b"}, Rule.BAD_SKILL, "prefix 'a b'"),
             ({"prefix": "../a"}, Rule.BAD_SKILL, "prefix '../a'"),
             ({"prefix": "a//b"}, Rule.BAD_SKILL, "prefix 'a//b'"),
@@ -177,7 +177,7 @@ class TestASkill:
             with pytest.raises(TypeError, match="a plain function that returns text"):
                 skill(invalid)
         for invalid in (lambda x: x, lambda x=1: x):
-            with pytest.raises(TypeError, match="this has 'x': only prompts are asked for values"):
+            with pytest.raises(TypeError, match="this one has 'x': remove them, or use @prompt"):
                 skill(invalid)
 
     def test_a_duplicate_uri_is_reported(self):
@@ -253,13 +253,13 @@ class TestFiles:
             ({"a/": "a"}, "not a plain path"),
             ({"": "a"}, "not a plain path"),
             ({"a\nb": "a"}, "not a plain path"),
-            ({"a.md": "a", "A.md": "b"}, "differ in case alone"),
-            ({"skill.md": "a"}, "differ in case alone"),
+            ({"a.md": "a", "A.md": "b"}, "differ only in case"),
+            ({"skill.md": "a"}, "differ only in case"),
             ({"a": "a", "a/b": "b"}, "is a file"),
             ({f"{i}.md": str(i) for i in range(512)}, "more than 512 files"),
-            ({"large": bytes(17 << 20)}, "more than 16 MiB"),
-            ({"x": Path("../outside")}, "leads out of the folder"),
-            ({"x": Path("/etc/passwd")}, "leads out of the folder"),
+            ({"large": bytes(17 << 20)}, "exceed 16 MiB in total"),
+            ({"x": Path("../outside")}, "is outside the recipe's folder"),
+            ({"x": Path("/etc/passwd")}, "is outside the recipe's folder"),
             ({"x": Path("missing.md")}, "cannot be read"),
         ],
     )

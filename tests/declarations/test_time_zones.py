@@ -75,15 +75,14 @@ class TestAsWritten:
         (argument,) = make_prompt(dt.datetime).compiled.arguments.ordered
 
         assert argument.description == (
-            "a date and time, as in 2026-01-31T12:00, "
-            "read as it is written, with an offset (+01:00) or without"
+            "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without"
         )
 
 
 DATETIME = (
-    "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
+    "remove timezone=, or use a datetime; for a record's field, require an offset with msgspec.Meta(tz=True)"
 )
-NO_DATA = "has the timezone 'Europe/Berlin', and this system has no data of time zones"
+NO_DATA = "has the timezone 'Europe/Berlin', and this system has no time zone data"
 
 
 class TestZone:
@@ -180,7 +179,7 @@ class TestZone:
             *(
                 (
                     Annotated[kind, Arg(timezone="UTC")],
-                    "has a timezone= and takes no datetime that may have an offset",
+                    "has timezone=, but its type has no datetime that can have an offset",
                     DATETIME,
                 )
                 for kind in (str, dt.time, dt.date, list[str], Naive, Meeting)
@@ -217,7 +216,7 @@ class TestZone:
 
 
 ADD = "has no offset: add an offset, as in 2026-01-31T12:00"
-DROP = "has an offset: leave it out, as in 2026-01-31T12:00"
+DROP = "has an offset: omit it, as in 2026-01-31T12:00"
 START = '{"start": "2026-01-31T12:00:00"}'
 LUNCH = '{"start": "2026-01-31T12:00:00Z", "lunch": "2026-01-31T12:00:00Z"}'
 

@@ -124,24 +124,24 @@ def test_content_classes_are_rejected(kind, around):
 @pytest.mark.parametrize(
     ("annotation", "expected_message", "expected_hint"),
     [
-        (Scan, "Scan", "take that class of promptkit itself, "),
-        (list[Talk], f"{list[Talk]}: order[...] is of type Talk", "take that class of promptkit itself, "),
+        (Scan, "Scan", "take promptkit's own class, "),
+        (list[Talk], f"{list[Talk]}: order[...] is of type Talk", "take promptkit's own class, "),
         (Order, "Order: order.lines[...].note is of type Text", "take a str, "),
-        (Request, "Request: order.parts[...] is of type Content", "take a str, or bytes, "),
+        (Request, "Request: order.parts[...] is of type Content", "take a str or bytes, "),
         (Titled, "Titled: order.title is of type Text", "take a str, "),
         (dict[str, Linked], f"{dict[str, Linked]}: order[...].link is of type ResourceLink", "take its URI "),
         (
             list[Context],
             f"{list[Context]}: order[...] is of type Context",
-            "annotate a parameter with Context ",
+            "annotate the parameter with Context ",
         ),
         (Tree, "Tree: order.weight is of type complex", "use a type that can be written as text or JSON, "),
         (Unknown, "Unknown", "use a type that can be written as text or JSON, "),
-        (Iterable[str], "Iterable[str]", "write Sequence[...] or list[...] in its place: "),
-        (Iterator[str], "Iterator[str]", "write Sequence[...] or list[...] in its place: "),
-        (deque[str], "collections.deque[str]", "write Sequence[...] or list[...] in its place: "),
-        (list[Iterable[int]], None, "write Sequence[...] or list[...] in its place: "),
-        (OrderedDict[str, int], "collections.OrderedDict[str, int]", "write dict[...] in its place, "),
+        (Iterable[str], "Iterable[str]", "write Sequence[...] or list[...] instead: "),
+        (Iterator[str], "Iterator[str]", "write Sequence[...] or list[...] instead: "),
+        (deque[str], "collections.deque[str]", "write Sequence[...] or list[...] instead: "),
+        (list[Iterable[int]], None, "write Sequence[...] or list[...] instead: "),
+        (OrderedDict[str, int], "collections.OrderedDict[str, int]", "write dict[...] instead, "),
         (Callable[[int], str], None, "use a type that can be written as text or JSON, "),
     ],
     ids=lambda part: str(part)[:40],
@@ -193,10 +193,10 @@ FOR_TEXT = "write the intended type: str takes any text"
         (dict[str, any], "has the function 'any' at order[...]", "write typing.Any"),
         (callable, "is annotated with the function 'callable'", FOR_TEXT),
         (helper, "is annotated with the function 'helper'", FOR_TEXT),
-        (dt, "is annotated with the module datetime", "write a class of it, as in datetime.datetime"),
-        (decimal, "is annotated with the module decimal", "write a class of it, as in decimal.Decimal"),
-        (pathlib, "is annotated with the module pathlib", "write a class of it"),
-        (list[dt], "has the module datetime at order[...]", "write a class of it, "),
+        (dt, "is annotated with the module datetime", "write one of its classes, as in datetime.datetime"),
+        (decimal, "is annotated with the module decimal", "write one of its classes, as in decimal.Decimal"),
+        (pathlib, "is annotated with the module pathlib", "write one of its classes"),
+        (list[dt], "has the module datetime at order[...]", "write one of its classes, "),
         (another, "is annotated with a Prompt (", FOR_TEXT),
         (3, "is annotated with an int (3)", "write its type, int; a default follows '='"),
         (Kind.WARM, "is annotated with a Kind (<Kind.WARM: 'warm'>)", FOR_TEXT),
@@ -226,8 +226,8 @@ def test_an_annotation_that_is_not_a_type_is_reported(annotation, problem, hint)
 @pytest.mark.parametrize(
     ("annotation", "hint"),
     [
-        ("any | None", "a function is no type: write the type that is meant, as in str | None"),
-        ("str | dt", "a module is no type: write a class of it, as in datetime.datetime"),
+        ("any | None", "a function is not a type: write the intended type, as in str | None"),
+        ("str | dt", "a module is not a type: write one of its classes, as in datetime.datetime"),
     ],
 )
 def test_a_union_with_a_non_type_is_unresolved(annotation, hint):
@@ -249,7 +249,7 @@ def test_any_and_object_are_rejected(annotation):
     assert find_type_and_hint(annotation)[1] == FOR_TEXT
 
 
-LEAVE = "leave out {} and check the value in the function, or take "
+LEAVE = "remove {} and check the value in the function, or use "
 
 
 @pytest.mark.parametrize(
@@ -257,37 +257,37 @@ LEAVE = "leave out {} and check the value in the function, or take "
     [
         (
             Annotated[decimal.Decimal, msgspec.Meta(ge=0, le=30)],
-            "has bounds that Decimal does not take: ge, le",
+            "has constraints that Decimal does not support: ge, le",
             f"{LEAVE}int or float",
         ),
         (
             Annotated[dt.date, msgspec.Meta(gt=0)],
-            "has bounds that date does not take: gt",
+            "has constraints that date does not support: gt",
             f"{LEAVE}int or float",
         ),
         (
             Annotated[str, msgspec.Meta(lt=0)],
-            "has bounds that str does not take: lt",
+            "has constraints that str does not support: lt",
             f"{LEAVE}int or float",
         ),
         (
             Annotated[int, msgspec.Meta(pattern="x")],
-            "has bounds that int does not take: pattern",
+            "has constraints that int does not support: pattern",
             f"{LEAVE}str",
         ),
         (
             Annotated[dt.date, msgspec.Meta(tz=True)],
-            "has bounds that date does not take: tz",
+            "has constraints that date does not support: tz",
             f"{LEAVE}datetime or time",
         ),
         (
             list[Annotated[decimal.Decimal, msgspec.Meta(ge=0)]],
-            "has bounds at order[...] that Decimal does not take: ge",
+            "has constraints at order[...] that Decimal does not support: ge",
             f"{LEAVE}int or float",
         ),
         (
             Annotated[int | None, msgspec.Meta(ge=0)],
-            "has bounds that int | None does not take: ge",
+            "has constraints that int | None does not support: ge",
             "constrain the intended member, as in Annotated[int, ...] | ...",
         ),
     ],

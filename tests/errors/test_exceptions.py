@@ -44,11 +44,11 @@ EXAMPLES = {
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
     "EmptyPromptError": (
         EmptyPromptError("review"),
-        "prompt 'review' has nothing to say for these arguments",
+        "prompt 'review' rendered no messages for these arguments",
     ),
     "EmptyPromptError, with a system part": (
         EmptyPromptError("review", only_system=True),
-        "prompt 'review' has a system part and no turn: add a user(...)",
+        "prompt 'review' has a system part but no turn: add a user(...)",
     ),
     "MissingClientCapabilityError": (
         MissingClientCapabilityError("elicitation"),
@@ -114,14 +114,17 @@ EXAMPLES = {
         ),
     ),
     "ConfigurationError": (
-        ConfigurationError("pyproject.toml", "[tool.promptkit] target takes a folder"),
-        "pyproject.toml: [tool.promptkit] target takes a folder",
+        ConfigurationError("pyproject.toml", "[tool.promptkit] target must be a folder"),
+        "pyproject.toml: [tool.promptkit] target must be a folder",
     ),
     "LoadError": (
         LoadError("recipies", "there is no such folder"),
         "cannot load 'recipies': there is no such folder",
     ),
-    "UnsendableError": (UnsendableError(5, (1,)), "an int (5): make it text, with str(...) or an f-string"),
+    "UnsendableError": (
+        UnsendableError(5, (1,)),
+        "an int (5): convert it to text, with str(...) or an f-string",
+    ),
     "ConversionError": (ConversionError(nearest="rust"), ""),
 }
 

@@ -130,7 +130,7 @@ def test_an_example_is_appended_as_json():
     assert answer_format(list[Severity], [Severity.LOW]).text == (
         f'{HEAD}["low" or "high", ...]\nFor example:\n[\n  "low"\n]'
     )
-    with pytest.raises(TypeError, match=r"answer_format\(example\): .*; give a value of the type"):
+    with pytest.raises(TypeError, match=r"answer_format\(example\): .*; pass a value of the type"):
         answer_format(int, object())
 
 

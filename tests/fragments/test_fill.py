@@ -99,7 +99,7 @@ class TestValues:
             (True, "fill(...): a is True: give the text to insert, or None"),
             (
                 ["x"],
-                "fill(...): a: expected text, not list; make it text with bullets(...) or inline(*...)",
+                "fill(...): a: expected text, not list; convert it to text with bullets(...) or inline(*...)",
             ),
         ],
     )

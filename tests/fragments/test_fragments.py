@@ -146,11 +146,14 @@ class TestAll:
     @pytest.mark.parametrize(
         ("make", "message"),
         [
-            (lambda: section("a", 3), "section('a'): part 1: expected text, not int; make it a str first"),
+            (
+                lambda: section("a", 3),
+                "section('a'): part 1: expected text, not int; convert it to a str first",
+            ),
             (lambda: section("a", Image(PNG)), "part 1: expected text, not Image; pass it to user(...)"),
             (lambda: section("a", level=2.5), "'float' object cannot be interpreted as an integer"),
-            (lambda: lines("a", 3), "lines(...): part 2: expected text, not int; make it a str first"),
-            (lambda: lines(["a"]), "part 1: expected text, not list; make it text with bullets(...)"),
+            (lambda: lines("a", 3), "lines(...): part 2: expected text, not int; convert it to a str first"),
+            (lambda: lines(["a"]), "part 1: expected text, not list; convert it to text with bullets(...)"),
             (lambda: blocks("a", 3), "blocks(...): part 2: expected text, not int"),
             (lambda: inline("a", None, b"b"), "inline(...): item 3: expected text, not bytes"),
             (lambda: section(None), "section(title): expected text, not NoneType"),
@@ -264,7 +267,7 @@ class TestSection:
     @pytest.mark.parametrize("title", ["", " \n", Text("")])
     def test_a_blank_title_is_rejected(self, title):
         """A blank title is rejected."""
-        with pytest.raises(ValueError, match=r"section\(title\) is blank: name the section"):
+        with pytest.raises(ValueError, match=r"section\(title\) is blank: pass a title"):
             section(title, "a")
 
     @pytest.mark.parametrize("level", range(1, 7))
@@ -275,7 +278,7 @@ class TestSection:
     @pytest.mark.parametrize("level", [0, 7, -1])
     def test_other_levels_are_rejected(self, level):
         """Levels outside 1 to 6 are rejected."""
-        with pytest.raises(ValueError, match=rf"section\(level\) is {level}: .* a level from 1 to 6$"):
+        with pytest.raises(ValueError, match=rf"section\(level\) is {level}: .* levels from 1 to 6$"):
             section("T", "a", level=level)
 
 
@@ -491,7 +494,7 @@ class TestCodeBlock:
     @pytest.mark.parametrize("language", ["a\nb", "a\rb", "a`b", "```"])
     def test_the_language_cannot_end_its_line(self, language):
         """A language that would break the fence is rejected."""
-        with pytest.raises(ValueError, match="name the language in one line without backticks"):
+        with pytest.raises(ValueError, match="write the language on one line, without backticks"):
             code_block("x", language)
 
 
@@ -572,7 +575,7 @@ class TestTable:
     )
     def test_a_ragged_row_is_named(self, rows, header, message):
         """A row with the wrong number of cells is rejected with its number."""
-        with pytest.raises(ValueError, match=re.escape(f"table(rows): {message}; None is an empty one")):
+        with pytest.raises(ValueError, match=re.escape(f"table(rows): {message}; None is an empty cell")):
             table(rows, header)
 
     @pytest.mark.parametrize(
@@ -586,7 +589,7 @@ class TestTable:
     )
     def test_a_row_without_a_column_is_named(self, rows, header, problem):
         """A row without a column's key is rejected with its number, the key and a fix."""
-        hint = "give it one, which can be None, or a replacement for all rows, as in missing=''"
+        hint = "add it (None for an empty cell), or pass a default for all rows, as in missing=''"
 
         with pytest.raises(ValueError, match=f"^{re.escape(f'table(rows): {problem}: {hint}')}$"):
             table(rows, header)
@@ -747,9 +750,11 @@ class TestJsonBlock:
         loop: list[Any] = []
         loop.append(loop)
 
-        with pytest.raises(TypeError, match="objects of type object is unsupported; make a dict, a list"):
+        with pytest.raises(
+            TypeError, match="objects of type object is unsupported; convert it to a dict, a list"
+        ):
             json_block([object()])
-        with pytest.raises(TypeError, match="make a dict, a list"):
+        with pytest.raises(TypeError, match="convert it to a dict, a list"):
             json_block(loop)
 
 
@@ -930,7 +935,7 @@ class TestTruncate:
     @pytest.mark.parametrize(
         ("limit", "keep", "message"),
         [
-            (0, "head", "truncate(limit) is 0: say how many characters to keep, 1 or more"),
+            (0, "head", "truncate(limit) is 0: pass the number of characters to keep, at least 1"),
             (-1, "head", "truncate(limit) is -1"),
             (9, "middle", "truncate() got keep='middle': choose one of 'head', 'tail', 'both'"),
         ],

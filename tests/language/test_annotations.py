@@ -10,7 +10,7 @@ from promptkit.loader.loader import load
 @pytest.mark.parametrize("name", ["read_only", "idempotent", "open_world", "destructive"])
 def test_flag_that_is_not_a_bool_is_rejected(name):
     """A flag of `Tool` that is not a bool raises TypeError."""
-    with pytest.raises(TypeError, match=f"^{name} takes True or False, not a str"):
+    with pytest.raises(TypeError, match=f"^{name} must be True or False, not a str"):
         Tool(**{name: "yes"})
 
 
@@ -24,7 +24,7 @@ def test_read_only_tool_cannot_be_destructive():
 @pytest.mark.parametrize("value", ["no", {"read_only": True}, 1])
 def test_option_rejects_other_values(value):
     """The option `tool` takes a `Tool` or False."""
-    with pytest.raises(TypeError, match=r"^tool takes False or promptkit\.Tool\(\.\.\.\), not "):
+    with pytest.raises(TypeError, match=r"^tool must be False or promptkit\.Tool\(\.\.\.\), not "):
         prompt(tool=value)(lambda: "x")
 
 

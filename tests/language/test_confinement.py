@@ -25,7 +25,7 @@ SECRET = b"GIF89a, the secret of someone else"
 
 NOT_PLAIN = "{path!r} is not a plain relative path below 'pictures'"
 NO_FILE = "there is no file {path!r} in 'pictures'"
-LEADS_OUT = "{path!r} leads out of 'pictures'"
+OUTSIDE = "{path!r} is outside 'pictures'"
 TOO_LONG = "{shortened!r} has {length:,} characters: a path has at most 4,096"
 
 #: Paths to try, and the expected error messages.
@@ -125,19 +125,19 @@ PATHS = {
     "megabyte of folders": ("a/" * 500_000, TOO_LONG),
     "megabyte of parents": ("../" * 300_000, TOO_LONG),
     # Entries of the folder that are not files within it.
-    "link out": ("links/out.gif", LEADS_OUT),
-    "absolute link": ("links/absolute.gif", LEADS_OUT),
-    "link to a link out": ("links/chain.gif", LEADS_OUT),
-    "link to a folder outside": ("links/folder/secret.gif", LEADS_OUT),
-    "link to the root's own folder": ("links/up/secret.gif", LEADS_OUT),
-    "out and in again": ("links/up/pictures-private/secret.gif", LEADS_OUT),
-    "link to the environment": ("links/environ", LEADS_OUT),
+    "link out": ("links/out.gif", OUTSIDE),
+    "absolute link": ("links/absolute.gif", OUTSIDE),
+    "link to a link out": ("links/chain.gif", OUTSIDE),
+    "link to a folder outside": ("links/folder/secret.gif", OUTSIDE),
+    "link to the root's own folder": ("links/up/secret.gif", OUTSIDE),
+    "out and in again": ("links/up/pictures-private/secret.gif", OUTSIDE),
+    "link to the environment": ("links/environ", OUTSIDE),
     "link to an open file": ("links/descriptor", None),
-    "link to a device": ("links/zero", LEADS_OUT),
-    "link to the top": ("links/top/etc/passwd", LEADS_OUT),
+    "link to a device": ("links/zero", OUTSIDE),
+    "link to the top": ("links/top/etc/passwd", OUTSIDE),
     "link to itself": ("links/circle.gif", NO_FILE),
     "link to nothing": ("links/dangling.gif", NO_FILE),
-    "link to nothing outside": ("links/nowhere.gif", LEADS_OUT),
+    "link to nothing outside": ("links/nowhere.gif", OUTSIDE),
     "link to a folder": ("links/cats", NO_FILE),
     "pipe": ("special/pipe.png", NO_FILE),
     "socket": ("special/socket.png", NO_FILE),
@@ -148,8 +148,8 @@ PATHS = {
 }
 
 PNG_START = b"\x89PNG\r\n\x1a\n"
-UNKNOWN = "the bytes are of no known format; clients take image/gif, image/jpeg, image/png, image/webp"
-DAMAGED = "the image is damaged or cut short: save it again"
+UNKNOWN = "the bytes are not in a known format; clients accept image/gif, image/jpeg, image/png, image/webp"
+DAMAGED = "the image is damaged or truncated: save it again"
 
 #: Contents of a file, and the expected error messages.
 CONTENTS = {
@@ -161,8 +161,8 @@ CONTENTS = {
         UNKNOWN,
     ),
     "web page": (b"<!doctype html><script>alert(1)</script>", UNKNOWN),
-    "PDF": (b"%PDF-1.7\n" + PNG_START, "the bytes are application/pdf; clients take"),
-    "archive": (b"PK\3\4" + bytes(30) + PNG_START, "the bytes are application/zip; clients take"),
+    "PDF": (b"%PDF-1.7\n" + PNG_START, "the bytes are application/pdf; clients accept"),
+    "archive": (b"PK\3\4" + bytes(30) + PNG_START, "the bytes are application/zip; clients accept"),
     "script that begins as GIF": (b"GIF89a/*\0\0" + b"*/=1;alert(1)", DAMAGED),
     "secret that begins as GIF": (SECRET, DAMAGED),
     "mark alone": (PNG_START, "the image is damaged"),
@@ -176,10 +176,10 @@ CONTENTS = {
     "picture without sides": (PNG_START + struct.pack(">I4sII", 13, b"IHDR", 0, 0) + b"IEND", DAMAGED),
     "picture as wide as the sea": (
         PNG_START + struct.pack(">I4sII", 13, b"IHDR", 2**31 - 1, 1) + b"IEND",
-        "2,147,483,647 by 1 pixels: clients take 8,000 a side at most",
+        "2,147,483,647 by 1 pixels: clients accept at most 8,000 per side",
     ),
-    "sound": (b"RIFF\4\0\0\0WAVEfmt ", "the bytes are audio/wav; clients take"),
-    "TIFF": (b"II*\0" + bytes(20), "the bytes are image/tiff; clients take"),
+    "sound": (b"RIFF\4\0\0\0WAVEfmt ", "the bytes are audio/wav; clients accept"),
+    "TIFF": (b"II*\0" + bytes(20), "the bytes are image/tiff; clients accept"),
 }
 
 
@@ -449,13 +449,13 @@ class TestContents:
         tracemalloc.stop()
 
         assert str(caught.value).endswith(
-            f"huge.png': 1,000,000,000 B is more than the {limit:,} B that clients take: shrink it first"
+            f"huge.png': 1,000,000,000 B exceeds the {limit:,} B that clients accept: reduce its size first"
         )
         assert peak < 10**6
 
     def test_endless_file_is_read_to_the_limit(self):
         """An endless file of reported size 0 is read only up to the limit."""
-        with pytest.raises(MediaError, match=f"^'/dev/zero': {MAX_IMAGE_BYTES + 1:,} B is more than"):
+        with pytest.raises(MediaError, match=f"^'/dev/zero': {MAX_IMAGE_BYTES + 1:,} B exceeds"):
             Image.from_path("/dev/zero")
 
     def test_read_below_takes_a_limit(self, tmp_path):
@@ -463,7 +463,7 @@ class TestContents:
         (tmp_path / "notes.txt").write_bytes(b"12345")
 
         assert read_below("notes.txt", tmp_path, 5) == b"12345"
-        with pytest.raises(MediaError, match=r"^'notes\.txt': 5 B is more than the 4 B"):
+        with pytest.raises(MediaError, match=r"^'notes\.txt': 5 B exceeds the 4 B"):
             read_below("notes.txt", tmp_path, 4)
 
     def test_path_limit_is_not_below_the_systems(self):

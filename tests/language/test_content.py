@@ -138,9 +138,9 @@ class TestEveryKind:
     @pytest.mark.parametrize(
         ("annotations", "message"),
         [
-            ({"priority": 2}, "priority is 2: it goes from 0 (optional) to 1 (required)"),
-            ({"priority": -0.5}, "priority is -0.5: it goes from 0 (optional) to 1 (required)"),
-            ({"priority": float("nan")}, "priority is nan: it goes from 0 (optional) to 1 (required)"),
+            ({"priority": 2}, "priority is 2: it must be from 0 (optional) to 1 (required)"),
+            ({"priority": -0.5}, "priority is -0.5: it must be from 0 (optional) to 1 (required)"),
+            ({"priority": float("nan")}, "priority is nan: it must be from 0 (optional) to 1 (required)"),
             (
                 {"last_modified": dt.datetime(2026, 1, 31, 12)},  # noqa: DTZ001 (naive on purpose)
                 "last_modified '2026-01-31 12:00:00' has no time zone: add one, as in '2026-01-31T12:00:00Z'",
@@ -151,7 +151,7 @@ class TestEveryKind:
             ),
             (
                 {"audience": "system"},
-                "a message has no role 'system': write system(...) next to the turns",
+                "a message cannot have the role 'system': write system(...) next to the turns",
             ),
             ({"audience": ["user", "model"]}, "role 'model' is not one of user, assistant"),
         ],
@@ -347,22 +347,24 @@ class TestImage:
 
         assert (
             str(caught.value)
-            == f"takes bytes, or for an Image an object that can render itself as PNG, not {kind}"
+            == f"expected bytes, or for an Image an object that can be rendered as PNG, not {kind}"
         )
 
     def test_error_page_is_rejected(self):
         """An error page that was downloaded in place of an image is rejected."""
-        with pytest.raises(MediaError, match=r"^the bytes are of no known format; clients take image/gif"):
+        with pytest.raises(
+            MediaError, match=r"^the bytes are not in a known format; clients accept image/gif"
+        ):
             Image(b"<html>404 Not Found</html>", "image/png")
 
     def test_audio_is_rejected(self, wav):
         """Image rejects audio."""
-        with pytest.raises(MediaError, match=r"^the bytes are audio/wav; clients take image/gif"):
+        with pytest.raises(MediaError, match=r"^the bytes are audio/wav; clients accept image/gif"):
             Image(wav)
 
     def test_result_of_repr_png_is_checked(self):
         """The result of `_repr_png_` is checked like any bytes."""
-        with pytest.raises(MediaError, match="of no known format"):
+        with pytest.raises(MediaError, match="not in a known format"):
             Image(Drawing(b"no PNG"))
 
     def test_base64_is_cached(self, png):
@@ -390,7 +392,7 @@ class TestAudio:
 
     def test_image_is_rejected(self, png):
         """Audio rejects images."""
-        with pytest.raises(MediaError, match=r"^the bytes are image/png; clients take audio/aac"):
+        with pytest.raises(MediaError, match=r"^the bytes are image/png; clients accept audio/aac"):
             Audio(png)
 
     def test_empty_data_is_rejected(self):
@@ -475,7 +477,7 @@ class TestFromPath:
         """The bytes are checked, whatever the file's suffix."""
         Path(prompts["show"].location.file).with_name("fake.png").write_text("no PNG")
 
-        with pytest.raises(MediaError, match="the bytes are of no known format"):
+        with pytest.raises(MediaError, match="the bytes are not in a known format"):
             prompts["show"]("fake.png")
 
     def test_path_in_a_helper_is_relative_to_the_helper(self, recipes, png):
@@ -586,14 +588,14 @@ class TestEmbeddedResource:
     @pytest.mark.parametrize(
         ("values", "error", "message"),
         [
-            ({}, TypeError, "EmbeddedResource 'a:b' takes either text= or blob=, and one of them"),
+            ({}, TypeError, "EmbeddedResource 'a:b' takes exactly one of text= and blob="),
             (
                 {"text": "a", "blob": b"a"},
                 TypeError,
-                "EmbeddedResource 'a:b' takes either text= or blob=, and one of them",
+                "EmbeddedResource 'a:b' takes exactly one of text= and blob=",
             ),
-            ({"text": b"a"}, TypeError, "text= of 'a:b' takes a str, not bytes: bytes go in blob="),
-            ({"blob": "a"}, TypeError, "blob= of 'a:b' takes bytes, not str: text goes in text="),
+            ({"text": b"a"}, TypeError, "text= of 'a:b' must be a str, not bytes: pass bytes as blob="),
+            ({"blob": "a"}, TypeError, "blob= of 'a:b' must be bytes, not str: pass text as text="),
             ({"blob": b""}, ValueError, "blob= of 'a:b' is empty: pass the bytes of the whole document"),
         ],
         ids=["neither", "both", "bytes as text", "text as bytes", "empty blob"],
@@ -657,8 +659,8 @@ class TestResourceLink:
     @pytest.mark.parametrize(
         ("values", "message"),
         [
-            ({"name": ""}, "name is blank: clients show it"),
-            ({"name": "a", "size": -1}, "size is -1: it is a number of bytes"),
+            ({"name": ""}, "name is blank: give the name that clients show"),
+            ({"name": "a", "size": -1}, "size is -1: it must not be negative"),
         ],
         ids=["no name", "negative size"],
     )

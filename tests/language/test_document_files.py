@@ -113,7 +113,7 @@ class TestFromPath:
         with (folder / "large.txt").open("wb") as file:
             file.truncate(MAX_FILE_BYTES + 1)
 
-        with pytest.raises(MediaError, match=r"large\.txt': 20,971,521 B is more than the 20,971,520 B"):
+        with pytest.raises(MediaError, match=r"large\.txt': 20,971,521 B exceeds the 20,971,520 B"):
             prompts["ask:ask"]("large.txt")
 
     @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ class TestFromPath:
         [
             ({"uri": "policy"}, ValueError, "'policy' is not a URI: it needs a scheme"),
             ({"uri": ""}, ValueError, "'' is not a URI"),
-            ({"mime_type": 3}, TypeError, "mime_type takes a str, not int"),
+            ({"mime_type": 3}, TypeError, "mime_type must be a str, not int"),
             ({"priority": 2}, ValueError, "priority is 2"),
         ],
         ids=str,

@@ -76,7 +76,7 @@ def make_gif(width, height):
     return GIF[:6] + struct.pack("<HH", width, height) + GIF[10:]
 
 
-CLIENTS_TAKE = "clients take image/gif, image/jpeg, image/png, image/webp"
+CLIENTS_ACCEPT = "clients accept image/gif, image/jpeg, image/png, image/webp"
 
 
 class TestSniff:
@@ -145,21 +145,21 @@ class TestCheckedType:
         ("data", "declared", "message"),
         [
             (b"", None, "the data is empty: pass the bytes of the whole file"),
-            (PNG, "image/jpeg", "the bytes are image/png, not image/jpeg: leave the type out, or correct it"),
+            (PNG, "image/jpeg", "the bytes are image/png, not image/jpeg: omit the type, or correct it"),
             (
                 UNSUPPORTED["pdf"],
                 None,
-                f"the bytes are application/pdf; {CLIENTS_TAKE}: convert it first",
+                f"the bytes are application/pdf; {CLIENTS_ACCEPT}: convert them first",
             ),
             (
                 UNSUPPORTED["text"],
                 "image/png",
-                f"the bytes are of no known format; {CLIENTS_TAKE}: convert it first",
+                f"the bytes are not in a known format; {CLIENTS_ACCEPT}: convert them first",
             ),
             (
                 bytes(5_000_001),
                 None,
-                "5,000,001 B is more than the 3,932,160 B that clients take: shrink it first",
+                "5,000,001 B exceeds the 3,932,160 B that clients accept: reduce its size first",
             ),
         ],
         ids=["empty", "mismatch", "refused format", "unknown format", "oversized"],
@@ -174,7 +174,7 @@ class TestCheckedType:
     @pytest.mark.parametrize("data", UNSUPPORTED.values(), ids=UNSUPPORTED)
     def test_unsupported_format_is_rejected(self, data):
         """Formats that model APIs would reject are rejected."""
-        with pytest.raises(MediaError, match="clients take image/gif"):
+        with pytest.raises(MediaError, match="clients accept image/gif"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
     def test_image_of_exactly_the_limit_is_accepted(self):
@@ -182,7 +182,7 @@ class TestCheckedType:
         largest = PNG.ljust(MAX_IMAGE_BYTES, b"\0")
 
         assert checked_type(largest, None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"
-        with pytest.raises(MediaError, match="shrink it first"):
+        with pytest.raises(MediaError, match="reduce its size first"):
             checked_type(largest + b"\0", None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
     @pytest.mark.parametrize(
@@ -210,7 +210,10 @@ class TestCheckedType:
         with pytest.raises(MediaError) as caught:
             checked_type(make_gif(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
-        assert str(caught.value) == f"{dimensions} pixels: clients take 8,000 a side at most: shrink it first"
+        assert (
+            str(caught.value)
+            == f"{dimensions} pixels: clients accept at most 8,000 per side: scale it down first"
+        )
 
     @settings(deadline=None)
     @given(st.sampled_from(list(IMAGES.values())), st.binary(max_size=40))
@@ -229,8 +232,8 @@ class TestCheckedType:
         """Just above the limit, the two sizes in the message still differ."""
         with pytest.raises(MediaError) as caught:
             checked_type(bytes(MAX_IMAGE_BYTES + 1), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
-        size, _, remainder = str(caught.value).partition(" is more than the ")
-        limit, _, _ = remainder.partition(" that clients take")
+        size, _, remainder = str(caught.value).partition(" exceeds the ")
+        limit, _, _ = remainder.partition(" that clients accept")
 
         assert size != limit
 
@@ -442,14 +445,14 @@ class TestConfine:
         """A link to a file outside the root is rejected."""
         (root / "link.png").symlink_to(target)
 
-        with pytest.raises(MediaError, match=r"^'link\.png' leads out of 'pictures'$"):
+        with pytest.raises(MediaError, match=r"^'link\.png' is outside 'pictures'$"):
             confine("link.png", root)
 
     def test_folder_that_links_out_of_the_root_is_rejected(self, root):
         """A folder that links outside is rejected, even to a sibling with the same prefix."""
         (root / "more").symlink_to("../pictures-private")
 
-        with pytest.raises(MediaError, match=r"^'more/secret\.png' leads out of 'pictures'$"):
+        with pytest.raises(MediaError, match=r"^'more/secret\.png' is outside 'pictures'$"):
             confine("more/secret.png", root)
 
     def test_link_within_the_root_is_followed(self, root):

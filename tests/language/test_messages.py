@@ -119,9 +119,9 @@ class TestTurn:
     @pytest.mark.parametrize(
         ("part", "message"),
         [
-            (3, "an int (3): make it text, with str(...) or an f-string"),
-            (0, "an int (0): make it text, with str(...) or an f-string"),
-            (True, "a bool (True): make it text, with str(...) or an f-string"),
+            (3, "an int (3): convert it to text, with str(...) or an f-string"),
+            (0, "an int (0): convert it to text, with str(...) or an f-string"),
+            (True, "a bool (True): convert it to text, with str(...) or an f-string"),
             (
                 b"a",
                 f"a bytes (b'a'): {SAY_WHAT_BYTES_ARE}",
@@ -149,7 +149,7 @@ class TestTurn:
             (user("a"), "join turns with +, as in user(...) + message"),
             (Message("user", "a"), "join turns with +, as in user(...) + message"),
             ((text for text in "ab"), "unpack it, with *"),
-            ({"a"}, "put it in order, with sorted(...)"),
+            ({"a"}, "sort it, with sorted(...)"),
             (user, "call it"),
             (
                 prompt(make_function("plan")),
@@ -157,14 +157,14 @@ class TestTurn:
             ),
             (
                 resource("a:b")(make_function("log")),
-                "show it with .embed(...), or link to it with .link(...)",
+                "embed it with .embed(...), or link to it with .link(...)",
             ),
-            (ValueError("a"), "raise it, or make it text with str(...)"),
-            (Role.SYSTEM, "make it text, with .value or .name"),
+            (ValueError("a"), "raise it, or convert it to text with str(...)"),
+            (Role.SYSTEM, "convert it to text, with .value or .name"),
             (memoryview(b"a"), SAY_WHAT_BYTES_ARE),
             ({}.values(), "unpack it, with *"),
             (range(3), "unpack it, with *"),
-            (..., "make it text, with str(...) or an f-string"),
+            (..., "convert it to text, with str(...) or an f-string"),
         ],
         ids=[
             "path",
@@ -250,7 +250,7 @@ class TestMessage:
         [
             (
                 "system",
-                "a message has no role 'system': write system(...) next to the turns",
+                "a message cannot have the role 'system': write system(...) next to the turns",
             ),
             ("developer", "role 'developer' is not one of user, assistant"),
             ("User", "role 'User' is not one of user, assistant"),
@@ -270,13 +270,13 @@ class TestMessage:
     @pytest.mark.parametrize("nothing", ["", " \n", None, False, Text("")], ids=repr)
     def test_empty_content_is_rejected(self, nothing):
         """A message rejects empty content."""
-        with pytest.raises(ValueError, match=r"^a message holds one content block: the content is empty$"):
+        with pytest.raises(ValueError, match=r"^a message needs a content block: the content is empty$"):
             Message("user", nothing)
 
     @pytest.mark.parametrize(
         ("value", "message"),
         [
-            (3, "an int (3): make it text, with str(...) or an f-string"),
+            (3, "an int (3): convert it to text, with str(...) or an f-string"),
             (["a"], "a list (['a']): unpack it, with *"),
             (
                 user("a"),
@@ -387,7 +387,7 @@ class TestWorkflow:
     @pytest.mark.parametrize(
         ("items", "message"),
         [
-            (["a"], "item 0 of a Workflow is a str ('a'), not a message: make it with user(...)"),
+            (["a"], "item 0 of a Workflow is a str ('a'), not a message: create it with user(...)"),
             ([Message("user", "a"), LINK], "item 1 of a Workflow is a ResourceLink"),
             ([user("a")], "item 0 of a Workflow is a Workflow"),
             (Message("user", "a"), "Workflow() takes a list of messages"),
@@ -473,7 +473,7 @@ class TestContains:
 
         assert word not in workflow
         assert workflow.count(word) == 0
-        with pytest.raises(ValueError, match="no message of the workflow is or contains a str"):
+        with pytest.raises(ValueError, match="no message of the workflow equals or contains a str"):
             workflow.index(word)
 
     @given(workflows, messages)

@@ -62,7 +62,9 @@ class TestValue:
         """`Workflow` converts a system text, drops a blank one and rejects other types."""
         assert Workflow(user("x"), system="a") == system("a") + user("x")
         assert Workflow(user("x"), " ") == user("x")
-        with pytest.raises(TypeError, match=r"the system part is text, not a Workflow .*system\(\.\.\.\)"):
+        with pytest.raises(
+            TypeError, match=r"the system part must be text, not a Workflow .*system\(\.\.\.\)"
+        ):
             Workflow((), user("x"))
 
 
@@ -140,11 +142,13 @@ class TestPrompts:
         with pytest.raises(PromptError) as caught:
             silent.render()
 
-        assert str(caught.value) == "prompt 'silent' has a system part and no turn: add a user(...)"
+        assert str(caught.value) == "prompt 'silent' has a system part but no turn: add a user(...)"
 
     def test_error_for_the_role_suggests_system(self):
         """The error for the role 'system' suggests `system`."""
-        with pytest.raises(ValueError, match=r"no role 'system': write system\(\.\.\.\) next to the turns"):
+        with pytest.raises(
+            ValueError, match=r"cannot have the role 'system': write system\(\.\.\.\) next to the turns"
+        ):
             Message("system", "Be brief.")
 
 

@@ -184,7 +184,7 @@ class TestValues:
             (
                 "sizes",
                 '{"x": NaN}',
-                "is JSON that cannot be read at line 1, column 7: invalid character",
+                "is not valid JSON at line 1, column 7: invalid character",
             ),
         ],
         ids=["digits", "NaN", "too large", "infinity", "exponent", "no comma", "NaN in JSON"],

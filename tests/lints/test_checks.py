@@ -63,10 +63,10 @@ class TestSuppression:
     @pytest.mark.parametrize(
         ("comment", "hint"),
         [
-            ("# promptkit: ignore[PK2077]", "there is no code 'PK2077'; did you mean 'PK207'?"),
-            ("# promptkit: ignore[zzz]", "there is no code 'zzz': write one that promptkit check prints"),
-            ("# promptkit: ignore", "name the codes that it is about, as in # promptkit: ignore[PK207]"),
-            ("# promptkit: ignore[]", "name the codes that it is about, as in # promptkit: ignore[PK207]"),
+            ("# promptkit: ignore[PK2077]", "unknown code 'PK2077'; did you mean 'PK207'?"),
+            ("# promptkit: ignore[zzz]", "unknown code 'zzz': write one that promptkit check prints"),
+            ("# promptkit: ignore", "name the codes to ignore, as in # promptkit: ignore[PK207]"),
+            ("# promptkit: ignore[]", "name the codes to ignore, as in # promptkit: ignore[PK207]"),
         ],
     )
     def test_ineffective_comment_is_reported(self, comment, hint, collect_diagnostics):

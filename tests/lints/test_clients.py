@@ -76,7 +76,7 @@ def lint_prompt(recipes, tmp_path, monkeypatch):
 def expect_split(name, following):
     return (
         "PK503",
-        f"Claude Code splits arguments at blanks, so that the second word of {name!r} would be {following!r}",
+        f"Claude Code splits arguments at spaces, so the second word of {name!r} becomes {following!r}",
     )
 
 
@@ -91,7 +91,7 @@ class TestHidden:
     def test_zed_hides_prompts_of_more_arguments(self, lint_prompt):
         """Zed hides prompts with more arguments, required or not."""
         assert lint_prompt("zed", "text: str, depth: int = 1") == [
-            ("PK501", "Zed hides it, as it has 2 arguments")
+            ("PK501", "Zed hides it, because it has 2 arguments")
         ]
 
     @pytest.mark.parametrize(
@@ -154,7 +154,10 @@ class TestArguments:
         assert lint_prompt("claude-code", options="(title='Review it')") == [
             (
                 "PK505",
-                "Claude Code can turn its title into a command 'Review it', but a command has no blanks",
+                (
+                    "Claude Code can turn its title into a command 'Review it', but a command cannot "
+                    "contain spaces"
+                ),
             )
         ]
         assert lint_prompt("claude-code", options="(title='Review')") == []
@@ -172,7 +175,7 @@ class TestArguments:
     )
     def test_opencode_sends_placeholders(self, annotation, is_rejected, lint_prompt):
         """On startup, opencode sends placeholders, which only text parameters accept."""
-        expected = ("PK504", "opencode sends '$1' for 'text' when it starts, which is refused")
+        expected = ("PK504", "opencode sends '$1' for 'text' when it starts, which is invalid")
 
         assert lint_prompt("opencode", f"text: {annotation}", "return 'x'") == (
             [expected] if is_rejected else []

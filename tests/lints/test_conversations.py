@@ -48,7 +48,7 @@ def check_body(collect_diagnostics):
     return check_body
 
 
-FIRST_ALONE = "and some clients take the first one alone"
+FIRST_ALONE = "but some clients use only the first one"
 
 
 class TestFirstMessage:
@@ -200,9 +200,9 @@ class TestFiles:
         ("call", "expected_message"),
         [
             ("Image.from_path('none.png')", "'none.png' cannot be read: No such file or directory"),
-            ("Image.from_path('text.png')", "'text.png': the bytes are of no known format;"),
-            ("Image.from_path('large.png')", "B is more than the 3,932,160 B that clients take"),
-            ("Audio.from_path('good.png')", "'good.png': the bytes are image/png; clients take"),
+            ("Image.from_path('text.png')", "'text.png': the bytes are not in a known format;"),
+            ("Image.from_path('large.png')", "B exceeds the 3,932,160 B that clients accept"),
+            ("Audio.from_path('good.png')", "'good.png': the bytes are image/png; clients accept"),
             ("EmbeddedResource.from_path('none.md')", "'none.md' cannot be read: No such file or directory"),
         ],
         ids=["missing", "text", "large", "kind", "document"],
@@ -238,7 +238,7 @@ class TestNames:
         (diagnostic,) = collect_diagnostics(first=recipe.format("Review"), second=recipe.format("review"))
 
         assert diagnostic.rule is Rule.NAMES_DIFFER_IN_CASE
-        assert diagnostic.message == "prompt 'review': 'Review', at recipes/first.py:2, differs in case alone"
+        assert diagnostic.message == "prompt 'review': 'Review', at recipes/first.py:2, differs only in case"
 
     def test_names_that_differ_in_a_letter_are_not_reported(self, collect_diagnostics):
         """Names that differ in a letter are not reported."""

@@ -217,7 +217,7 @@ class TestForgottenF:
             for diagnostic in collect_diagnostics(subject=HEAD + BODY.replace("{body}", body))
         ]
 
-        message = "prompt 'subject': {} sent literally: its string has no f in front"
+        message = "prompt 'subject': {} sent literally: its string has no f prefix"
         assert messages == [message.format(subject) for subject in subjects]
 
     @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ class TestForgottenF:
     def test_misspelt_field_is_reported(self, body, parameter, check_body):
         """A misspelt field is reported if nothing else uses the parameter that it resembles."""
         braces = "double the braces that are part of the text: {{ }}"
-        hint = f"write f in front of the string, and {{{parameter}}} in it, and {braces}"
+        hint = f"add the prefix f to the string, and {{{parameter}}} in it, and {braces}"
 
         assert check_body(body) == [(Rule.FORGOTTEN_F, hint)]
 
@@ -355,7 +355,7 @@ class TestBlocks:
 
         assert diagnostics[0] == (
             Rule.BLOCK_IN_LINE,
-            f"write a blank line between them, or user('...', {block}(...)), which does",
+            f"write a blank line between them, or user('...', {block}(...)), which adds one",
         )
         assert {rule for rule, _ in diagnostics} == {Rule.BLOCK_IN_LINE}
 
@@ -403,7 +403,7 @@ class TestObjects:
             ('return f"{map(str, tags)}"', "join them: ', '.join(...)"),
             ('return f"{reversed(name)}"', "join them: ', '.join(...)"),
             ('return f"{Bare()}"', "write its attributes, or give it a __str__"),
-            ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or write the text alone"),
+            ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or insert only its text"),
         ],
     )
     def test_object_without_a_text_form_is_reported(self, body, hint, check_body):
@@ -437,7 +437,7 @@ class TestObjects:
             ("tuple[str, ...]", "tuple", "write ', '.join(held), or bullets(held)"),
             ("list[int]", "list", "write ', '.join(map(str, held)), or bullets(held)"),
             ("set[str]", "set", "write ', '.join(sorted(held)), or bullets(sorted(held))"),
-            ("dict[str, int]", "dict", "write json_block(held), or a text of its items"),
+            ("dict[str, int]", "dict", "write json_block(held), or format its items"),
         ],
     )
     @pytest.mark.parametrize("body", ['return f"All of {held}."', 'return user(f"All of {held}.")'])
@@ -448,7 +448,7 @@ class TestObjects:
         (diagnostic,) = collect_diagnostics(subject=HEAD + source)
 
         assert (diagnostic.rule, diagnostic.hint) == (Rule.OBJECT_IN_TEXT, hint)
-        assert diagnostic.message.endswith(f"'{{held}}' in an f-string shows a {kind} as Python writes it")
+        assert diagnostic.message.endswith(f"'{{held}}' in an f-string shows a {kind} in Python's notation")
 
     @pytest.mark.parametrize(
         ("annotation", "body"),
@@ -490,22 +490,22 @@ class TestUnsendable:
             ('return [("user", tag) for tag in tags]', A_TURN),
             ('return name or {"role": "user"}', A_TURN),
             ('return {"a": 1}', "show it as text, with promptkit.fragments.json_block(...)"),
-            ("return {tag for tag in tags}", "put it in order, with sorted(...)"),
-            ('return {"a", "b"}', "put it in order, with sorted(...)"),
-            ("return 3", "make it text, with str(...) or an f-string"),
+            ("return {tag for tag in tags}", "sort it, with sorted(...)"),
+            ('return {"a", "b"}', "sort it, with sorted(...)"),
+            ("return 3", "convert it to text, with str(...) or an f-string"),
             ("return len", "call it"),
             (
                 "yield other",
                 "call the prompt: `return other(...)` or `yield other(...)`",
             ),
-            ("return [logs]", "show it with .embed(...), or link to it with .link(...)"),
+            ("return [logs]", "embed it with .embed(...), or link to it with .link(...)"),
             ("return fetch(text)", "await it, in an `async def` prompt"),
             ("return user(name, [name])", "unpack it, with *"),
             ('return user({"role": "user", "content": name})', A_TURN),
             ('turns = [{"role": "user", "content": name}]\nreturn turns', A_TURN),
             ('turns = []\nturns.append(("user", name))\nreturn turns', A_TURN),
-            ("return user(count)", "make it text, with str(...) or an f-string"),
-            ("return [name, count]", "make it text, with str(...) or an f-string"),
+            ("return user(count)", "convert it to text, with str(...) or an f-string"),
+            ("return [name, count]", "convert it to text, with str(...) or an f-string"),
             ("return user(parts)", "unpack it, with *"),
             ("found = [name]\nreturn user(found)", "unpack it, with *"),
             ("return user(name) + assistant(helper)", "call it"),
@@ -595,7 +595,7 @@ class TestUndefinedNames:
         ],
     )
     def test_undefined_name_is_reported(self, body, hint, check_body):
-        """A name that nothing defines is reported, because it fails only when the prompt is rendered."""
+        """A name that is not defined is reported, because it fails only when the prompt is rendered."""
         assert check_body(body) == [(Rule.UNDEFINED_NAME, hint)]
 
     def test_star_import_does_not_hide_undefined_names(self, check_body):
@@ -675,7 +675,7 @@ class TestPaths:
     )
     def test_path_relative_to_the_current_folder_is_reported(self, body, path, check_body):
         """A path relative to the current folder is reported, because clients start servers in any folder."""
-        hint = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
+        hint = f"resolve it from the recipe's folder: Path(__file__).parent / {path!r}"
 
         assert check_body(body) == [(Rule.RELATIVE_PATH, hint)]
 

@@ -58,8 +58,8 @@ class TestFunctionsWithoutContent:
     @pytest.mark.parametrize(
         ("body", "located_text", "hint"),
         [
-            ("user(diff)", "user(diff)", "put 'return' in front of this line"),
-            ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of this line"),
+            ("user(diff)", "user(diff)", "put 'return' before this line"),
+            ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' before this line"),
             ("print(diff)", "print(diff)", "return the text: clients do not see printed text"),
             ("text = diff", "silent", "return text or messages, or yield them"),
             ("'A docstring.'", "silent", "return text or messages, or yield them"),
@@ -178,7 +178,7 @@ class TestExamples:
         messages = [diagnostic.message for diagnostic in collect_diagnostics(offer=recipe)]
 
         assert messages == [
-            f"prompt 'offer': parameter 'a' would refuse its {value}" for value in invalid_values
+            f"prompt 'offer': parameter 'a' does not accept its {value}" for value in invalid_values
         ]
 
 

@@ -91,7 +91,7 @@ def test_matching_values_are_not_reported(call, check_body):
             'Text.from_path("nope.md")',
             Rule.MISSING_TEXT,
             "there is no file 'nope.md' in 'recipes'",
-            "Text.below(...) takes other folders",
+            "use Text.below(...) for other folders",
         ),
     ],
 )

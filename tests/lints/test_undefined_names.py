@@ -139,4 +139,4 @@ def test_assertions_are_checked_when_python_skips_them(tmp_path):
 
     completed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
 
-    assert "nothing defines 'nowhere'" in completed.stdout + completed.stderr
+    assert "'nowhere' is not defined" in completed.stdout + completed.stderr

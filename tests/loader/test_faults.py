@@ -16,8 +16,8 @@ NO_SYSTEM = "write 'from promptkit import system', and system(...)"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 SEARCHED = (
     "there is no '{}' next to the recipe, in the project's root ROOT, or installed for "
-    f"{sys.executable}: a module of your own belongs into one of the two folders; "
-    f"if it is a third-party package, check its name, and give that to {PIP}"
+    f"{sys.executable}: put a module of your own into one of these folders; "
+    f"for a third-party package, check its name, and install it with {PIP}"
 )
 
 
@@ -46,7 +46,7 @@ class TestNames:
             ("from promptkit import Assistant", "did you mean 'assistant'?"),
             ("from promptkit.fragments import codeblock", "did you mean 'code_block'?"),
             ("from promptkit import code_block", "write 'from promptkit.fragments import code_block'"),
-            ("from promptkit import codeblock", "did you mean 'code_block' of promptkit.fragments?"),
+            ("from promptkit import codeblock", "did you mean 'code_block' from promptkit.fragments?"),
             ("from promptkit.fragments import prompt", "write 'from promptkit import prompt'"),
             ("from promptkit.language.messages import user", "write 'from promptkit import user'"),
             ("from promptkit import ArgumentError", "did you mean 'ArgumentsError'?"),
@@ -62,20 +62,20 @@ class TestNames:
             ("x = systm('a')", "did you mean 'system'? import it: from promptkit import system"),
             (
                 "import json\nx = str | json",
-                "a module is no type: write a class of it, as in datetime.datetime",
+                "a module is not a type: write one of its classes, as in datetime.datetime",
             ),
-            ("x = str | 'Later'", "put the whole annotation into quotes"),
+            ("x = str | 'Later'", "put the whole annotation in quotes"),
             ("bullets(['a'])", "import it: from promptkit.fragments import bullets"),
             ("x = Literal['a']", "import it: from typing import Literal"),
             ("os.getcwd()", "import it: import os"),
             ("'x'.uper()", "did you mean 'upper'?"),
             ("x = 1\n{}[x]", "correct the line; the other recipes are still served"),
             ("x = nothing_of_this_name", "define it, or correct the name"),
-            ("from promptkit.language.content import usr", "did you mean 'user' of promptkit?"),
+            ("from promptkit.language.content import usr", "did you mean 'user' from promptkit?"),
             ("from promptkit import SystemMessage", NO_SYSTEM),
             (
                 "from promptkit import tool",
-                "write @prompt: promptkit serve --tools offers prompts as tools, too",
+                "write @prompt: promptkit serve --tools also offers prompts as tools",
             ),
             ("import promptkit\npromptkit.System('a')", NO_SYSTEM),
             ("from promptkit import HumanMessage", "write 'from promptkit import user', and user(...)"),
@@ -221,7 +221,7 @@ class TestImportsFromAbove:
 
         (diagnostic,) = load(folder).diagnostics
 
-        assert diagnostic.hint.startswith("name the folder ")
+        assert diagnostic.hint.startswith("pass the folder ")
         assert diagnostic.hint.endswith(", or do not import from above it")
 
 
@@ -232,7 +232,7 @@ class TestFiles:
     )
     def test_hint_for_a_relative_path(self, source, diagnose_recipe, tmp_path):
         """The hint for a relative path names the searched folder and shows a path from the recipe."""
-        searched, instruction = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
+        searched, instruction = f"it was looked up in {tmp_path}", "write Path(__file__).parent"
         recipe_folder = f"if it belongs next to the recipe, in {tmp_path / 'project/recipes'}"
 
         existing = diagnose_recipe(source.format("text.md"))
@@ -249,7 +249,7 @@ class TestOptions:
             ("prompt(template='x')", "the text is what the function returns: return f'...{name}...'"),
             ("prompt(messages=[])", "the text is what the function returns: return f'...{name}...'"),
             ("prompt(arguments=[])", "arguments are the function's parameters: def name(topic: str)"),
-            ("prompt(temperature=1)", "MCP prompts carry no settings of a model; the client chooses them"),
+            ("prompt(temperature=1)", "MCP prompts have no model settings; the client chooses them"),
             ("prompt(titel='x')", "did you mean 'title'?"),
             ("resource('a:b', mimetype='x')", "did you mean 'mime_type'?"),
             ("Arg('x', desc='y')", "did you mean 'description'?"),

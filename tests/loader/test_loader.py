@@ -136,7 +136,7 @@ class TestTargets:
         [
             ("nope", "hello has no 'nope'; it has hello$"),
             ("helo", r"hello has no 'helo'; did you mean 'hello'\?$"),
-            ("NUMBER", "'NUMBER' is neither a prompt, a resource nor a skill, nor several of them"),
+            ("NUMBER", "'NUMBER' is neither a prompt, a resource nor a skill, nor a list of these"),
         ],
     )
     def test_unknown_object_is_rejected(self, recipes, attribute, reason):
@@ -698,7 +698,7 @@ class TestSuggestions:
 
         (diagnostic,) = compile(load("docs")).diagnostics
 
-        assert diagnostic.hint.startswith("name 'src/prompts/', where some are, or decorate a function")
+        assert diagnostic.hint.startswith("pass 'src/prompts/', which has some, or decorate a function")
 
     def test_nothing_is_suggested_without_recipes(self, tmp_path, monkeypatch):
         """Without any recipes nearby, nothing is suggested."""

@@ -194,7 +194,7 @@ class TestPicklingErrors:
         location = str(local.location)
 
         assert self.catch_message(local) == (
-            f"<prompt 'local' at {location}> cannot be pickled: other processes do not find it by its name "
+            f"<prompt 'local' at {location}> cannot be pickled: other processes cannot find it by name "
             f"in module {__name__!r}: define it at the top level of a module, with a different name from all "
             "others there"
         )
@@ -211,7 +211,7 @@ class TestPicklingErrors:
         after = declarations_by_name(load("shelf"))["deep"]
 
         assert round_trip(after) is after is not before
-        assert "do not find it by its name in module 'shelf.below.deep'" in self.catch_message(before)
+        assert "cannot find it by name in module 'shelf.below.deep'" in self.catch_message(before)
 
     def test_second_prompt_of_a_name_cannot_be_pickled(self, recipes, tmp_path, monkeypatch):
         """The second of two prompts with the same name cannot be pickled by that name."""

@@ -144,13 +144,13 @@ class TestSubfolders:
         assert (diagnostic.location.file, diagnostic.hint) == (str(write_file.folder / file), hint)
 
     def test_import_from_above_the_target_gets_a_hint(self, write_file):
-        """The hint for a recipe that imports from above the target is to name the folder above."""
+        """The hint for a recipe that imports from above the target is to pass the folder above."""
         write_file("_tone.py")
         file = write_file("ops/deploy.py", text="from .. import _tone\n" + PROMPT.format("deploy"))
 
         (diagnostic,) = load(file).diagnostics
 
-        assert diagnostic.hint.startswith(f"name the folder {write_file.folder} instead of a folder below it")
+        assert diagnostic.hint.startswith(f"pass the folder {write_file.folder} instead of a folder below it")
 
     def test_failing_subpackage_is_reported_once(self, write_file):
         """An error in a subpackage's `__init__.py` is reported once; other recipes are served."""
@@ -219,7 +219,7 @@ class TestUnservedPrompts:
             3,
         )
         assert diagnostic.message.startswith(f"{function!r} is not served: {path.name} is ")
-        assert diagnostic.hint == "rename the file, or move its prompts to another one"
+        assert diagnostic.hint == "rename the file, or move its prompts to another file"
         assert (catalog.healthy, sorted(catalog)) == (True, ["other", "review"])
 
     @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ class TestUnservedPrompts:
 
         (diagnostic,) = load(write_file.folder).diagnostics
 
-        assert diagnostic.message == "'one' is not served: conftest.py is pytest's by its name"
+        assert diagnostic.message == "'one' is not served: conftest.py is a pytest file by its name"
 
     @pytest.mark.parametrize("definition", ["def test_it()", "class TestIt", "async def test_it()"])
     def test_file_with_tests_is_not_reported(self, write_file, definition):

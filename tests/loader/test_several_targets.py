@@ -157,7 +157,7 @@ class TestRejectedTargets:
         with pytest.raises(LoadError) as caught:
             load(targets)
 
-        reason = f"{other!r} has files of it, too: name one of the two"
+        reason = f"{other!r} includes some of the same files: pass only one of them"
         assert (caught.value.target, caught.value.reason) == (named, reason)
 
     def test_error_names_the_missing_target(self, recipes):
@@ -169,7 +169,7 @@ class TestRejectedTargets:
 
     def test_empty_list_is_rejected(self):
         """An empty list of targets is rejected."""
-        with pytest.raises(LoadError, match="name a folder, a file or a module"):
+        with pytest.raises(LoadError, match="pass a folder, a file or a module"):
             load([])
 
     def test_ambiguous_import_is_an_error(self, recipes):

@@ -113,10 +113,10 @@ class TestCasesTab:
         assert len(re.findall(r"review\.py:\d+", text)) == 3
 
     def test_unexpected_outcome_is_reported(self, serve_preview):
-        """A case that should be refused but is rendered is reported at the case."""
+        """A case that should be rejected but renders is reported at the case."""
         preview = serve_preview(review=REVIEW + 'review.case("wrong", "x").refused("code")\n')
 
-        assert "should be refused, but is rendered" in extract_text(render_tab(preview, "cases"))
+        assert ", but it renders" in extract_text(render_tab(preview, "cases"))
 
     def test_form_is_copied_as_a_case(self, serve_preview, recipes):
         """The copied line, saved next to the prompt, defines a case with the form's values."""

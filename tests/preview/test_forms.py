@@ -374,7 +374,7 @@ class TestErrors:
             (list[int], "1\n\nx\n", "'value[1]' is 'x', not a whole number"),
             (list[int], "1, x", "'value[1]' is 'x', not a whole number"),
             (Point, '{\n  "x": "a"\n}', "'value.x' is 'a', not a whole number"),
-            (dict[str, int], '{"a" 1}', "is JSON that cannot be read at line 1, column 6: "),
+            (dict[str, int], '{"a" 1}', "is not valid JSON at line 1, column 6: "),
         ],
         ids=shown,
     )

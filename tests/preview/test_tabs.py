@@ -595,10 +595,10 @@ class TestClients:
         def join_notes(name):
             return " ".join(build_tab("clients", rendering, "recipes", name).notes)
 
-        assert "Zed hides it, as it has 2 arguments" in join_notes("zed")
+        assert "Zed hides it, because it has 2 arguments" in join_notes("zed")
         assert "Gemini CLI leaves out an image" in join_notes("gemini-cli")
         assert "Gemini CLI sends only the first message" in join_notes("gemini-cli")
-        assert "Claude Code splits arguments at blanks" in join_notes("claude-code")
+        assert "Claude Code splits arguments at spaces" in join_notes("claude-code")
         assert "Codex does not show prompts" in join_notes("codex")
         assert join_notes("cursor") == ""
 

@@ -94,7 +94,7 @@ class TestHandshake:
         assert reply(connection, initialize(revision))["result"]["protocolVersion"] == revision
         assert code(answer) == -32602
         assert answer["error"]["message"] == (
-            f"{method} came before initialize, and its params._meta lacks "
+            f"{method} was sent before initialize, and its params._meta has no "
             "'io.modelcontextprotocol/protocolVersion': open a session first, "
             "or name the revision in every request"
         )

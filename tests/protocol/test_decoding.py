@@ -62,7 +62,7 @@ class TestInvalidText:
             "id": 7,
             "error": {
                 "code": -32600,
-                "message": "the message holds half of a surrogate pair, which is not a character",
+                "message": "the message contains an unpaired surrogate, which is not a character",
             },
         }
 

@@ -87,7 +87,7 @@ class TestLines:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 7,
-            "error": {"code": -32600, "message": "the message is not read: it is longer than 2,000 bytes"},
+            "error": {"code": -32600, "message": "the message is rejected: it is longer than 2,000 bytes"},
         }
         assert is_served(client)
 
@@ -149,7 +149,7 @@ class TestDepth:
         reply = client.ask("prompts/get", deep)
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32700)
-        assert reply["error"]["message"] == "the message is not read: it is nested more than 20 deep"
+        assert reply["error"]["message"] == "the message is rejected: it is nested more than 20 deep"
         assert "result" in client.ask("prompts/get", flat)
 
     @given(
@@ -204,7 +204,7 @@ class TestRejectedMessages:
 
         (reply,) = client.send(b'{"params":{"x":%b},"jsonrpc":"2.0","method":"ping","id":"last"}\n' % value)
 
-        assert (reply["id"], reply["error"]["message"][:28]) == ("last", "the message is not read: it ")
+        assert (reply["id"], reply["error"]["message"][:28]) == ("last", "the message is rejected: it ")
         assert is_served(client)
 
     @pytest.mark.parametrize("value", TOO_MUCH.values(), ids=TOO_MUCH)
@@ -366,10 +366,10 @@ class TestValuesInText:
 
         error = client.get("collect", **{name: text})["error"]
 
-        message = f"prompt 'collect': {name!r} holds more than 100 values: send fewer of them"
+        message = f"prompt 'collect': {name!r} has more than 100 values: send fewer"
         assert (error["code"], error["message"]) == (-32602, message)
         assert error["data"]["errors"] == [
-            {"argument": name, "reason": "holds more than 100 values: send fewer of them"}
+            {"argument": name, "reason": "has more than 100 values: send fewer"}
         ]
         assert is_served(client)
 
@@ -403,7 +403,7 @@ class TestValuesInText:
         (question,) = client.post("prompts/get", {"name": "gather"}, 1)
         (reply,) = client.answer(question["id"], {"action": "accept", "content": {"words": "a," * 101}})
 
-        message = "prompt 'gather': 'words' holds more than 100 values: send fewer of them"
+        message = "prompt 'gather': 'words' has more than 100 values: send fewer"
         assert (reply["id"], reply["error"]["message"]) == (1, message)
 
 
@@ -423,7 +423,7 @@ class TestReplies:
         error = client.ask(method, params)["error"]
 
         assert error["code"] == -32603
-        message = r"the reply would have [34],\d{3} bytes: at most 2,000 are sent"
+        message = r"the reply has [34],\d{3} bytes: the limit is 2,000"
         assert re.fullmatch(message, error["message"])
         assert is_served(client)
 
@@ -442,7 +442,7 @@ class TestValues:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 1,
-            "error": {"code": -32600, "message": "the message is not read: it holds more than 100 values"},
+            "error": {"code": -32600, "message": "the message is rejected: it has more than 100 values"},
         }
         assert is_served(client)
 
@@ -506,7 +506,7 @@ class TestBatches:
         if size == 10:
             assert len(reply) == 10
         else:
-            assert reply["error"]["message"] == "the batch has 11 messages: it needs 1 to 10"
+            assert reply["error"]["message"] == "the batch has 11 messages: it must have 1 to 10"
         assert is_served(client)
 
     def test_size_of_all_replies(self):
@@ -521,7 +521,7 @@ class TestBatches:
 
         assert sorted(reply["id"] for reply in replies) == sorted(f"n{number}" for number in range(10))
         errors = {reply["error"]["message"] for reply in replies if "error" in reply}
-        assert errors == {"the replies to the batch would have more than 6,000 bytes together"}
+        assert errors == {"the replies to the batch exceed 6,000 bytes in total"}
         assert sum("result" in reply for reply in replies) >= 4
         assert is_served(client)
 
@@ -664,7 +664,7 @@ class TestRates:
         assert ["result" in reply for reply in replies] == [True, True, True, False]
         assert replies[-1]["error"] == {
             "code": 429,
-            "message": "more than 3 requests a second: try again later",
+            "message": "more than 3 requests per second: try again later",
         }
 
     @pytest.mark.requirement("completion/rate-limited")
@@ -708,7 +708,7 @@ class TestPendingRequests:
 
         assert rejected["error"] == {
             "code": 429,
-            "message": "requests of more than 500,000 bytes are open: wait for their answers",
+            "message": "the pending requests exceed 500,000 bytes: wait for their replies",
         }
         assert "result" in small
         assert again["method"] == last["method"] == "elicitation/create"

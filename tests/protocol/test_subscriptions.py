@@ -422,7 +422,7 @@ class TestLimits:
 
         assert rejected["error"] == {
             "code": 429,
-            "message": "there would be more than 10,000 subscriptions to resources: end some of them first",
+            "message": "the limit is 10,000 subscriptions to resources: end some of them first",
         }
         assert again["result"] == {}
         assert client.ask("resources/subscribe", {"uri": "any://more"})["result"] == {}

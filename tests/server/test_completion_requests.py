@@ -242,7 +242,7 @@ def test_secret_with_completions_is_invalid(source):
 
     assert (list(catalog), diagnostic.rule) == ([], Rule.BAD_COMPLETION)
     assert diagnostic.message == "prompt 'login': parameter 'token' cannot be completed: it is a secret"
-    assert diagnostic.hint == "leave out complete=, or secret=True"
+    assert diagnostic.hint == "remove complete= or secret=True"
 
 
 @pytest.mark.requirement("completion/disclosure")

@@ -237,7 +237,7 @@ class TestOneReply:
         client.get(1, "gated")
         assert gate.entered.acquire(timeout=30)
         client.get(1, "quick")
-        assert client.replies(1)[1]["error"]["message"] == "id 1 is in use by a request that still runs"
+        assert client.replies(1)[1]["error"]["message"] == "id 1 is in use by a pending request"
         gate.open.set()
         client.replies(1)
         client.get(1, "quick")
@@ -364,7 +364,7 @@ class TestWaiting:
         rejected = client.replies(1)[3]["error"]
         assert (rejected["code"], rejected["message"]) == (
             429,
-            "2 requests wait already, which is the limit: try again later",
+            "2 requests are already waiting, which is the limit: try again later",
         )
         gate.open.set()
 

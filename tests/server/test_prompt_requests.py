@@ -210,5 +210,5 @@ def test_empty_result(revision, nothing, capsys):
 
     error = client_of(revision, review).get("review")["error"]
 
-    assert error == {"code": -32602, "message": "prompt 'review' has nothing to say for these arguments"}
+    assert error == {"code": -32602, "message": "prompt 'review' rendered no messages for these arguments"}
     assert capsys.readouterr().err == ""

@@ -237,7 +237,7 @@ def test_limits_of_running_and_queued_requests(start):
 
     assert client.wait_for(4)["error"] == {
         "code": 429,
-        "message": "1 requests wait already, which is the limit: try again later",
+        "message": "1 requests are already waiting, which is the limit: try again later",
     }
     client.ask(5, "prompts/list", {})
     assert "result" in client.wait_for(5)

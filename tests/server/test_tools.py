@@ -357,7 +357,7 @@ class TestCalls:
         """A result above the size limit is an error that a model can read."""
         client = client_of(limits=Limits(reply=200))
 
-        assert "at most 200 are sent" in error_text(client.call("review", code="x" * 300))
+        assert "the limit is 200" in error_text(client.call("review", code="x" * 300))
 
 
 def reply_of(client, within=5):
@@ -384,7 +384,7 @@ class TestSecrets:
         [
             ("s3cret-word", "a JSON object"),
             (["s3cret-word"], "a JSON object"),
-            ('{"token": s3cret-word', "JSON that can be read"),
+            ('{"token": s3cret-word', "valid JSON"),
         ],
     )
     def test_invalid_arguments_are_not_repeated(self, sent, expected):

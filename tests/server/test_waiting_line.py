@@ -32,7 +32,7 @@ def test_full_queue_rejects_the_principal_that_fills_it():
     for item in filling:
         line.add(item)
 
-    with pytest.raises(TooManyRequests, match="3 requests wait already"):
+    with pytest.raises(TooManyRequests, match="3 requests are already waiting"):
         line.add(pending("many"))
     other = pending("few")
     assert line.add(other) is filling[2]

@@ -229,8 +229,8 @@ class TestCases:
             *(f"review.py::review[{name}]" for name in ("empty", "full", "wrong")),
         ]
         output = result.stdout.str()
-        assert "prompt 'review': the case 'empty' is refused: the code is empty" in output
-        assert "the case 'full' should be refused, but is rendered: 'is empty'" in output
+        assert "prompt 'review': the case 'empty' is rejected: the code is empty" in output
+        assert "the case 'full' should be rejected with 'is empty', but it renders" in output
         assert "parameter 'code' takes str, not an int (3)" in output
 
     def test_snapshots_of_cases(self, project, run, pytester):
@@ -401,7 +401,7 @@ class TestComparedWithCheck:
     @pytest.mark.parametrize(
         ("setting", "message"),
         [
-            ("ignore = ['PK998']", "[tool.promptkit] ignore: there is no code 'PK998'"),
+            ("ignore = ['PK998']", "[tool.promptkit] ignore: unknown code 'PK998'"),
             ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error that cannot be"),
             (
                 "clients = ['zde']",
@@ -479,7 +479,7 @@ class TestCollectedFiles:
     @pytest.mark.parametrize(
         ("configuration", "message"),
         [
-            ("", "there is no folder recipes or prompts here: name one, or set target in"),
+            ("", "there is no folder recipes or prompts here: pass one, or set target in"),
             (
                 "[tool.promptkit]\ntargt = 'x'",
                 "[tool.promptkit] has no setting 'targt': did you mean 'target'?",

@@ -41,7 +41,10 @@ def test_file_of_another_user_is_rejected(file, monkeypatch):
     """The other user could have chosen the secrets. Under `sudo`, the calling user counts as the owner."""
     os.chown(file, OTHER_USER, 0)
 
-    assert error_of(file) == f"{file}: it belongs to another user (1234): make new keys in a file of your own"
+    assert (
+        error_of(file)
+        == f"{file}: it belongs to another user (1234): generate new keys in a file of your own"
+    )
     monkeypatch.setenv("SUDO_UID", str(OTHER_USER))
     assert read_secret_file(str(file), "keys", str) == "secret"
 
@@ -52,8 +55,8 @@ def test_file_in_the_folder_of_another_user_is_rejected(file):
     os.chown(file.parent, OTHER_USER, 0)
 
     assert error_of(file) == (
-        f"{file}: others can replace it, as they can change {file.parent}: "
-        "make new keys in a folder that only you can change"
+        f"{file}: others can replace it, because they can change {file.parent}: "
+        "generate new keys in a folder that only you can change"
     )
 
 
@@ -62,7 +65,7 @@ def test_world_writable_folder_is_rejected(file, mode):
     """Any user could replace a file in it."""
     file.parent.chmod(mode)
 
-    assert f"others can replace it, as they can change {file.parent}: " in error_of(file)
+    assert f"others can replace it, because they can change {file.parent}: " in error_of(file)
 
 
 @as_root
@@ -72,7 +75,7 @@ def test_group_writable_folder(file):
 
     assert read_secret_file(str(file), "keys", str) == "secret"
     os.chown(file.parent, 0, OTHER_USER)
-    assert f"others can replace it, as they can change {file.parent}: " in error_of(file)
+    assert f"others can replace it, because they can change {file.parent}: " in error_of(file)
 
 
 def test_sticky_folder_is_accepted(file):
@@ -92,7 +95,7 @@ def test_symbolic_link(file, open_folder):
     assert read_secret_file(str(link), "keys", str) == "secret"
     folder = file.parents[1] / open_folder
     folder.chmod(0o777)
-    assert f"others can replace it, as they can change {folder}: " in error_of(link)
+    assert f"others can replace it, because they can change {folder}: " in error_of(link)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ class TestReloading:
         ("text", "expected"),
         [
             ("bad", "this is not a secret"),
-            ("open", "every user can read it (mode 0644): make new keys, and chmod g-w,o-rwx {file}"),
+            ("open", "every user can read it (mode 0644): generate new keys, and chmod g-w,o-rwx {file}"),
             (None, "cannot be read: No such file or directory"),
         ],
     )
@@ -177,7 +180,7 @@ class TestReloading:
         file.touch(mode=0o600)
         file.write_text("fixed")
         self.now += 1
-        expected = f"promptkit: {file}: this is fixed: all keys in it count\n"
+        expected = f"promptkit: {file}: fixed: all keys in it are used\n"
         assert (secret.current(), secret.stale_for, capfd.readouterr().err) == ("fixed", 0, expected)
         self.now += 1
         assert (secret.current(), capfd.readouterr().err) == ("fixed", "")

@@ -79,7 +79,7 @@ class TestParsing:
 class TestInvalidKeys:
     def test_file_without_keys_is_rejected(self):
         """A file without keys is an error; no random key replaces it."""
-        expected = f"there is no key; a command that prints one: {MAKE_A_KEY}"
+        expected = f"there is no key; to generate one, run: {MAKE_A_KEY}"
 
         assert {error_of(text) for text in ("", "\n", " , ,", "# later\n")} == {expected}
 
@@ -87,7 +87,7 @@ class TestInvalidKeys:
     def test_unknown_encoding_is_rejected(self, word):
         """The error names the line."""
         assert error_of(f"# keys\n{FIRST.hex()}\n{word}\n") == (
-            f"line 3: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
+            f"line 3: the key is neither base64 nor hexadecimal; to generate one, run: {MAKE_A_KEY}"
         )
 
     @pytest.mark.parametrize(
@@ -98,12 +98,12 @@ class TestInvalidKeys:
     def test_short_key_is_rejected(self, word, size):
         """The error names the line and the size. Hexadecimal digits are never decoded as base64."""
         assert error_of(f"{word}\n") == (
-            f"line 1: a key of {size} bytes can be guessed; a command that prints one of 32: {MAKE_A_KEY}"
+            f"line 1: a key of {size} bytes can be guessed; to generate one of 32, run: {MAKE_A_KEY}"
         )
 
     def test_invalid_key_among_several_in_a_line_is_rejected(self):
         """The error names the line even if other keys in it are valid."""
-        assert error_of(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1: this is neither")
+        assert error_of(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1: the key is neither")
 
     @given(st.text(st.sampled_from("01aFzZ+/-_=!ä ,\n"), min_size=10) | st.text(min_size=10))
     @example("A" * 42)
@@ -171,20 +171,21 @@ class TestKeyFile:
             read_key_file(path)
 
         assert (
-            str(error.value) == f"{path}: {can} (mode {mode:04o}): make new keys, and chmod g-w,o-rwx {path}"
+            str(error.value)
+            == f"{path}: {can} (mode {mode:04o}): generate new keys, and chmod g-w,o-rwx {path}"
         )
 
     @pytest.mark.parametrize(
         ("data", "reason"),
         [
-            (b"# none\n", "there is no key; a command that prints one"),
+            (b"# none\n", "there is no key; to generate one, run"),
             (
                 b"\nsecret!",
-                "line 2: this is neither base64 nor hexadecimal; a command that prints a key",
+                "line 2: the key is neither base64 nor hexadecimal; to generate one, run",
             ),
             (
                 bytes(range(128, 160)),
-                "line 1: this is neither base64 nor hexadecimal; a command that prints a key",
+                "line 1: the key is neither base64 nor hexadecimal; to generate one, run",
             ),
             (b"\n" * 65537, "cannot be read: it has more than 65,536 bytes"),
         ],
@@ -315,7 +316,7 @@ class TestOwnKey:
 
         assert len({own_key("recipes"), own_key("recipes")}) == 2
         expected = (
-            f"promptkit: {file}: every user can read it (mode 0644): make new keys, and chmod "
+            f"promptkit: {file}: every user can read it (mode 0644): generate new keys, and chmod "
             f"g-w,o-rwx {file}"
         )
         assert capfd.readouterr().err == f"{expected}; until then, sessions end when the server stops\n" * 2

@@ -137,7 +137,7 @@ class TestConversations:
                 [{"role": "asistant", "content": "a"}],
                 [
                     (
-                        "'history[0].role' is refused: role 'asistant' is not one of user, assistant "
+                        "'history[0].role' is invalid: role 'asistant' is not one of user, assistant "
                         "(did you mean 'assistant'?)"
                     )
                 ],
@@ -164,8 +164,9 @@ class TestConversations:
                 [{"role": "user", "content": {"type": "image", "data": "aGk="}}],
                 [
                     (
-                        "'history[0].content' is refused: the bytes are of no known format; clients take "
-                        "image/gif, image/jpeg, image/png, image/webp: convert it first"
+                        "'history[0].content' is invalid: the bytes are not in a known format; "
+                        "clients accept "
+                        "image/gif, image/jpeg, image/png, image/webp: convert them first"
                     )
                 ],
             ),
@@ -179,7 +180,7 @@ class TestConversations:
                 ],
             ),
             ("hello", ["'history' is 'hello', not a list of messages, each with role and content"]),
-            ('[{"role": ', ["'history' is JSON that cannot be read at line 1, column 11: it ends too early"]),
+            ('[{"role": ', ["'history' is not valid JSON at line 1, column 11: it ends too early"]),
         ],
         ids=lambda part: str(part)[:60],
     )
@@ -203,13 +204,13 @@ class TestConversations:
         assert workflow == system("Be brief.", "Be kind.") + user("a")
         assert read(Workflow, text_of(workflow)) == workflow
         assert collect_errors(list[Message], json.dumps(sent)) == [
-            f"'history[{index}].role' is refused: a message has no role 'system': write system(...) "
+            f"'history[{index}].role' is invalid: a message cannot have the role 'system': write system(...) "
             f"next to the turns"
             for index in (0, 2)
         ]
         pictured = [{"role": "system", "content": {"type": "image", "data": PIXEL}}]
         assert collect_errors(Workflow, json.dumps(pictured)) == [
-            "'history[0].content' holds more than text, and a system part is text"
+            "'history[0].content' has content other than text, but a system part is text"
         ]
 
     def test_one_message_has_one_block(self):
@@ -218,10 +219,10 @@ class TestConversations:
 
         assert read(Message, '{"role": "user", "content": "a"}') == Message("user", "a")
         assert collect_errors(Message, json.dumps(several)) == [
-            "'history.content' holds several blocks, and one message has one"
+            "'history.content' has several blocks, but a message has only one"
         ]
         assert collect_errors(Message, '{"role": "user", "content": " "}') == [
-            "'history.content' holds no content"
+            "'history.content' has no content"
         ]
 
 
@@ -267,9 +268,9 @@ class TestImages:
         """Invalid media are rejected with their path and the error of the class."""
         assert collect_errors(Image, "***") == ["'history' is '***', not base64 or a data: URI"]
         (error,) = collect_errors(Image, b64encode(wav).decode())
-        assert error.startswith("'history' is refused: the bytes are audio/")
+        assert error.startswith("'history' is invalid: the bytes are audio/")
         (error,) = collect_errors(Report, '{"title": "a", "pictures": ["aGk="]}')
-        assert error.startswith("'history.pictures[0]' is refused: the bytes are of no known format")
+        assert error.startswith("'history.pictures[0]' is invalid: the bytes are not in a known format")
 
 
 def ask(history: Workflow, picture: Image, earlier: list[Message] | None = None) -> Workflow:

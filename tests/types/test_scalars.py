@@ -40,7 +40,7 @@ RECORD = msgspec.structs.replace(
     ),
     values=("127.0.0.1", "0.0.0.0"),  # noqa: S104 (offered as a completion)
     example="10.0.0.1",
-    shown_in_row=True,
+    is_inline=True,
 )
 
 #: A value of each built-in scalar type.

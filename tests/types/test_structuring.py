@@ -126,8 +126,8 @@ def test_constructors_are_called(annotation, value, expected):
     ("annotation", "value", "path", "reason"),
     [
         (list[Level], [7], "[0]", None),
-        (Strict, {"_n": 5}, "", "is refused: "),
-        (dict[str, Circle], {"a": {"radiusSize": 1, "title": ""}}, "['a']", "is refused: no title"),
+        (Strict, {"_n": 5}, "", "is invalid: "),
+        (dict[str, Circle], {"a": {"radiusSize": 1, "title": ""}}, "['a']", "is invalid: no title"),
         (Drawing, {"first": {"radiusSize": 0}}, ".first.radiusSize", None),
         (Options, {"depth": 1}, ".name", None),
         (Pair, ["a"], ".left", None),

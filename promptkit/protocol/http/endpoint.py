@@ -18,7 +18,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, Method, ServerInfo
 from promptkit.protocol.decoding import Message, decode_message
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
-from promptkit.protocol.http.messages import JSON_BODY, RETRY, Head, HttpResponse, refuse
+from promptkit.protocol.http.messages import JSON_BODY, RETRY, Head, HttpResponse, reject
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
@@ -141,7 +141,7 @@ class Endpoint:
         session = self._find_session(head, message, channel)
         if session is None:
             msg = "this session has ended: send an initialize request without Mcp-Session-Id"
-            return refuse(404, InvalidRequest(msg), message.id)
+            return reject(404, InvalidRequest(msg), message.id)
         events = session.receive_message(message, channel)
         if len(events) == 1 and isinstance(request := events[0], Request) and request.batch is None:
             return self._check_headers(head, request)
@@ -201,7 +201,7 @@ class Endpoint:
         meta = decode_meta(message.params)
         modern = meta.names_revision or _is_modern(head)
         if modern and (error := _find_envelope_error(head, message.method, meta)) is not None:
-            return refuse(400, error, message.id)
+            return reject(400, error, message.id)
         response = response_to(reply, modern=modern)
         if message.method == "initialize" and session.revision is not None:
             opened = session.revision, session.client, session.client_capabilities
@@ -213,13 +213,13 @@ class Endpoint:
 def _respond_without_reply(head: Head, message: Message) -> HttpResponse:
     """Return the response to a notification or a response, or to an array of them."""
     if message.is_response and _is_modern(head):
-        return refuse(400, InvalidRequest("clients of this revision send no responses"))
+        return reject(400, InvalidRequest("in this revision, clients do not send responses"))
     version = head.get(_VERSION)
     if message.is_notification and version is not None:
         requested = version.decode("latin-1")
         if requested not in REVISIONS:
-            msg = f"protocol version {requested!r} is not served"
-            return refuse(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested}))
+            msg = f"protocol version {requested!r} is not supported"
+            return reject(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested}))
     return _ACCEPTED
 
 
@@ -239,7 +239,7 @@ def _check_repeated(head: Head, message: Message) -> HttpResponse | None:
     for name in (_VERSION, _SESSION_ID):
         if name in head.repeated and not decode_meta(message.params).names_revision:
             msg = f"{name.decode()} was sent more than once"
-            return refuse(400, InvalidRequest(msg), message.id)
+            return reject(400, InvalidRequest(msg), message.id)
     return None
 
 
@@ -293,7 +293,7 @@ def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:
     if key in head.repeated:
         return HeaderMismatch(f"{_HEADER_NAMES[key]} was sent more than once")
     if sent is None:
-        return HeaderMismatch(f"{_HEADER_NAMES[key]} is missing: every request of this revision carries it")
+        return HeaderMismatch(f"{_HEADER_NAMES[key]} is missing: every request of this revision must have it")
     text = _decode_value(sent) if key == b"mcp-name" else _decode_printable(sent)
     if text == value:
         return None

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from promptkit.errors.exceptions import shortened
-from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, Head, HttpResponse, refuse
+from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, Head, HttpResponse, reject
 from promptkit.protocol.jsonrpc import InvalidRequest
 
 #: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
@@ -85,7 +85,7 @@ class Guard:
         """Return the response to a request that the head alone decides, such as an error, or None."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
-            return refuse(431, InvalidRequest(f"the head of a request has at most {limits}"))
+            return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
         key = (head.path, head.method, *map(head.fields.get, _CHECKED_FIELDS))
         if key in self._accepted_heads and not head.repeated:
             return None
@@ -102,10 +102,10 @@ class Guard:
             return _check_read_only(head) or reply
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
             hint = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
-            return refuse(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
+            return reject(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
         if head.method != "POST":
-            msg = f"{shortened(head.method)} is not served here: send each message with POST"
-            return _refuse_method(head, b"POST", msg)
+            msg = f"{shortened(head.method)} is not supported here: send each message with POST"
+            return _reject_method(head, b"POST", msg)
         return _check_form(head)
 
     def check_reading(self, head: Head) -> HttpResponse | None:
@@ -121,8 +121,10 @@ class Guard:
         origin = head.get(b"origin")
         if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
             page_origin = shortened(origin.decode("latin-1"))
-            hint = f"if they should, allow them with --allow-origin {page_origin}"
-            return refuse(403, InvalidRequest(f"pages of {page_origin!r} may not send requests; {hint}"))
+            hint = f"to allow them, use --allow-origin {page_origin}"
+            return reject(
+                403, InvalidRequest(f"pages of {page_origin!r} are not allowed to send requests; {hint}")
+            )
         return None
 
     def allows(self, origin: bytes) -> bool:
@@ -141,12 +143,12 @@ class Guard:
     def _check_host(self, head: Head) -> HttpResponse | None:
         host = head.get(b"host")
         if b"host" in head.repeated or not host:
-            return refuse(421, InvalidRequest("a request names its host, once"))
+            return reject(421, InvalidRequest("a request must have exactly one Host header"))
         name = host.decode("latin-1").lower()
         if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
             name = shortened(name)
-            hint = f"if it should be, allow it with --allow-host {name}"
-            return refuse(421, InvalidRequest(f"this server is not called {name!r}; {hint}"))
+            hint = f"to allow it, use --allow-host {name}"
+            return reject(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
         return None
 
 
@@ -159,28 +161,28 @@ def check_framing(head: Head) -> HttpResponse | None:
     encoding = head.get(_TRANSFER_ENCODING)
     if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):
         return None
-    return refuse(400, InvalidRequest("Transfer-Encoding can only be chunked, once"), headers=(CLOSE,))
+    return reject(400, InvalidRequest("Transfer-Encoding must be a single 'chunked'"), headers=(CLOSE,))
 
 
 def _check_read_only(head: Head) -> HttpResponse | None:
     if head.method in ("GET", "HEAD"):
         return None
-    return _refuse_method(head, b"GET", "this can only be read: use GET")
+    return _reject_method(head, b"GET", "this resource is read-only: use GET")
 
 
-def _refuse_method(head: Head, served: bytes, msg: str) -> HttpResponse:
+def _reject_method(head: Head, served: bytes, msg: str) -> HttpResponse:
     if head.method == "OPTIONS" and b"origin" in head.fields:  # a preflight request
         return HttpResponse(204, headers=((b"access-control-allow-methods", served), *_PREFLIGHT))
     allow = b"GET, HEAD" if served == b"GET" else served
-    return refuse(405, InvalidRequest(msg), headers=((b"allow", allow),))
+    return reject(405, InvalidRequest(msg), headers=((b"allow", allow),))
 
 
 def _check_form(head: Head) -> HttpResponse | None:
     content = head.get(b"content-type") or b""
     is_json = content == JSON or content.partition(b";")[0].strip().lower() == JSON
     if not is_json or b"content-type" in head.repeated:
-        return refuse(
-            415, InvalidRequest("the body of a request is JSON: send Content-Type: application/json")
+        return reject(
+            415, InvalidRequest("the body of a request must be JSON: send Content-Type: application/json")
         )
     accept = head.get(b"accept")
     if accept is None:
@@ -190,7 +192,7 @@ def _check_form(head: Head) -> HttpResponse | None:
     if events if head.get(_METHOD) == _LISTEN else json:
         return None
     msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"
-    return refuse(406, InvalidRequest(msg))
+    return reject(406, InvalidRequest(msg))
 
 
 @lru_cache(maxsize=64)

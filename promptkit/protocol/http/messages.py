@@ -99,7 +99,7 @@ def _merge_fields(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, by
     return merged, repeated
 
 
-def refuse(
+def reject(
     status: int,
     error: PromptkitError,
     request_id: RequestId | UnsetType = UNSET,

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.protocol import wire
-from promptkit.protocol.key_ring import OVERHEAD, KeyRing, TokenRefusedError
+from promptkit.protocol.key_ring import OVERHEAD, InvalidTokenError, KeyRing
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 #: The maximum length of a session id, in characters. With the other headers of a response it must fit into
@@ -146,7 +146,7 @@ class Sessions:
             return None
         try:
             session = self._verify_cached(session_id, owner, self._ring.secrets)
-        except (TokenRefusedError, msgspec.DecodeError):
+        except (InvalidTokenError, msgspec.DecodeError):
             return None
         return session if session is not None and self._clock() <= session.expires else None
 

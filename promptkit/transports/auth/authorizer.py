@@ -115,7 +115,7 @@ class Authorizer:
         needed = frozenset().union(*map(server.missing_scopes, requests))
         if not needed:
             return None
-        response = self.scheme.refuse_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)
+        response = self.scheme.reject_scopes(needed, requests[0].id if len(requests) == 1 else UNSET)
         reply = Reply(response.body + b"\n", "error", InvalidRequest.code)
         for request in requests:
             if server.observe is not None:
@@ -183,7 +183,7 @@ def create_authorizer(
         ModuleNotFoundError: If an issuer's tokens must be verified and the extra ``auth`` is not installed.
     """
     if token_file is not None and (issuer is not None or verifier is not None):
-        msg = "tokens come from a file or from an issuer, but not from both"
+        msg = "tokens come from either a file or an issuer: pass only one of them"
         raise ValueError(msg)
     scheme = BearerScheme(resource, issuer, scopes)
     if verifier is None and token_file is not None:

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from promptkit.language.annotations import parse_scopes
 from promptkit.protocol.http.head_checks import ENDPOINT
-from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
+from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, reject
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal
 
@@ -67,7 +67,7 @@ class BearerScheme:
 
     def _describe(self, resource: str | None, issuer: str) -> None:
         if resource is None:
-            msg = "an issuer makes tokens for one URL: name the one by which clients call this server"
+            msg = "an issuer creates tokens for one URL: pass the URL that clients use for this server"
             raise ValueError(msg)
         parts = urlsplit(secure_url(resource))
         url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
@@ -94,7 +94,9 @@ class BearerScheme:
                 The query string of its URL. A token in it is rejected because logs contain URLs.
         """
         if query and any(name == "access_token" for name, _ in parse_qsl(query.decode("latin-1"))):
-            return self._malformed("a token in the URL would be in logs: send it as Authorization: Bearer")
+            return self._malformed(
+                "a token in the URL would appear in logs: send it as Authorization: Bearer"
+            )
         if b"authorization" in head.repeated:
             return self._malformed("Authorization was sent more than once")
         value = head.get(b"authorization")
@@ -103,13 +105,13 @@ class BearerScheme:
         if value[: len(_BEARER)].lower() != _BEARER:
             if value.lower() == _BEARER.rstrip():
                 return self._malformed("there is no token after Bearer")
-            return self._unauthorized("only Authorization: Bearer TOKEN is taken")
+            return self._unauthorized("only Authorization: Bearer TOKEN is accepted")
         return value[len(_BEARER) :].strip(b" ")
 
     def text(self, token: bytes) -> str | HttpResponse:
         """Return a token as text, or the response that rejects it."""
         if not is_token(token):
-            return self._malformed("a token has only letters, digits and -._~+/=")
+            return self._malformed("a token contains only letters, digits and -._~+/=")
         return token.decode()
 
     def admit(self, principal: Principal | None) -> Principal | HttpResponse:
@@ -125,9 +127,9 @@ class BearerScheme:
             return self._unauthorized(message, "invalid_token")
         if self._required <= principal.scopes:
             return principal
-        return self.refuse_scopes((), UNSET)
+        return self.reject_scopes((), UNSET)
 
-    def refuse_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
+    def reject_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
         """
         Return the response that rejects a request whose token lacks scopes.
 
@@ -139,16 +141,16 @@ class BearerScheme:
                 The id of the request; `UNSET` if the message does not consist of exactly one request.
         """
         scopes = " ".join(dict.fromkeys((*self._scopes, *sorted(needed))))
-        message = f"this token lacks a scope: needed are {scopes}"
-        return self._refuse(403, message, "insufficient_scope", scopes, request_id)
+        message = f"this token lacks a required scope: it needs {scopes}"
+        return self._reject(403, message, "insufficient_scope", scopes, request_id)
 
     def _malformed(self, message: str) -> HttpResponse:
-        return self._refuse(400, message, "invalid_request")
+        return self._reject(400, message, "invalid_request")
 
     def _unauthorized(self, message: str, error: str | None = None) -> HttpResponse:
-        return self._refuse(401, message, error)
+        return self._reject(401, message, error)
 
-    def _refuse(
+    def _reject(
         self,
         status: int,
         message: str,
@@ -162,11 +164,11 @@ class BearerScheme:
         scope_fields = [f'scope="{scopes}"'] if scopes else []
         challenge = ", ".join(['Bearer realm="mcp"', *error_fields, *scope_fields, *self._metadata])
         headers = ((b"www-authenticate", challenge.encode()),)
-        return refuse(status, InvalidRequest(message), request_id, headers)
+        return reject(status, InvalidRequest(message), request_id, headers)
 
 
 #: The response to a request while its token cannot be verified.
-UNAVAILABLE: Final = refuse(
+UNAVAILABLE: Final = reject(
     503, InternalError("tokens cannot be verified at the moment: try again later"), headers=(RETRY,)
 )
 

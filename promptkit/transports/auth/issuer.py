@@ -246,7 +246,9 @@ class Issuer:
             self._fetched_at, self._has_failed = self._clock(), False
         except DocumentUnavailableError as error:
             self._has_failed = True
-            say(f"the keys of {self.url} cannot be fetched: {error}; not asked again for {COOL_DOWN_S:g} s")
+            say(
+                f"the keys of {self.url} cannot be fetched: {error}; the next attempt is in {COOL_DOWN_S:g} s"
+            )
         finally:
             with self._lock:
                 self._pending = None
@@ -257,7 +259,7 @@ class Issuer:
         jwks = self._fetch(url).get("keys")
         keys = [key for entry in (jwks if isinstance(jwks, list) else []) if (key := _public_key(entry))]
         if not keys:
-            msg = f"{url}: there is no key that can be used"
+            msg = f"{url}: it has no usable key"
             raise DocumentUnavailableError(msg)
         return KeySet(keys)
 

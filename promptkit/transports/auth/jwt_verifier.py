@@ -75,7 +75,7 @@ class JwtVerifier:
         """Log why a token is rejected, once per reason: clients send invalid tokens repeatedly."""
         if reason not in self._logged:
             self._logged.add(reason)
-            say(f"a token was refused: {reason}. This is reported once")
+            say(f"a token was rejected: {reason}. This is reported once")
 
 
 def _to_principal(claims: dict[str, Any]) -> Principal:

@@ -34,7 +34,9 @@ class TokenFile:
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
-        consequence = f"{VALID_S:g} s after it was last read, all requests are refused until this is fixed"
+        consequence = (
+            f"all requests are rejected from {VALID_S:g} s after the last successful read until this is fixed"
+        )
         self._file = SecretFile(path, "tokens", read_tokens, consequence, clock)
         if not self._file.current():
             msg = f"{path}: there is no token: write a name and a token on each line"
@@ -64,7 +66,7 @@ def read_tokens(text: str) -> dict[bytes, Principal]:
 
     Args:
         text:
-            One token per line: a name, the token and any scopes, separated by blanks. A name can have several
+            One token per line: a name, the token and any scopes, separated by spaces. A name can have several
             lines. Text after a ``#`` is a comment.
 
     Raises:
@@ -93,11 +95,13 @@ def read_tokens(text: str) -> dict[bytes, Principal]:
 
 def _find_token_error(words: list[str]) -> str | None:
     if len(words) == 1:
-        return "the line has one word: write a name, a token and any scopes, separated by blanks"
+        return "the line has one word: write a name, a token and any scopes, separated by spaces"
     if not is_token(words[1].encode(errors="surrogateescape")):
-        return "the second word is not a token: a token has only letters, digits and -._~+/="
+        return "the second word is not a token: a token contains only letters, digits and -._~+/="
     if (size := len(words[1].rstrip("="))) < MIN_TOKEN_CHARACTERS:  # the padding of base64 is not secret
-        return f"the token has {size} characters and could be guessed: it needs {MIN_TOKEN_CHARACTERS}"
+        return (
+            f"the token has {size} characters and could be guessed: it needs at least {MIN_TOKEN_CHARACTERS}"
+        )
     if any("\udc80" <= character <= "\udcff" for character in words[0]):
         return "the name is not UTF-8: save the file in that encoding"
     return None

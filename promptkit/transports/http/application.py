@@ -170,7 +170,7 @@ class Application:
         self._inbox.close()
         if self._server is not None:
             self._server.close(grace)
-        self._inbox.refuse_rest()
+        self._inbox.reject_rest()
         for counter in self._counters:
             counter.close()
 
@@ -190,7 +190,7 @@ class Application:
                 # parse its next request as the body.
                 is_read = b"expect" not in head.fields and await channel.drop_body()
                 fields = () if is_read or CLOSE in checked.headers else (CLOSE,)
-                await self._refuse(head, checked, send, fields)
+                await self._reject(head, checked, send, fields)
             else:
                 channel.client, channel.principal = scope.get("client"), checked
                 await self._answer(channel, send)
@@ -213,7 +213,7 @@ class Application:
         if isinstance(reply, Reply):
             await self._send(head, response_to(reply, modern=channel.modern), send, private)
         elif isinstance(reply, HttpResponse):
-            await self._refuse(head, reply, send, private)
+            await self._reject(head, reply, send, private)
         elif reply is not None:
             await self._stream(channel, reply, send)
 
@@ -221,8 +221,8 @@ class Application:
         """
         Return the response to a request whose body is not needed, or the principal of the request, if known.
         """
-        if (refused := check_framing(head)) is not None:
-            return refused
+        if (rejected := check_framing(head)) is not None:
+            return rejected
         if head.path in self._routes:
             return await self._routes[head.path](head, scope)
         if (response := self._guard.check(head)) is not None or self._authorizer is None:
@@ -241,11 +241,11 @@ class Application:
         await asyncio.to_thread(self.close, 0.0)
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _refuse(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
+    async def _reject(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
         """Send a response that does not come from the server's threads."""
         if response.status >= 400 and head.path not in _HEALTH:
             for counter in self._counters:
-                counter.refused(response.status)
+                counter.rejected(response.status)
         await self._send(head, response, send, fields)
 
     async def _send(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
@@ -312,8 +312,8 @@ class Application:
 
     async def _scrape(self, metrics: "Metrics", head: Head, scope: Scope) -> HttpResponse:
         """Answer Prometheus. Metrics contain names of prompts, so a scrape needs a token like any request."""
-        if (refused := self._guard.check_reading(head)) is not None:
-            return refused
+        if (rejected := self._guard.check_reading(head)) is not None:
+            return rejected
         if self._authorizer is not None:
             result = await self._authorizer.check(head, scope.get("query_string", b""))
             if isinstance(result, HttpResponse):

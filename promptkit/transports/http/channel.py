@@ -13,7 +13,7 @@ from promptkit.memory import return_free_memory
 from promptkit.protocol.events import Event, MemoryBudget, Request, Send
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.head_checks import accepts
-from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, refuse
+from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, reject
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say
@@ -181,17 +181,17 @@ class HttpChannel:
             if not self._is_expired or self._task is None or self._task.uncancel():
                 raise
             msg = "the body of the request did not arrive in time"
-            return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
+            return reject(408, InvalidRequest(msg), headers=(CLOSE,))
         except Exception:  # noqa: BLE001 (ASGI servers raise errors of any type)
-            return refuse(400, InvalidRequest("the body of the request cannot be read"), headers=(CLOSE,))
+            return reject(400, InvalidRequest("the body of the request cannot be read"), headers=(CLOSE,))
         finally:
             self.is_read, self._task = True, None
         if size > limit:
             msg = f"the body of a request has at most {limit:,} bytes"
-            return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
+            return reject(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
         if not fits:
             msg = "the memory for request bodies is in use: try again later"
-            return refuse(503, TooManyRequests(msg), headers=(RETRY,))
+            return reject(503, TooManyRequests(msg), headers=(RETRY,))
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     async def drop_body(self) -> bool:
@@ -356,7 +356,7 @@ def discard(_line: bytes) -> None:
     """Discard a line that belongs to no request, or to a client that accepts no stream."""
 
 
-_ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOSE,))
+_ENDED: Final = reject(503, InternalError("the server has ended"), headers=(CLOSE,))
 
 
 class Inbox:
@@ -382,14 +382,14 @@ class Inbox:
         """Add a message. It is always answered, even after `close`."""
         self._messages.put(channel)
         if self._is_closed:  # no thread may be left to take it
-            self.refuse_rest()
+            self.reject_rest()
 
     def close(self) -> None:
         """Stop waiting for messages."""
         self._is_closed = True
         self._messages.put(None)
 
-    def refuse_rest(self) -> None:
+    def reject_rest(self) -> None:
         """Reject the messages that arrive after or during the shutdown."""
         with suppress(Empty):
             while True:
@@ -418,7 +418,7 @@ class Inbox:
                 result = self.challenge(result) or result
         except Exception as error:  # noqa: BLE001 (other messages must not fail)
             say(f"a message of {len(channel.body):,} bytes could not be read: {error!r}")
-            result = refuse(500, InternalError("this message could not be read"))
+            result = reject(500, InternalError("this message could not be read"))
         channel.body = b""
         if isinstance(result, HttpResponse):
             channel.respond(result)

@@ -93,7 +93,7 @@ class HttpConnection(asyncio.Protocol):
         self._scope = _base_scope(transport)
         self.connections.add(self)
         if self.connections.are_too_many:
-            self._refuse(503)
+            self._reject(503)
             if not self.connections.linger(self):  # other connections need its descriptor
                 transport.close()
 
@@ -118,10 +118,10 @@ class HttpConnection(asyncio.Protocol):
             while data:
                 data = self._parse(data)
         except HttpParserError:
-            self._refuse(400)
+            self._reject(400)
         else:
             if self._idle_bytes > self._limits.head and not self._has_progressed:
-                self._refuse(431 if self._phase is Phase.HEAD else 400)
+                self._reject(431 if self._phase is Phase.HEAD else 400)
 
     def eof_received(self) -> None:
         """Cancel the request of a client that sends no more. The transport then closes the connection."""
@@ -168,15 +168,15 @@ class HttpConnection(asyncio.Protocol):
         limits, parser = self._limits, self._parser
         version = parser.get_http_version()
         if version not in ("1.0", "1.1"):
-            self._refuse(505)
+            self._reject(505)
             raise HttpParserError
         if len(self._fields) > limits.fields or (
             self._idle_bytes > limits.head and self._size() > limits.head
         ):
-            self._refuse(431)
+            self._reject(431)
             raise HttpParserError
         if self.is_busy or self.drained is not None:
-            self._refuse(503)
+            self._reject(503)
             raise HttpParserError
         self._upgrades = parser.should_upgrade()
         self._cycle = cycle = self._new_cycle(version)
@@ -229,7 +229,7 @@ class HttpConnection(asyncio.Protocol):
         if now - self._since <= self.connections.timeouts[self._phase]:
             return
         if self._phase is Phase.HEAD:
-            self._refuse(408)
+            self._reject(408)
         else:
             self.end_if_idle()
 
@@ -274,7 +274,7 @@ class HttpConnection(asyncio.Protocol):
         awaits_continue = is_current and (b"expect", b"100-continue") in scope["headers"]
         return RequestCycle(self, scope, keep_alive=keep_alive, awaits_continue=awaits_continue)
 
-    def _refuse(self, status: int) -> None:
+    def _reject(self, status: int) -> None:
         """Stop reading and send an error response, unless an earlier request is not answered yet."""
         if self._phase is Phase.NOTHING:
             return

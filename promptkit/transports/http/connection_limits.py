@@ -57,7 +57,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
         connections:
             Maximum number of connections per worker.
 
-        refused:
+        rejected:
             Number of further connections that stay open until their clients have read the error response.
 
         unread:
@@ -77,7 +77,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     keep_alive: float = 30.0
     stall_s: float = 10.0
     connections: int = 10_000
-    refused: int = 64
+    rejected: int = 64
     unread: int = Limits().held
     unread_body: int = 64 * 1024
     read_on_s: float = 10.0
@@ -181,7 +181,7 @@ class Connections:
             Phase.NOTHING: limits.read_on_s,
         }
         self._open: set[Any] = set()
-        self._refused: set[Any] = set()
+        self._rejected: set[Any] = set()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -189,7 +189,7 @@ class Connections:
     @property
     def are_too_many(self) -> bool:
         """Whether the newest connection must be rejected."""
-        return len(self._open) - len(self._refused) > self.limits.connections
+        return len(self._open) - len(self._rejected) > self.limits.connections
 
     def add(self, connection: Any) -> None:
         """Register a connection."""
@@ -197,13 +197,13 @@ class Connections:
 
     def linger(self, connection: Any) -> bool:
         """Return whether a rejected connection can stay open until its client has read the error response."""
-        self._refused.add(connection)
-        return len(self._refused) <= self.limits.refused
+        self._rejected.add(connection)
+        return len(self._rejected) <= self.limits.rejected
 
     def remove(self, connection: Any) -> None:
         """Unregister a connection that has ended."""
         self._open.discard(connection)
-        self._refused.discard(connection)
+        self._rejected.discard(connection)
 
     def sweep(self, now: float) -> None:
         """End connections that have timed out at the time *now*, by the clock of the event loop."""

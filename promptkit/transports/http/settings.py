@@ -96,7 +96,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.scopes and self.authorizer is not None:
-            msg = "scopes are for applications without tokens: here, the tokens hold the scopes"
+            msg = "scopes= is for applications without tokens: here, the scopes come from the tokens"
             raise ValueError(msg)
 
 

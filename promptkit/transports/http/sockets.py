@@ -46,7 +46,7 @@ def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
             soft = target
     reserved = min(_OTHER_DESCRIPTORS, soft * 2 // 3)
     connections = min(limits.connections, max(1, soft - reserved))
-    return replace(limits, connections=connections, refused=min(limits.refused, reserved // 4))
+    return replace(limits, connections=connections, rejected=min(limits.rejected, reserved // 4))
 
 
 def limit_unsent(accepted: socket.socket) -> None:
@@ -70,9 +70,9 @@ _UNIX_FAILURES: Final = (OSError, ValueError, NotImplementedError)
 
 #: What to do about a TCP error, by its number.
 _TCP_HINTS: Final[dict[int | None, str]] = {
-    errno.EADDRINUSE: "another server listens there: end it, or name another port",
+    errno.EADDRINUSE: "another server already listens there: stop it, or use another port",
     errno.EADDRNOTAVAIL: "this machine has no such address",
-    errno.EACCES: "ports below 1024 need a privilege: name a higher one",
+    errno.EACCES: "ports below 1024 require privileges: use a higher one",
 }
 
 
@@ -191,7 +191,7 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
         ListenError: If the socket cannot be served.
     """
     if sys.platform == "win32":
-        msg = "Unix sockets need another system than Windows: use --http"
+        msg = "Unix sockets are not supported on Windows: use --http"
         raise ListenError(msg)
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -253,7 +253,7 @@ def systemd_descriptors() -> list[int]:
     variables = {name: os.environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     count = variables["LISTEN_FDS"]
     if variables["LISTEN_PID"] != str(os.getpid()) or not count.isdecimal() or not int(count):
-        msg = "systemd has passed no socket: start this service by its .socket unit"
+        msg = "systemd did not pass a socket: start this service through its .socket unit"
         raise ListenError(msg)
     return list(range(_FIRST_SYSTEMD_DESCRIPTOR, _FIRST_SYSTEMD_DESCRIPTOR + int(count)))
 
@@ -264,8 +264,8 @@ def _share(path: str, mode: int | None, group: str | None) -> None:
         try:
             os.chown(path, -1, _group_number(group), follow_symlinks=False)
         except PermissionError as error:
-            hint = "make it a member (systemd: SupplementaryGroups=), or start the server as root"
-            reason = f"its user may not give it to the group {group!r}: {hint}"
+            hint = "add the user to the group (systemd: SupplementaryGroups=), or start the server as root"
+            reason = f"the server's user cannot assign it to the group {group!r}: {hint}"
             raise PermissionError(error.errno, reason) from None
     if mode is None:
         mode = 0o600 if group is None else 0o660
@@ -281,7 +281,7 @@ def _group_number(group: str) -> int:
             return getgrnam(group).gr_gid
     if group.isascii() and group.isdigit() and len(group) < 10:
         return int(group)
-    msg = f"there is no group {group!r}: name one that `getent group` lists, or its number"
+    msg = f"there is no group {group!r}: use a group that `getent group` lists, or its number"
     raise ValueError(msg)
 
 
@@ -317,7 +317,7 @@ def _is_stale(path: str) -> bool:
         return False
     if not Path(path).is_socket():
         raise FileExistsError(
-            errno.EEXIST, "there is a file that is not a socket: remove it, or name another path"
+            errno.EEXIST, "the path is a file that is not a socket: remove it, or use another path"
         )
     if sys.platform != "win32":
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -326,7 +326,7 @@ def _is_stale(path: str) -> bool:
                 probe.connect(path)
             except ConnectionRefusedError:
                 return True
-    raise OSError(errno.EADDRINUSE, "another server listens there: end it, or name another path")
+    raise OSError(errno.EADDRINUSE, "another server already listens there: stop it, or use another path")
 
 
 def _is_ip(listening: socket.socket) -> bool:

@@ -101,7 +101,7 @@ class Supervisor:
                     slot.pid, slot.due = self._fork(number), now + _START_EVERY_S
                 except OSError as error:  # too many processes, or too little memory
                     slot.due = now + _FORK_AGAIN_S
-                    again = f"is tried again in {_FORK_AGAIN_S:g} s"
+                    again = f"will be retried in {_FORK_AGAIN_S:g} s"
                     say(f"worker {number + 1} cannot be started, and {again}: {error.strerror}")
 
         def _fork(self, number: int) -> int:
@@ -136,7 +136,7 @@ class Supervisor:
                     slot.pid = 0
                     if not self._signals:
                         how = _describe_exit(os.waitstatus_to_exitcode(status))
-                        say(f"worker {number + 1} (process {ended}) {how}: another takes its place")
+                        say(f"worker {number + 1} (process {ended}) {how}; starting a new worker")
 
         def _end(self) -> None:
             """End all workers with SIGTERM, and kill them after a timeout or a second signal."""

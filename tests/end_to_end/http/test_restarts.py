@@ -126,8 +126,8 @@ def test_key_rotation_while_serving(start, keys, workers):
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
-        (["oh no"], "line 1: this is neither base64 nor hexadecimal; a command that prints a key: "),
-        ([], "there is no key; a command that prints one: "),
+        (["oh no"], "line 1: the key is neither base64 nor hexadecimal; to generate one, run: "),
+        ([], "there is no key; to generate one, run: "),
         (None, "cannot be read: No such file or directory; "),
     ],
 )

@@ -79,7 +79,7 @@ class TestHost:
         response = Guard().check(head(host="prompts.example"))
 
         assert response is not None
-        assert b"this server is not called 'prompts.example'" in response.body
+        assert b"the host name 'prompts.example' is not allowed" in response.body
         assert b"--allow-host prompts.example" in response.body
 
 

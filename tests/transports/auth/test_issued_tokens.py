@@ -289,7 +289,7 @@ class TestRejectedTokens:
                 f'resource_metadata="{METADATA}"'
             )
             stderr = capfd.readouterr().err
-            assert stderr == f"promptkit: a token was refused: {reason}. This is reported once\n", kind
+            assert stderr == f"promptkit: a token was rejected: {reason}. This is reported once\n", kind
             assert all(part not in stderr for part in token.split(".") if len(part) > 8), kind
 
     def test_rejection_is_reported_once(self, issuer, capfd):
@@ -344,8 +344,9 @@ class TestRejectedTokens:
 
         assert status == 403
         assert header == (
-            'Bearer realm="mcp", error="insufficient_scope", error_description="this token lacks a scope: '
-            f'needed are read write", scope="read write", resource_metadata="{METADATA}"'
+            'Bearer realm="mcp", error="insufficient_scope", '
+            'error_description="this token lacks a required scope: '
+            f'it needs read write", scope="read write", resource_metadata="{METADATA}"'
         )
         assert check(authorizer, issuer.token(RESOURCE, scope="other write read")).subject == "ada"
 
@@ -382,7 +383,7 @@ class TestKeys:
         token = issuer.token(RESOURCE, algorithm, "other")
 
         assert challenge(check(make_authorizer(issuer), token))[0] == 401
-        assert "a token was refused: invalid key curve" in capfd.readouterr().err
+        assert "a token was rejected: invalid key curve" in capfd.readouterr().err
 
 
 class TestRequestsToTheIssuer:
@@ -486,7 +487,7 @@ class TestRequestsToTheIssuer:
         assert issuer.asked_for_keys == 1
         assert capfd.readouterr().err == (
             f"promptkit: the keys of {issuer.url} cannot be fetched: {issuer.origin}/jwks: HTTP Error 500: "
-            "Internal Server Error; not asked again for 30 s\n"
+            "Internal Server Error; the next attempt is in 30 s\n"
         )
         clock.now += COOL_DOWN_S
         del issuer.answers["/jwks"]
@@ -526,17 +527,17 @@ class TestRequestsToTheIssuer:
         [
             ("/jwks", (200, b"{"), "Input data was truncated"),
             ("/jwks", (200, []), "Expected `object`, got `array`"),
-            ("/jwks", (200, {"keys": []}), "there is no key that can be used"),
+            ("/jwks", (200, {"keys": []}), "it has no usable key"),
             (
                 "/jwks",
                 (200, {"keys": [{"kty": "oct", "k": "c2VjcmV0"}, 5]}),
-                "there is no key that can be used",
+                "it has no usable key",
             ),
-            ("/jwks", (200, {"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}), "there is no key"),
+            ("/jwks", (200, {"keys": [{"kty": "RSA", "n": "AQAB", "e": "AQAB"}]}), "it has no usable key"),
             (
                 "/jwks",
                 (200, {"keys": [{"kty": "EC", "crv": "P-257", "x": "a", "y": "b"}]}),
-                "there is no key",
+                "it has no usable key",
             ),
             ("/jwks", (200, b" " * 1_100_000), "it has more than 1,048,576 bytes"),
             ("/jwks", (302, b"", {"location": "http://127.0.0.1:1/jwks"}), "HTTP Error 302: Found"),

@@ -65,14 +65,17 @@ class TestParsing:
         [
             (
                 f"\n{ADA}\n",
-                "line 2: the line has one word: write a name, a token and any scopes, separated by blanks",
+                "line 2: the line has one word: write a name, a token and any scopes, separated by spaces",
             ),
-            ("ada secret", "line 1: the token has 6 characters and could be guessed: it needs 32"),
-            (f"ada x{'=' * 31}", "line 1: the token has 1 characters and could be guessed: it needs 32"),
+            ("ada secret", "line 1: the token has 6 characters and could be guessed: it needs at least 32"),
+            (
+                f"ada x{'=' * 31}",
+                "line 1: the token has 1 characters and could be guessed: it needs at least 32",
+            ),
             (f"\udcff {ADA}", "line 1: the name is not UTF-8: save the file in that encoding"),
             (
                 f"ada {ADA}!",
-                "line 1: the second word is not a token: a token has only letters, digits and -._~+/=",
+                "line 1: the second word is not a token: a token contains only letters, digits and -._~+/=",
             ),
             (
                 f"ada {ADA}\nbob {ADA}",
@@ -124,7 +127,7 @@ class TestParsing:
         file.chmod(mode)
         with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
-        expected = f"{file}: {can} (mode {mode:04o}): make new tokens, and chmod g-w,o-rwx {file}"
+        expected = f"{file}: {can} (mode {mode:04o}): generate new tokens, and chmod g-w,o-rwx {file}"
         assert str(error.value) == expected
 
     def test_error_names_the_file(self, file):
@@ -174,7 +177,7 @@ class TestReloading:
         ("damage", "expected"),
         [
             ("half", "line 1: the line has one word: write a name, a token and any scopes, separated by"),
-            ("mode", "every user can read it (mode 0644): make new tokens, and chmod g-w,o-rwx"),
+            ("mode", "every user can read it (mode 0644): generate new tokens, and chmod g-w,o-rwx"),
             ("gone", "cannot be read: No such file or directory"),
             ("folder", "cannot be read: Is a directory"),
             pytest.param("pipe", "cannot be read: it is not a regular file", marks=posix),
@@ -196,7 +199,9 @@ class TestReloading:
         stderr = capfd.readouterr().err
 
         assert stderr.startswith(f"promptkit: {file}: {expected}")
-        assert stderr.endswith("; 5 s after it was last read, all requests are refused until this is fixed\n")
+        assert stderr.endswith(
+            "; all requests are rejected from 5 s after the last successful read until this is fixed\n"
+        )
         assert stderr.count("\n") == 1
         replacement = file.with_name("mended")
         replacement.write_text(f"bob {BOB}\n")
@@ -206,7 +211,7 @@ class TestReloading:
         replacement.replace(file)
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
-        assert capfd.readouterr().err == f"promptkit: {file}: this is fixed: all tokens in it count\n"
+        assert capfd.readouterr().err == f"promptkit: {file}: fixed: all tokens in it are used\n"
 
     @pytest.mark.parametrize("line", ["cleo", "cleo short", f"cleo {BOB}", f"; ada {ADA}", f"ada{ADA}"])
     def test_invalid_line_is_skipped(self, file, tokens, line, capfd):
@@ -223,7 +228,7 @@ class TestReloading:
         file.write_text(f"bob {BOB}\nada {ADA}\n")
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (Principal("ada"), Principal("bob"))
-        assert capfd.readouterr().err == f"promptkit: {file}: this is fixed: all tokens in it count\n"
+        assert capfd.readouterr().err == f"promptkit: {file}: fixed: all tokens in it are used\n"
 
     def test_file_that_was_removed_while_idle(self, file, tokens):
         """The grace period starts with the last successful read, not with the next request."""

@@ -340,7 +340,9 @@ def test_subject_with_a_lone_surrogate_is_rejected(make_app, subject, capfd):
 
     assert ask(make_app(verifier=SurrogateVerifier()), TOKEN).status == 503
     assert "a token could not be verified: ValueError at" in capfd.readouterr().err
-    with pytest.raises(ValueError, match=r"^a subject is text that UTF-8 can write: this one holds half"):
+    with pytest.raises(
+        ValueError, match=r"^a subject must be valid Unicode: this one contains an unpaired surrogate"
+    ):
         Principal(subject)
 
 
@@ -408,7 +410,7 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
-            ({"issuer": ISSUER}, "an issuer makes tokens for one URL: name the one by which clients call"),
+            ({"issuer": ISSUER}, "an issuer creates tokens for one URL: pass the URL that clients use"),
             (
                 {"issuer": ISSUER, "resource": "http://prompts.example/mcp"},
                 "cannot be used: write",
@@ -420,7 +422,7 @@ class TestConfiguration:
             ({"verifier": Verifier(), "scopes": ["a b"]}, "'a b' is not a scope"),
             ({"verifier": Verifier(), "scopes": ['a"']}, "is not a scope"),
             ({"scopes": ["a"]}, "scopes need tokens: add an issuer, a token file or a verifier"),
-            ({"token_file": "a", "verifier": Verifier()}, "tokens come from a file or from an issuer"),
+            ({"token_file": "a", "verifier": Verifier()}, "tokens come from either a file or an issuer"),
         ],
     )
     def test_inconsistent_options_are_rejected(self, options, expected):

@@ -509,7 +509,7 @@ class TestReaders:
         clients need its descriptor.
         """
         events = []
-        connections = Connections(ConnectionLimits(connections=0, refused=refused))
+        connections = Connections(ConnectionLimits(connections=0, rejected=refused))
         HttpConnection(application, connections, SimpleNamespace()).connection_made(transport(events))
 
         assert events == expected

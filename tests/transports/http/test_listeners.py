@@ -98,8 +98,8 @@ class TestTcp:
         with pytest.raises(ListenError) as error:
             listen("127.0.0.1", port, workers)
         assert str(error.value) == (
-            f"cannot listen at 127.0.0.1, port {port}: another server listens there: "
-            "end it, or name another port"
+            f"cannot listen at 127.0.0.1, port {port}: another server already listens there: "
+            "stop it, or use another port"
         )
 
     @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ class TestTcp:
         addresses = [(socket.AF_INET, address) for address in ("127.0.0.1", *other_addresses)]
         monkeypatch.setattr("promptkit.transports.http.sockets._addresses", lambda *_: addresses)
 
-        with pytest.raises(ListenError, match="another server listens there"):
+        with pytest.raises(ListenError, match="another server already listens there"):
             listen("prompts.example", port)
 
     @pytest.mark.parametrize(
@@ -178,7 +178,8 @@ class TestUnix:
         with pytest.raises(ListenError) as error:
             listen_unix(str(path))
         assert str(error.value) == (
-            f"cannot listen at {str(path)!r}: another server listens there: end it, or name another path"
+            f"cannot listen at {str(path)!r}: another server already listens there: stop it, or use "
+            "another path"
         )
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
@@ -193,7 +194,7 @@ class TestUnix:
             listen_unix(str(path))
         assert str(error.value) == (
             f"cannot listen at {str(path)!r}: "
-            "there is a file that is not a socket: remove it, or name another path"
+            "the path is a file that is not a socket: remove it, or use another path"
         )
         assert path.read_text() == "mine"
 
@@ -293,7 +294,7 @@ class TestPermissions:
             listen_unix(str(path), group="no-such-group")
         assert str(error.value) == (
             f"cannot listen at {str(path)!r}: there is no group 'no-such-group': "
-            "name one that `getent group` lists, or its number"
+            "use a group that `getent group` lists, or its number"
         )
         assert not path.exists()
 
@@ -311,8 +312,8 @@ class TestPermissions:
                 f"0o660 {GROUP}",
                 (
                     f"cannot listen at '{folder}/socket': "
-                    f"its user may not give it to the group '{OTHER_GROUP}': "
-                    "make it a member (systemd: SupplementaryGroups=), or start the server as root"
+                    f"the server's user cannot assign it to the group '{OTHER_GROUP}': "
+                    "add the user to the group (systemd: SupplementaryGroups=), or start the server as root"
                 ),
             ]
             assert list(folder.iterdir()) == []
@@ -379,7 +380,9 @@ class TestInherited:
 
         with pytest.raises(ListenError) as error:
             systemd_descriptors()
-        assert str(error.value) == "systemd has passed no socket: start this service by its .socket unit"
+        assert (
+            str(error.value) == "systemd did not pass a socket: start this service through its .socket unit"
+        )
 
     def test_systemd_descriptors(self, monkeypatch):
         """The descriptors start at 3, and child processes do not inherit the variables."""

@@ -84,7 +84,7 @@ class TestStepUp:
         rejected = ask(application, "ada.base", method, params)
 
         assert rejected.status == 403
-        description = f"this token lacks a scope: needed are base {scopes}"
+        description = f"this token lacks a required scope: it needs base {scopes}"
         assert rejected.header("www-authenticate") == (
             f'Bearer realm="mcp", error="insufficient_scope", error_description="{description}", '
             f'scope="base {scopes}", resource_metadata="{METADATA}"'
@@ -208,7 +208,7 @@ class TestWithoutStepUp:
 
     def test_process_scopes_conflict_with_tokens(self, make_app):
         """The combination of both is rejected."""
-        with pytest.raises(ValueError, match="the tokens hold the scopes"):
+        with pytest.raises(ValueError, match="the scopes come from the tokens"):
             make_app(scopes=["admin"])
 
 

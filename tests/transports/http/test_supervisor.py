@@ -64,14 +64,14 @@ def test_workers_share_the_load(serve):
 
 def test_worker_that_ends_is_replaced(serve):
     """
-    Whether a signal kills a worker, a request does, or it ends properly, another takes its place, and no
+    Whether a signal kills a worker, a request does, or it ends properly, a new worker takes its place, and no
     connection is refused meanwhile. Standard error reports how it ended.
     """
     server = serve("--http", "0", "--workers", "2")
     first, second = workers_of(server, 2)
     os.kill(first, signal.SIGKILL)
     assert len([server.get() for _ in range(50)]) == 50
-    server.wait_for(rf"worker \d \(process {first}\) was killed by SIGKILL: another takes its place")
+    server.wait_for(rf"worker \d \(process {first}\) was killed by SIGKILL; starting a new worker")
     assert first not in workers_of(server, 2)
 
     with server.connect() as connection:
@@ -85,7 +85,7 @@ def test_worker_that_ends_is_replaced(serve):
     os.kill(last, signal.SIGTERM)
     wait_for_exit(last)
     assert len(workers_of(server, 2)) == 2
-    server.wait_for(rf"\(process {last}\) ended: another takes its place")
+    server.wait_for(rf"\(process {last}\) ended; starting a new worker")
 
 
 NO_FILES = "Too many open files"
@@ -109,7 +109,7 @@ def test_worker_that_cannot_accept_connections_is_replaced(serve):
         for connection in connections:
             connection.request()
         server.wait_for(f"this process exits because it can no longer accept connections: {NO_FILES}")
-        server.wait_for(rf"\(process {deaf_pid}\) exited with code 1: another takes its place")
+        server.wait_for(rf"\(process {deaf_pid}\) exited with code 1; starting a new worker")
         assert {connection.reply().status for connection in connections} == {200}
 
     assert deaf_pid not in workers_of(server, 2)
@@ -201,7 +201,7 @@ def test_failed_fork_is_retried(capsys):
     supervisor._replace()
 
     assert capsys.readouterr().err.splitlines() == [
-        f"promptkit: worker {number} cannot be started, and is tried again in 10 s: "
+        f"promptkit: worker {number} cannot be started, and will be retried in 10 s: "
         "Resource temporarily unavailable"
         for number in (1, 2)
     ]
