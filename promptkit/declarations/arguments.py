@@ -119,7 +119,7 @@ def _check_default(parameter: Parameter, report: Report) -> None:
             f"parameter {parameter.name!r} has {_format_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}"
         )
-        report.add(Rule.DEFAULT_MISFIT, message, _default_hint(parameter), parameter.name)
+        report.add(Rule.INVALID_DEFAULT, message, _default_hint(parameter), parameter.name)
 
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:

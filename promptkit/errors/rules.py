@@ -39,9 +39,9 @@ class Rule(Enum):
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
     BAD_RETURN = "PK204", "a return annotation that cannot become a message"
-    SAYS_NOTHING = "PK205", "a function that never returns or yields a message, or only a system part"
+    NO_MESSAGE = "PK205", "a function that never returns or yields a message, or only a system part"
     UNSENDABLE_VALUE = "PK206", "a returned or yielded value that cannot become a message"
-    FORGOTTEN_F = "PK207", "a string with placeholders but without the `f` of an f-string", _WARNING
+    MISSING_F_PREFIX = "PK207", "a string with placeholders but without the `f` of an f-string", _WARNING
     TEMPLATE_SYNTAX = "PK208", "template syntax in a text or docstring that is never filled in", _WARNING
     OBJECT_IN_TEXT = "PK209", "an object in an f-string instead of its text", _WARNING
     NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ only in case", _WARNING
@@ -55,8 +55,8 @@ class Rule(Enum):
     BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line", _WARNING
     BAD_ANSWER = "PK215", "an answer type that promptkit cannot parse"
     MISSING_TEXT = "PK216", "a text file that is missing or not UTF-8"
-    NO_SUCH_HOLE = "PK217", "a value for which the text has no placeholder"
-    UNFILLED_HOLE = "PK218", "a placeholder in a text that gets no value", _WARNING
+    UNKNOWN_PLACEHOLDER = "PK217", "a value for which the text has no placeholder"
+    UNFILLED_PLACEHOLDER = "PK218", "a placeholder in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
@@ -65,13 +65,13 @@ class Rule(Enum):
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
     UNSUPPORTED_TYPE = "PK304", "a parameter type that clients cannot send"
-    DEFAULT_MISFIT = "PK305", "a default that does not match its parameter's type"
+    INVALID_DEFAULT = "PK305", "a default that does not match its parameter's type"
     UNRESOLVED_ANNOTATION = "PK306", "an annotation with an undefined name"
     SECOND_CONTEXT = "PK307", "two parameters for the `Context`"
     BAD_COMPLETION = "PK308", "invalid completions"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
-    FOREIGN_NOTE = "PK312", "metadata in `Annotated` for another framework", _WARNING
+    FOREIGN_METADATA = "PK312", "metadata in `Annotated` for another framework", _WARNING
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
@@ -87,7 +87,7 @@ class Rule(Enum):
     )
     RESOURCE_FAILS = "PK420", "a resource that fails when it is read"
     HIDDEN_PROMPT = "PK501", "a prompt that a client does not show", _WARNING
-    LOST_CONTENT = "PK502", "a message or content that a client does not support", _WARNING
+    UNSUPPORTED_CONTENT = "PK502", "a message or content that a client does not support", _WARNING
     SPLIT_TEXT = "PK503", "an argument whose words a client passes to other arguments", _WARNING
     UNFILLED_ARGUMENT = "PK504", "an argument that a client fills differently than intended", _WARNING
     TITLE_AS_COMMAND = "PK505", "a title that cannot be typed as a command", _WARNING
@@ -96,7 +96,7 @@ class Rule(Enum):
     SKILL_FAILS = "PK603", "a skill whose function fails or does not return text"
     DUPLICATE_SKILL = "PK604", "two skills with the same URI"
     UNSTABLE_SKILL = "PK605", "a skill that changes from one start to the next"
-    LOST_REFERENCE = "PK606", "a reference to a file that the skill does not have"
+    MISSING_REFERENCE = "PK606", "a reference to a file that the skill does not have"
     LONG_SKILL = "PK607", "a `SKILL.md` that is too long for models to read as a whole", _WARNING
     UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
     SAME_SKILL_NAME = "PK609", "two skills with the same name and different prefixes", _WARNING
@@ -118,13 +118,13 @@ WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 IGNORABLE: Final = WARNINGS | {
     Rule.NO_PROMPTS,
     Rule.UNDEFINED_NAME,
-    Rule.SAYS_NOTHING,
+    Rule.NO_MESSAGE,
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
-    Rule.NO_SUCH_HOLE,
+    Rule.UNKNOWN_PLACEHOLDER,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
-    Rule.LOST_REFERENCE,
+    Rule.MISSING_REFERENCE,
 }
 
 

@@ -161,14 +161,16 @@ def _lint_messages(client: ClientProfile, sent: SentMessages, report: Report) ->
             arrives = client.effect == "does not show users"
             hint = "describe its content in the text next to it" if arrives else _CONTENT_HINTS[content.kind]
             message = f"{client.title} {client.effect} {content.name}"
-            report.add(Rule.LOST_CONTENT, message, hint, content.node)
+            report.add(Rule.UNSUPPORTED_CONTENT, message, hint, content.node)
     for conversation in sent.conversations:
         known = [content for content in conversation[1:] if content.role != "unknown"]
         later = [content for content in known if content.kind not in client.unsupported]
         if client.sends_first_only and later:
             message = f"{client.title} sends only the first message, and not this one"
-            report.add(Rule.LOST_CONTENT, message, "put everything into one user(...)", later[0].node)
+            report.add(Rule.UNSUPPORTED_CONTENT, message, "put everything into one user(...)", later[0].node)
         replies = [each for each in conversation if each.role == "assistant"]
         if client.drops_roles and replies:
             message = f"{client.title} sends an assistant turn as a user turn"
-            report.add(Rule.LOST_CONTENT, message, "state in the text whose turn this is", replies[0].node)
+            report.add(
+                Rule.UNSUPPORTED_CONTENT, message, "state in the text whose turn this is", replies[0].node
+            )

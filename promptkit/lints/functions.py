@@ -173,7 +173,7 @@ def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None
         correction = f"and {corrected} in it, " if corrected else ""
         braces = "and double the braces that are part of the text: {{ }}"
         hint = f"add the prefix f to the string, {correction}{braces}"
-        report.add(Rule.FORGOTTEN_F, f"{sent}: its string has no f prefix", hint, node)
+        report.add(Rule.MISSING_F_PREFIX, f"{sent}: its string has no f prefix", hint, node)
         return
     for match in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
         words = re.findall(r"\w+", " ".join(filter(None, match.groups())))

@@ -117,7 +117,7 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
             hint = "return the text: clients do not see printed text"
         case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as location):
             hint = "put 'return' before this line"
-    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", hint, location)
+    report.add(Rule.NO_MESSAGE, "it never returns or yields anything", hint, location)
 
 
 def _is_none(value: ast.expr) -> bool:
@@ -177,7 +177,7 @@ def _lint_system(sent: SentMessages, report: Report) -> None:
     for conversation in sent.conversations:
         if conversation and all(each.role == "system" for each in conversation):
             hint = "add a user message, as in system(...) + user(...)"
-            report.add(Rule.SAYS_NOTHING, "it has a system part but no turn", hint, conversation[0].node)
+            report.add(Rule.NO_MESSAGE, "it has a system part but no turn", hint, conversation[0].node)
 
 
 def _lint_first(sent: SentMessages, report: Report) -> None:
@@ -235,7 +235,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
             if module in _OTHER_FRAMEWORKS:
                 message = f"parameter {name!r} has {type(note).__name__}(...) from {module}, which is ignored"
                 hint = "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)"
-                report.add(Rule.FOREIGN_NOTE, message, hint, name)
+                report.add(Rule.FOREIGN_METADATA, message, hint, name)
 
 
 def _lint_examples(argument: Argument, report: Report) -> None:

@@ -44,7 +44,7 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
             hint = "add the file, or correct the path, which is relative to the skill's folder"
             if normpath(reference).startswith(".."):
                 hint = "a skill can use only its own files: copy it there, or mention the other skill by name"
-            report.add(Rule.LOST_REFERENCE, message, hint)
+            report.add(Rule.MISSING_REFERENCE, message, hint)
     all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
     for file in skill.files:
         path = PurePosixPath(file.path)

@@ -140,7 +140,7 @@ def _check_placeholders(
                 if suggestion
                 else f"write {{{{{name}}}}} where the value belongs"
             )
-            report.add(Rule.NO_SUCH_HOLE, f"the text has no placeholder {{{{{name}}}}}", hint, call)
+            report.add(Rule.UNKNOWN_PLACEHOLDER, f"the text has no placeholder {{{{{name}}}}}", hint, call)
     for unset in placeholders:
         if unset not in names and None not in names:
             location = _line_in(rf"\{{\{{[ \t]*{unset}\b", file, report)
@@ -148,7 +148,7 @@ def _check_placeholders(
             hint = (
                 f"give it a value: {unset}=..., or {unset}='{{{{{unset}}}}}' to send the placeholder itself"
             )
-            report.add(Rule.UNFILLED_HOLE, message, hint, call)
+            report.add(Rule.UNFILLED_PLACEHOLDER, message, hint, call)
 
 
 def _line_in(pattern: str, file: str, report: Report) -> str:

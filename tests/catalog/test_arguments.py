@@ -487,7 +487,7 @@ class TestCompile:
         compile_arguments("review", Signature((Parameter("a", annotation, default),)), report)
 
         (diagnostic,) = report.found
-        assert diagnostic.rule is Rule.DEFAULT_MISFIT
+        assert diagnostic.rule is Rule.INVALID_DEFAULT
         assert diagnostic.message.startswith(f"prompt 'review': parameter 'a' has {message}")
         assert diagnostic.hint == hint
 
@@ -551,7 +551,7 @@ class TestCompile:
 
         assert [diagnostic.rule for diagnostic in report.found] == [
             Rule.UNSUPPORTED_TYPE,
-            Rule.DEFAULT_MISFIT,
+            Rule.INVALID_DEFAULT,
             Rule.UNSUPPORTED_TYPE,
         ]
 

@@ -49,7 +49,7 @@ def ask():
 CATALOG = Catalog((review.compiled, plan.compiled, ask.compiled))
 
 ERROR = Diagnostic(Rule.BAD_NAME, "bad", "change it", Location("a.py", 1))
-WARNING = Diagnostic(Rule.FORGOTTEN_F, "it is sent", "write f", Location("b.py"))
+WARNING = Diagnostic(Rule.MISSING_F_PREFIX, "it is sent", "write f", Location("b.py"))
 
 
 def prompt_named(name):

@@ -262,4 +262,4 @@ def test_ignored_codes_become_rules(project):
     """Ignored codes are converted to rules."""
     project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK207", "PK205"]\n')
 
-    assert configure(parse(["check"]), ["check"]).ignore == {Rule.FORGOTTEN_F, Rule.SAYS_NOTHING}
+    assert configure(parse(["check"]), ["check"]).ignore == {Rule.MISSING_F_PREFIX, Rule.NO_MESSAGE}

@@ -86,10 +86,10 @@ def test_no_prompts_is_an_error(recipes):
         ("a: str, /", Rule.POSITIONAL_ONLY, "parameter 'a' is positional-only"),
         ("a: object", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type object"),
         ("a: int | type", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type int | type"),
-        ("a: int = None", Rule.DEFAULT_MISFIT, "parameter 'a' has the default None, which is not int"),
+        ("a: int = None", Rule.INVALID_DEFAULT, "parameter 'a' has the default None, which is not int"),
         (
             "a: Literal['x'] = 'y'",
-            Rule.DEFAULT_MISFIT,
+            Rule.INVALID_DEFAULT,
             "parameter 'a' has the default 'y', which is not Literal['x']",
         ),
         (

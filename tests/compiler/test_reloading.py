@@ -1290,7 +1290,7 @@ def test_a_reload_reports_lints(recipes):
 
     assert [diagnostic.rule for diagnostic in Reloader(folder, bool).load().diagnostics] == []
     rules = [diagnostic.rule for diagnostic in (*before.diagnostics, *after.diagnostics)]
-    assert rules == [Rule.SAYS_NOTHING] * 2
+    assert rules == [Rule.NO_MESSAGE] * 2
 
 
 @pytest.mark.parametrize("name", ["promptkit.types.structuring", "promptkit.types.pydantic"])

@@ -838,7 +838,7 @@ class TestCompile:
             "MISSING_ANNOTATION",
             "VARIADIC_PARAMETER",
             "UNSUPPORTED_TYPE",
-            "DEFAULT_MISFIT",
+            "INVALID_DEFAULT",
         ]
         assert {diagnostic.location.file for diagnostic in diagnostics} == {bad.location.file} == {__file__}
         lines = {diagnostic.location.line - bad.location.line for diagnostic in diagnostics}
@@ -857,7 +857,7 @@ class TestCompile:
 
         _, diagnostics = bad.compile()
 
-        assert [diagnostic.rule.name for diagnostic in diagnostics] == ["DEFAULT_MISFIT"]
+        assert [diagnostic.rule.name for diagnostic in diagnostics] == ["INVALID_DEFAULT"]
 
     def test_it_is_compiled_once(self):
         """A prompt is compiled only once."""

@@ -740,7 +740,7 @@ class TestCompile:
         def document(a: int = "one") -> str:
             return str(a)
 
-        assert [diagnostic.rule for diagnostic in document.compile()[1]] == [Rule.DEFAULT_MISFIT]
+        assert [diagnostic.rule for diagnostic in document.compile()[1]] == [Rule.INVALID_DEFAULT]
 
     def test_all_errors_are_reported_together(self):
         """Errors in the template, its variables and the parameters are reported in one pass."""

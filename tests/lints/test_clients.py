@@ -410,7 +410,7 @@ class TestRendered:
 
         (diagnostic,) = lint_workflow("gemini-cli", subject.compiled, user("x") + assistant("y"))
 
-        assert (diagnostic.rule, diagnostic.location) == (Rule.LOST_CONTENT, subject.location)
+        assert (diagnostic.rule, diagnostic.location) == (Rule.UNSUPPORTED_CONTENT, subject.location)
 
 
 class TestClients:
@@ -577,5 +577,5 @@ def test_planted_prompts_are_reported(lint_page):
     assert {client for client in CLIENTS if planted.get(client) != baseline.get(client)} == weak_clients
     assert [diagnostic.rule for diagnostic in faulty] == [
         *(diagnostic.rule for diagnostic in baseline_lints),
-        Rule.FORGOTTEN_F,
+        Rule.MISSING_F_PREFIX,
     ]

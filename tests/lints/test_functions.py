@@ -162,7 +162,7 @@ class TestForgottenF:
     )
     def test_unfilled_field_is_reported(self, body, check_body):
         """A plain string with a field that names something in the function is reported."""
-        assert [rule for rule, _ in check_body(body)] == [Rule.FORGOTTEN_F]
+        assert [rule for rule, _ in check_body(body)] == [Rule.MISSING_F_PREFIX]
 
     @pytest.mark.parametrize(
         "body",
@@ -237,7 +237,7 @@ class TestForgottenF:
         braces = "double the braces that are part of the text: {{ }}"
         hint = f"add the prefix f to the string, and {{{parameter}}} in it, and {braces}"
 
-        assert check_body(body) == [(Rule.FORGOTTEN_F, hint)]
+        assert check_body(body) == [(Rule.MISSING_F_PREFIX, hint)]
 
     @pytest.mark.parametrize(
         "body",
@@ -268,7 +268,7 @@ class TestForgottenF:
             "@prompt\ndef subject(name: str) -> str:\n    return hello(name)\n"
         )
 
-        assert diagnostic.rule is Rule.FORGOTTEN_F
+        assert diagnostic.rule is Rule.MISSING_F_PREFIX
         assert diagnostic.location.file.endswith("_texts.py")
 
     def test_text_under_a_decorator_is_not_reported(self, check_body):

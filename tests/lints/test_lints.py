@@ -31,7 +31,7 @@ class TestFunctionsWithoutContent:
         """A function that never returns or yields anything is reported."""
         (diagnostic,) = collect_diagnostics(silent=SILENT.format(body=body))
 
-        assert diagnostic.rule is Rule.SAYS_NOTHING
+        assert diagnostic.rule is Rule.NO_MESSAGE
 
     @pytest.mark.parametrize(
         "body",
@@ -194,7 +194,7 @@ class TestAnnotatedMetadata:
             ("Annotated[Annotated[str, Arg('x')], Arg('y')]", [Rule.SECOND_ARG]),
             ("Annotated[Annotated[str, Arg('x')] | None, Arg('y')]", [Rule.SECOND_ARG]),
             ("Annotated[str, Arg('x')] | Annotated[int, Arg('y')]", [Rule.SECOND_ARG]),
-            ("Annotated[int, Gt(0), Field(le=3)]", [Rule.FOREIGN_NOTE] * 2),
+            ("Annotated[int, Gt(0), Field(le=3)]", [Rule.FOREIGN_METADATA] * 2),
             ("Annotated[int, msgspec.Meta(gt=0)]", []),
             ("Annotated[str, object()]", []),
             ("Annotated[str, Equal()]", []),

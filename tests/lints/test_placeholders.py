@@ -65,25 +65,25 @@ def test_matching_values_are_not_reported(call, check_body):
     [
         (
             "fill(GUIDE, cod=code, **values)",
-            Rule.NO_SUCH_HOLE,
+            Rule.UNKNOWN_PLACEHOLDER,
             "the text has no placeholder {{cod}}",
             "did you mean 'code'?",
         ),
         (
             'fill("{{code}}", code=code, xyz=1)',
-            Rule.NO_SUCH_HOLE,
+            Rule.UNKNOWN_PLACEHOLDER,
             "the text has no placeholder {{xyz}}",
             "write {{xyz}} where the value belongs",
         ),
         (
             'Text.from_path("guide.md", code=code)',
-            Rule.UNFILLED_HOLE,
+            Rule.UNFILLED_PLACEHOLDER,
             "{{note}} in guide.md:1 gets no value and is sent literally",
             "give it a value: note=..., or note='{{note}}' to send the placeholder itself",
         ),
         (
             'text = "{{code}} {{x}}"\nreturn fill(text, code=code)',
-            Rule.UNFILLED_HOLE,
+            Rule.UNFILLED_PLACEHOLDER,
             "{{x}} gets no value and is sent literally",
             "give it a value: x=..., or x='{{x}}' to send the placeholder itself",
         ),
