@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
-from promptkit.batch.joining import joined
+from promptkit.batch.joining import join_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import ColumnError
@@ -97,9 +97,9 @@ class _Batch:
 
     def _check_options(self) -> None:
         options, line_format = self._options, self._line_format
-        if options.model is None and line_format.says_model:
+        if options.model is None and line_format.has_model:
             options.refuse("name the model with --model: every request needs it")
-        if options.model and not any(part in options.model for part in line_format.takes_model):
+        if options.model and not any(part in options.model for part in line_format.model_substrings):
             options.refuse(f"{options.vendor} is for models of Anthropic, and {options.model!r} is none")
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
             options.refuse("standard input has the rows: --set needs another file")
@@ -123,7 +123,7 @@ class _Batch:
         options = self._options
         # The previous run may have been killed after its last row.
         if options.resume and (files := batch_files(self._folder)) and CHECKPOINT not in files:
-            output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
+            output.print_lines([f"{options.out!r} already has a finished batch: nothing is left to do"])
             return Exit.FAILED if REJECTED in files else Exit.OK
         hint = "" if options.dry_run else ": continue with --resume"
         try:
@@ -195,7 +195,7 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
 def _join(options: Namespace, table: Table, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
     unanswered = 0
-    for row in joined(table, Path(options.join), options.key):
+    for row in join_results(table, Path(options.join), options.key):
         line, has_answer = _encode_row(row)
         unanswered += not has_answer
         output.write(f"{line}\n")

@@ -25,7 +25,7 @@ from promptkit.clients.installed_files import (
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import client_files
-from promptkit.exports.client_files import ExportRefusedError, LiveCommand
+from promptkit.exports.client_files import ClientFileError, LiveCommand
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
@@ -95,7 +95,7 @@ def _collect_files(
     for name in options.names or (*catalog, *(skill_names if options.form == "skills" else ())):
         try:
             entry_files = _files(options, folder, catalog, name)
-        except ExportRefusedError as error:
+        except ClientFileError as error:
             print_error(str(error))
             is_complete = False
             continue
@@ -119,7 +119,7 @@ def _files(
     if name not in catalog:
         if form != "skills":
             msg = f"{name!r} is a skill: write it with 'promptkit export skills'"
-            raise ExportRefusedError(msg)
+            raise ClientFileError(msg)
         return files_by_skill(skill for skill in catalog.skills if skill.name == name)
     prompt, entry = catalog[name], _entry_name(form, name)
     command = LiveCommand(prompt, _target(options), _end_line(folder, entry)) if live else None
@@ -128,7 +128,7 @@ def _files(
         data = frozen_content(prompt) if command is None else live_content(command)
         return {entry: {FILE: HashedBytes(data)}}
     files = client_files.skill_files(prompt) if command is None else client_files.live_skill_files(command)
-    return {entry: client_files.only_when_asked(files) if form == "codex" else files}
+    return {entry: client_files.require_explicit_use(files) if form == "codex" else files}
 
 
 def _end_line(folder: Folder, entry: str) -> str:
@@ -145,7 +145,7 @@ def _target(options: Namespace) -> str:
     first, *more = options.targets
     if more:
         msg = f"'promptkit render' takes one target, and there are {len(options.targets)}: name one"
-        raise ExportRefusedError(msg)
+        raise ClientFileError(msg)
     if _is_inside(options):
         return client_files.target_word(first) if options.has_targets else ""
     path, item = split_target(first)

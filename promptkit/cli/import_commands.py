@@ -186,7 +186,7 @@ def _reason(error: Exception, source: _Source) -> str:
         case UnicodeDecodeError():
             return f"it is not UTF-8 at byte {error.start + 1:,}"
         case FileExistsError() | NotADirectoryError():
-            return f"{error.filename!r} is in the way: move it, or name another folder with -o"
+            return f"{error.filename!r} is in the way: move it, or choose another folder with -o"
         case OSError():
             is_own = not error.filename or f"/{source.path}".endswith(f"/{error.filename}")
             return str(error.strerror) if is_own else f"{error.filename}: {error.strerror}"

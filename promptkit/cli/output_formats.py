@@ -77,7 +77,7 @@ def user_text(result: Workflow | EmbeddedResource, *, lossy: bool) -> str:
     """
     if lossy or isinstance(result, EmbeddedResource):
         return str(result)
-    hint = "a slash command is the text of a user"
+    hint = "a slash command can contain only user text"
     unsupported = [
         UnsupportedPart(number, turn.role, type(turn.content).__name__, hint)
         for number, turn in enumerate(result.shown, 1 + len(result) - len(result.shown))

@@ -237,7 +237,7 @@ def _request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple[str, 
     try:
         return REQUESTS[form](workflow), ()
     except ExportError as error:
-        notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
+        notes = tuple(f"{error.vendor} cannot represent the rendering: {part}." for part in error.parts)
         return REQUESTS[form](workflow, lossy=True), notes
 
 

@@ -152,7 +152,7 @@ def _validated(word: str) -> str:
         is_valid = False
     if not is_valid:
         escaped = escape_invisible(shortened(word), one_line=True)
-        msg = f"no program can be given '{escaped}': it has a null character, or half of a character"
+        msg = f"no program can be given '{escaped}': it has a null character, or an unpaired surrogate"
         raise PromptError(msg)
     return word
 

@@ -97,15 +97,15 @@ class TestColumns:
             (["--set", "severity=hihg"], "'severity' is 'hihg', not one of low, high"),
             (
                 ["--map", "text=ticket", "--set", "ticket=x"],
-                "argument 'ticket' has both a value for all rows and column 'text': leave out one",
+                "argument 'ticket' has both a value for all rows and column 'text': remove one",
             ),
             (
                 [],
-                "there is no column 'ticket', which prompt 'triage' needs; there are 'text', 'votes': map",
+                "the table has no column 'ticket' for prompt 'triage'; its columns are 'text', 'votes': map",
             ),
             (
                 ["--map", "text=ticket", "--key", "id"],
-                "there is no column 'id', which is the key; there are 'text', 'votes'",
+                "the key column 'id' does not exist; the columns are 'text', 'votes'",
             ),
             (["--map", "text"], "'text' has no '=' between two words"),
             (
@@ -118,7 +118,7 @@ class TestColumns:
                 ["--map", "text=ticket", "--field", "workflow=1"],
                 "multiple values for argument 'workflow'",
             ),
-            (["--map", "nosuch=severity", "--map", "text=ticket"], "there is no column 'nosuch', which"),
+            (["--map", "nosuch=severity", "--map", "text=ticket"], "the table has no column 'nosuch'"),
         ],
     )
     def test_invalid_options(self, batch, folder, capsys, arguments, message):
@@ -257,9 +257,17 @@ class TestBadRows:
         assert [line["custom_id"] for line in requests_in(folder / "out")] == ["a", "7"]
         assert rejected_in(folder / "out") == [
             (1, "votes", "'votes' is 'bad', not a whole number"),
-            (3, None, "its key is that of an earlier row"),
-            (4, None, "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _"),
-            (5, None, "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _"),
+            (3, None, "an earlier row has the same key"),
+            (
+                4,
+                None,
+                "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
+            ),
+            (
+                5,
+                None,
+                "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
+            ),
         ]
 
 
@@ -269,12 +277,12 @@ class TestFiles:
         (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(25)), encoding="utf-8")
         monkeypatch.setattr(
             "promptkit.cli.batch.LINE_FORMATS",
-            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], most_lines=10)},
+            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], max_lines=10)},
         )
         batch("triage", "t.csv", out="lines")
         monkeypatch.setattr(
             "promptkit.cli.batch.LINE_FORMATS",
-            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], most_bytes=1000)},
+            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], max_bytes=1000)},
         )
         batch("triage", "t.csv", out="bytes")
 
@@ -323,9 +331,12 @@ class TestFiles:
 
         second_run, resumed = batch("triage", tickets), batch("triage", tickets, "--resume")
 
-        message = "promptkit: 'out' has a whole batch: name another folder with -o\n"
+        message = "promptkit: 'out' already has a finished batch: choose another folder with -o\n"
         assert (second_run.code, second_run.err) == (2, message)
-        assert (resumed.code, resumed.out) == (0, "'out' has a whole batch: nothing is left to do\n")
+        assert (resumed.code, resumed.out) == (
+            0,
+            "'out' already has a finished batch: nothing is left to do\n",
+        )
         assert requests_in(folder / "out") == before
 
     def test_empty_table(self, batch, folder):
@@ -368,15 +379,15 @@ class TestUsage:
             (("triaeg", "t.jsonl"), "unknown prompt 'triaeg'; did you mean 'triage'?"),
             (
                 ("lists", "t.jsonl"),
-                "OpenAI takes no such answer: list is not an object; put it into",
+                "OpenAI does not support the answer type: list is not an object; wrap it in",
             ),
             (("triage", "nosuch.csv"), "promptkit: 'nosuch.csv' cannot be read: No such file or directory\n"),
             (
                 ("triage", "twcie.csv"),
                 "'twcie.csv' cannot be read: No such file or directory; did you mean 'twice.csv'?\n",
             ),
-            (("triage", "empty.csv"), "there is no header: the first line names the columns"),
-            (("triage", "twice.csv"), "the header names 'a' twice: name each column once"),
+            (("triage", "empty.csv"), "the table has no header: write the column names in the first line"),
+            (("triage", "twice.csv"), "the header repeats 'a': use each column name once"),
         ],
     )
     def test_unknown_prompt_and_invalid_tables(self, batch, folder, arguments, message):

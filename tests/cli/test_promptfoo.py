@@ -108,8 +108,8 @@ def test_command_line_arguments(render):
             "draw",
             {},
             (
-                "OpenAI's chat completions cannot take it: message 2 holds image/png of the "
-                "assistant: put it into a user turn, because assistant turns are text (--lossy "
+                "OpenAI's chat completions cannot represent the rendering: message 2 (assistant) contains "
+                "image/png: move it to a user turn, because assistant turns can contain only text (--lossy "
                 "replaces unsupported content by text)"
             ),
         ),

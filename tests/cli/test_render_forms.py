@@ -377,8 +377,8 @@ class TestVendors:
 
         assert (code, out) == (1, "")
         assert err == (
-            "promptkit: Anthropic cannot take it: message 3 holds audio/wav of the user: "
-            "write a text with the same content; message 5 holds application/zip of the user: "
+            "promptkit: Anthropic cannot represent the rendering: message 3 (user) contains audio/wav: "
+            "write its content as text; message 5 (user) contains application/zip: "
             "convert it to application/pdf (--lossy replaces unsupported content by text)\n"
         )
 
@@ -437,7 +437,7 @@ class TestRequests:
 
         assert main(["render", folder, "judge", "--request", "openai-chat"]) == 1
         assert capfd.readouterr().err == (
-            "promptkit: OpenAI takes no such answer: Verdict.scores has members of any name; "
+            "promptkit: OpenAI does not support the answer type: Verdict.scores has members of any name; "
             "make it a list of objects with a name and a value\n"
         )
 

@@ -198,7 +198,9 @@ class TestVendors:
         """Unsupported content is replaced by text in the request and reported in a note."""
         content = content_of("vendors", render_prompt(media, code="x"), "recipes", "anthropic")
 
-        assert [note.partition(":")[0] for note in content.notes] == ["Anthropic cannot take it"]
+        assert [note.partition(":")[0] for note in content.notes] == [
+            "Anthropic cannot represent the rendering"
+        ]
         assert "audio/wav" in content.notes[0]
         assert [choice.value for choice in content.choices if choice.chosen] == ["anthropic"]
         (block,) = content.blocks
@@ -216,8 +218,8 @@ class TestVendors:
         content = content_of("vendors", render_prompt(count, text="x"), "recipes", "openai-chat")
         assert (content.blocks, len(content.choices)) == ((), 4)
         (note,) = content.notes
-        assert note.startswith("OpenAI takes no such answer: list")
-        assert note.endswith("put it into a class, as its only member.")
+        assert note.startswith("OpenAI does not support the answer type: list")
+        assert note.endswith("wrap it in a class with one field.")
 
     def test_invalid_arguments_have_no_request(self):
         """Invalid arguments yield no request."""

@@ -92,7 +92,7 @@ class TestArguments:
     def test_invalid_text_is_reported_to_the_caller(self, word, escaped, run_command):
         """Null characters and lone surrogates, which clients can send, are reported to the caller."""
         assert catch_message(run_command, "echo", word) == (
-            f"no program can be given '{escaped}': it has a null character, or half of a character"
+            f"no program can be given '{escaped}': it has a null character, or an unpaired surrogate"
         )
 
     @pytest.mark.parametrize("options", [{"limit": 0}, {"timeout": 0.0}, {"timeout": float("nan")}])

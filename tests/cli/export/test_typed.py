@@ -80,7 +80,7 @@ def test_assistant_turn_is_rejected(typed):
     code, output = typed("debug", "x")
 
     assert code == 1
-    assert "cannot take it: message 2 holds Text of the assistant: a slash command is the text of a" in output
+    assert "message 2 (assistant) contains Text: a slash command can contain only user text" in output
     assert "(--lossy replaces unsupported content by text)" in output
     assert typed("debug", "x", "--lossy") == (0, "[user]\nI see x.\n\n[assistant]\nWhat have you tried?\n")
 
