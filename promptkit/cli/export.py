@@ -17,7 +17,7 @@ from promptkit.cli.output import Output
 from promptkit.clients.installed_files import (
     FILE,
     FolderChange,
-    FolderRefusedError,
+    FolderChangeError,
     describe_failure,
     files_by_skill,
     folder_change,
@@ -71,15 +71,15 @@ def run(options: Namespace, output: Output) -> int:
         source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
         change = folder_change(folder, files, source, NOTE, selected)
         if not options.dry_run:
-            change.carry_out()
+            change.apply()
     except UnknownPromptError as error:
         return fail(format_unknown(error, options), Exit.USAGE)
-    except FolderRefusedError as error:
+    except FolderChangeError as error:
         return fail(escape_invisible(f"nothing was changed: {error}", one_line=True), Exit.FAILED)
     except OSError as error:
         return fail(describe_failure(options.folder, error), Exit.FAILED)
     noun = "command" if options.form in _COMMANDS else "skill"
-    output.print_lines(describe_change(change, folder.shown, noun, is_done=not options.dry_run))
+    output.print_lines(describe_change(change, folder.display_root, noun, is_done=not options.dry_run))
     return Exit.OK if is_complete else Exit.FAILED
 
 
@@ -101,7 +101,7 @@ def _collect_files(
             continue
         if entry_files.keys() & files.keys():
             msg = f"{', '.join(entry_files)} would hold two of them, and {name!r} is one: rename it"
-            raise FolderRefusedError(msg)
+            raise FolderChangeError(msg)
         files |= entry_files
     return files, is_complete
 
@@ -175,7 +175,7 @@ def describe_change(change: FolderChange, subject: object, noun: str, *, is_done
     elif is_done:
         names = f": {', '.join(change.names)}" if change.names else ""
         yield f"{subject} has {counted(len(change.names), noun)} of these recipes{names}"
-        yield from (f"    removed: {name}" for name in change.gone)
+        yield from (f"    removed: {name}" for name in change.removed_names)
     else:
-        yield from (f"would write {change.folder.shown / path}" for path in sorted(change.writes))
-        yield from (f"would remove {change.folder.shown / path}" for path in sorted(change.removes))
+        yield from (f"would write {change.folder.display_root / path}" for path in sorted(change.writes))
+        yield from (f"would remove {change.folder.display_root / path}" for path in sorted(change.removes))

@@ -34,7 +34,7 @@ from promptkit.clients.servers import (
 )
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
-from promptkit.files.writing import FileRefusedError, ForeignEntryError
+from promptkit.files.writing import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
@@ -86,7 +86,7 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
                 change = plan_change(configuration, entry_name, server, options.url)
                 reports.append(_apply(change, options, output))
-        except FileRefusedError as error:
+        except FileEditError as error:
             _print_refusal(configuration, error, server)
             code = Exit.FAILED
     if options.json and (options.all or len(configurations) > 1):
@@ -192,12 +192,12 @@ def _ours_in(configuration: ConfigurationFile, url: str | None) -> list[str]:
     ]
 
 
-def _print_refusal(configuration: ConfigurationFile, error: FileRefusedError, server: _Server) -> None:
+def _print_refusal(configuration: ConfigurationFile, error: FileEditError, server: _Server) -> None:
     """Print why a file was not changed, and what users can add to it themselves."""
-    print_error(escape_invisible(f"{configuration.path}{error.place}: {error}", one_line=True))
+    print_error(escape_invisible(f"{configuration.path}{error.location}: {error}", one_line=True))
     if server is not None and not isinstance(error, ForeignEntryError):
         new_server = server(None)
-        text = ServerTable(configuration.settings, "").changed(
+        text = ServerTable(configuration.settings, "").with_entry(
             new_server.name, new_server.entry(configuration.settings)
         )
         print_text(f"it was not changed; you can add this yourself:\n\n{text}")
@@ -210,7 +210,7 @@ def _remaining_lines(
     if not removed_any:
         yield "no server of promptkit's was found: nothing to change"
     for file in configurations:
-        with suppress(FileRefusedError):  # an unreadable file is not an error here
+        with suppress(FileEditError):  # an unreadable file is not an error here
             if options.scope == "user" and "project" in file.scopes:
                 shared = ConfigurationFile(file.client, "project", file.project)
                 if names := ", ".join(map(repr, _ours_in(shared, options.url))):
@@ -220,7 +220,7 @@ def _remaining_lines(
 def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str, Any]:
     """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
     is_done = not options.dry_run
-    backup = change.carry_out() if change.is_needed and is_done else None
+    backup = change.apply() if change.is_needed and is_done else None
     if not options.json:
         output.print_lines(_change_lines(change, backup, is_done=is_done))
     return _change_data(change, backup, is_done=is_done)
@@ -228,9 +228,9 @@ def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str,
 
 def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
     return {
-        "client": change.place.client,
-        "scope": change.place.scope,
-        "file": str(change.place.path),
+        "client": change.file.client,
+        "scope": change.file.scope,
+        "file": str(change.file.path),
         "name": change.name,
         "entry": change.entry,
         "changed": change.is_needed and is_done,
@@ -238,12 +238,12 @@ def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> 
         "diff": change.diff,
         "commands": change.commands,
         "removed": _removed(change),
-        "limitations": get_client(change.place.client).limitations if change.entry else (),
+        "limitations": get_client(change.file.client).limitations if change.entry else (),
     }
 
 
 def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) -> Iterator[str]:
-    title, is_added = change.place.title, change.entry is not None
+    title, is_added = change.file.title, change.entry is not None
     if not change.is_needed:
         yield f"{title} has {'the' if is_added else 'no'} server {change.name!r}: nothing to change"
     elif is_done:
@@ -253,14 +253,14 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
     else:
         yield from change.diff.splitlines()
     if is_done or not change.is_needed:
-        yield f"    file: {change.place.path}"
+        yield f"    file: {change.file.path}"
     if backup is not None:
         yield f"    backup: {backup}"
     if is_added:
         yield from (f"    {line}" for line in _added_lines(change))
     elif not change.is_needed:
-        yield from other_server_lines(change.place)
-    if not change.client_found:
+        yield from other_server_lines(change.file)
+    if not change.is_client_found:
         yield f"    {title} itself was not found on this machine"
     elif is_done and change.is_needed:
         yield f"    if {title} is running, start it again"
@@ -268,7 +268,7 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
 
 def _added_lines(change: EntryChange) -> Iterator[str]:
     """Yield what users should know about an added entry."""
-    configuration = change.place
+    configuration = change.file
     yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _removed(change))
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
@@ -291,7 +291,7 @@ def _removed(change: EntryChange) -> list[str]:
 
 
 def _entry_words(change: EntryChange, entry: Any) -> list[str]:
-    settings = change.place.settings
+    settings = change.file.settings
     served = served_words(served_in(settings, entry) or ())
     return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]
 

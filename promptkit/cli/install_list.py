@@ -14,7 +14,7 @@ from promptkit.clients.configuration_files import ConfigurationFile, read_server
 from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
 from promptkit.clients.servers import command_in, is_ours, served_in, url_in
 from promptkit.files.reading import may_exist
-from promptkit.files.writing import FileRefusedError
+from promptkit.files.writing import FileEditError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
@@ -113,7 +113,7 @@ def _client_data(configuration: ConfigurationFile, url: str | None) -> dict[str,
     return {
         "client": configuration.client,
         "title": configuration.title,
-        "found": configuration.client_is_found,
+        "found": configuration.is_client_found,
         "configurations": {file.scope: _configuration_data(file, url) for file in files},
     }
 
@@ -123,8 +123,8 @@ def _configuration_data(configuration: ConfigurationFile, url: str | None) -> di
     data: dict[str, Any] = {"file": str(configuration.path), "exists": exists, "servers": {}}
     try:
         entries = read_servers(configuration)
-    except FileRefusedError as error:
-        return {**data, "error": f"{configuration.path}{error.place}: {error}"}
+    except FileEditError as error:
+        return {**data, "error": f"{configuration.path}{error.location}: {error}"}
     ours = {name: entry for name, entry in entries.items() if is_ours(configuration.settings, entry, url)}
     gone = {
         name: missing for name, entry in ours.items() if (missing := _missing_paths(configuration, entry))

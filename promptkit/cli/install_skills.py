@@ -16,7 +16,7 @@ from promptkit.cli.output import Output
 from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.installed_files import (
     FolderChange,
-    FolderRefusedError,
+    FolderChangeError,
     describe_failure,
     has_skills,
     skill_change,
@@ -49,7 +49,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
             source = None if options.all else identify_recipes(targets, project)
             change = skill_change(folder, skills, source)
             reports.append(_apply(change, configuration, options, output))
-        except FolderRefusedError as error:
+        except FolderChangeError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
             code = fail(text, Exit.FAILED)
         except OSError as error:
@@ -87,10 +87,10 @@ def _apply(
     """Make a change and print it; with ``--dry-run``, only print it."""
     is_done = not options.dry_run
     if is_done:
-        change.carry_out()
+        change.apply()
     if not options.json:
         output.print_lines(describe_change(change, configuration.title, "skill", is_done=is_done))
-        output.print_lines([f"    folder: {change.folder.shown}"])
+        output.print_lines([f"    folder: {change.folder.display_root}"])
     return _data(change, configuration, is_done=is_done)
 
 
@@ -98,9 +98,9 @@ def _data(change: FolderChange, configuration: ConfigurationFile, *, is_done: bo
     return {
         "client": configuration.client,
         "scope": configuration.scope,
-        "folder": str(change.folder.shown),
+        "folder": str(change.folder.display_root),
         "skills": list(change.names),
-        "removed": list(change.gone),
+        "removed": list(change.removed_names),
         "changed": change.is_needed and is_done,
         "writes": sorted(change.writes),
         "removes": sorted(change.removes),

@@ -160,5 +160,5 @@ def _program(name: str, program: str | None) -> str:
 def _client(*, is_skill: bool) -> str:
     """Return the first client on this machine that supports prompts, or skills."""
     candidates = (name for name in INSTALLABLE if is_skill or CLIENTS[name].has_prompts)
-    installed = (name for name in candidates if ConfigurationFile(name).client_is_found)
+    installed = (name for name in candidates if ConfigurationFile(name).is_client_found)
     return next((name for name in installed if not is_skill or INSTALLABLE[name].skills), _DEFAULT_CLIENT)

@@ -181,7 +181,10 @@ def _write(out: Folder, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             out.write(name, data)
     except OSError as error:
-        msg = f"cannot write into {str(out.shown)!r}: {error.strerror} ({shortened(str(error.filename))})"
+        msg = (
+            f"cannot write into {str(out.display_root)!r}: {error.strerror} "
+            f"({shortened(str(error.filename))})"
+        )
         raise PackageError(msg) from None
 
 

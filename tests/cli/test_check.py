@@ -606,7 +606,7 @@ class TestClients:
                 main(["check", "--client", name])
             assert exit.value.code == 2
             output = capsys.readouterr().err.splitlines()[-1]
-            assert output == f"promptkit check: error: argument --client: there is no client {name!r}: {hint}"
+            assert output == f"promptkit check: error: argument --client: unknown client {name!r}: {hint}"
 
     def test_unknown_client_in_the_configuration(self, capsys):
         """The error names the configuration file."""
@@ -615,7 +615,7 @@ class TestClients:
 
         assert main(["check"]) == 2
         output = capsys.readouterr().err
-        hint = "there is no client 'narow': did you mean 'narrow'?"
+        hint = "unknown client 'narow': did you mean 'narrow'?"
         assert output == f"promptkit: {file}: [tool.promptkit] clients: {hint}\n"
 
 

@@ -241,7 +241,7 @@ def test_invalid_configuration(table, message, argv, project, run):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("clients = ['zedd']", "clients: there is no client 'zedd': did you mean 'zed'?"),
+        ("clients = ['zedd']", "clients: unknown client 'zedd': did you mean 'zed'?"),
         ("ignore = ['PK2077']", "ignore: there is no code 'PK2077'; did you mean 'PK207'?"),
         ("serve = { timeot = 5 }", "has no setting 'timeot': did you mean 'timeout'?"),
         ("targt = 'mine'", "has no setting 'targt': did you mean 'target'?"),

@@ -99,7 +99,7 @@ WRONG = [
     (
         ["check", "--client", "zedd"],
         2,
-        "promptkit check: error: argument --client: there is no client 'zedd': did you mean 'zed'?",
+        "promptkit check: error: argument --client: unknown client 'zedd': did you mean 'zed'?",
     ),
     (["diff", "nope"], 2, "promptkit: there is no revision 'nope' here: name a commit, a branch or a tag"),
     (

@@ -111,7 +111,8 @@ class TestOutput:
         (acme / "dist").symlink_to("../private")
 
         assert package_error() == (
-            "cannot write into 'dist': it is a link: replace it by its target, or name the target (dist)"
+            "cannot write into 'dist': it is a link: replace it with its target, or use the path "
+            "of the target (dist)"
         )
         assert [*Path("../private").iterdir()] == [Path("../private/diary.txt")]
 
@@ -162,7 +163,7 @@ class TestLinks:
         (acme / "prompts" / "data.txt").symlink_to(target)
 
         assert package_error() == (
-            "'data.txt' cannot be packaged: it leads out of 'prompts': put a copy in its place"
+            "'data.txt' cannot be packaged: it is outside 'prompts': replace the link with a copy"
         )
 
     def test_link_to_a_folder_outside(self, acme, package_error):
@@ -170,7 +171,7 @@ class TestLinks:
         (acme / "prompts" / "data").symlink_to("../../private")
 
         assert package_error() == (
-            "'data' cannot be packaged: it leads out of 'prompts': put a copy in its place"
+            "'data' cannot be packaged: it is outside 'prompts': replace the link with a copy"
         )
 
     @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ class TestOddFiles:
         """A link to a device is rejected without reading the device."""
         put("device", acme / "prompts" / "data.txt", "")
 
-        assert package_error().startswith("'data.txt' cannot be packaged: it leads out of 'prompts'")
+        assert package_error().startswith("'data.txt' cannot be packaged: it is outside 'prompts'")
 
     @pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
     @pytest.mark.parametrize(
@@ -506,14 +507,14 @@ class TestPyproject:
         (acme / "pyproject.toml").symlink_to("../private/pyproject.toml")
 
         assert package_error() == (
-            f"{acme / 'pyproject.toml'} cannot be read: it leads out of 'acme': put a copy in its place"
+            f"{acme / 'pyproject.toml'} cannot be read: it is outside 'acme': replace the link with a copy"
         )
 
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
             (f"{'a.' * 400_000}a = 1", "cannot be read: a key has more than 100 parts"),
-            (f"a = {'[' * 400_000}", "cannot be read: it is nested too deeply to be read"),
+            (f"a = {'[' * 400_000}", "cannot be read: it is nested too deeply"),
             (f"a = {'9' * 5000}", "cannot be read: Exceeds the limit"),
             ("a = '\xff'", "cannot be read: 'utf-8' codec can't decode"),
         ],

@@ -181,7 +181,7 @@ class TestMedia:
         code, out, err = run(capsys, "render", "mixed", "--out", "media")
 
         assert (code, out) == (2, "")
-        reason = "it is not a regular file" if kind == "pipe" else "it is a link: put a file in its place"
+        reason = "it is not a regular file" if kind == "pipe" else "it is a link: replace it with a file"
         assert err == f"promptkit: cannot write to 'media/mixed-1.png': {reason}\n"
         assert (project / "other").read_text() == "mine"
         assert not file.is_file() or file.is_symlink()
@@ -437,8 +437,8 @@ class TestRequests:
 
         assert main(["render", folder, "judge", "--request", "openai-chat"]) == 1
         assert capfd.readouterr().err == (
-            "promptkit: OpenAI does not support the answer type: Verdict.scores has members of any name; "
-            "make it a list of objects with a name and a value\n"
+            "promptkit: OpenAI does not support the answer type: Verdict.scores has arbitrary keys; "
+            "use a list of objects with a name and a value\n"
         )
 
     def test_model_without_request(self, recipes, capfd):

@@ -278,7 +278,7 @@ class TestExport:
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 1
 
-        assert "was changed since it was written: move it away" in capsys.readouterr().err
+        assert "has changed since it was written: move it" in capsys.readouterr().err
         assert file.read_text() == "mine"
 
     @pytest.mark.parametrize("link", ["notes", "notes/SKILL.md", "notes/deep"])

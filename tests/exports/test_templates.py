@@ -157,7 +157,8 @@ class TestValues:
         assert template_error(review, {"language": "rust"}) == (
             "prompt 'review' cannot be a template: when 'note' is '', "
             "the prompt renders '...ew this rust, 2 deep: {{code}}', "
-            "but the template '...ew this rust, 2 deep: {{code}} ()': give 'note' a value (lossy=True accepts the difference)"
+            "but the template '...ew this rust, 2 deep: {{code}} ()': "
+            "give 'note' a value (lossy=True accepts the difference)"
         )
         assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Placeholder("note")
 

@@ -594,7 +594,7 @@ class TestClients:
             return " ".join(content_of("clients", rendering, "recipes", name).notes)
 
         assert "Zed hides it, as it has 2 arguments" in join_notes("zed")
-        assert "Gemini CLI leaves out an image" in join_notes("gemini-cli")
+        assert "Gemini CLI omits an image" in join_notes("gemini-cli")
         assert "Gemini CLI sends only the first message" in join_notes("gemini-cli")
         assert "Claude Code splits arguments at blanks" in join_notes("claude-code")
         assert "Codex does not show prompts" in join_notes("codex")

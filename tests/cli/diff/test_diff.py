@@ -321,13 +321,13 @@ def no_sides(monkeypatch):
 @pytest.mark.parametrize(
     ("option", "obstacle", "message"),
     [
-        ("--summary", "link", "it is a link: put a file in its place"),
-        ("--comment", "link", "it is a link: put a file in its place"),
-        ("--summary", "folder", "it is a link: replace it by its target, or name the target"),
-        ("--comment", "folder", "it is a link: replace it by its target, or name the target"),
+        ("--summary", "link", "it is a link: replace it with a file"),
+        ("--comment", "link", "it is a link: replace it with a file"),
+        ("--summary", "folder", "it is a link: replace it with its target, or use the path of the target"),
+        ("--comment", "folder", "it is a link: replace it with its target, or use the path of the target"),
         ("--summary", "pipe", "it is not a regular file"),
         ("--comment", "pipe", "it is not a regular file"),
-        ("--summary", "hard link", "it has other names (hard links), and they would change too"),
+        ("--summary", "hard link", "it has other hard links, whose content would change too"),
     ],
 )
 @pytest.mark.usefixtures("no_sides")

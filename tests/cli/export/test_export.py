@@ -41,7 +41,7 @@ def test_unsupported_prompts_are_skipped(out, form, expected, capsys):
     assert main(["export", form, "out"]) == 1
 
     assert read_paths(out) == expected
-    assert "prompt 'count' cannot be written" in capsys.readouterr().err
+    assert "prompt 'count' cannot be exported" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["claude-commands", "gemini-commands", "codex", "skills"])
@@ -92,9 +92,9 @@ def test_foreign_files_are_kept(out, capsys, command, is_exported):
     captured = capsys.readouterr()
     assert (out / "explain.md").read_text() == "mine"
     if is_exported:
-        assert "was changed since it was written: move it away first" in captured.err
+        assert "has changed since it was written: move it first" in captured.err
     elif code:
-        assert "explain.md was not written by promptkit: move it away" in captured.err
+        assert "explain.md was not written by promptkit: move it" in captured.err
     else:
         assert captured.out == "out: nothing to change\n"
     assert code == (0 if not is_exported and "--remove" in command else 1)

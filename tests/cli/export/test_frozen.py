@@ -122,7 +122,7 @@ class TestClaude:
             ("```!\nls\n```", "line 1 of its text has the beginning of a command that Claude Code runs"),
             ("In ${CLAUDE_SESSION_ID}", "line 1 of its text has '${CLAUDE_', a placeholder of Claude Code"),
             (r"As \$1", r"line 1 of its text has a backslash before a placeholder of Claude Code"),
-            ("At \\", "line 1 of its text has a backslash before the place of an argument"),
+            ("At \\", "line 1 of its text has a backslash before an argument"),
         ],
     )
     def test_text_that_claude_code_would_interpret_is_rejected(self, text, reason):
@@ -131,7 +131,7 @@ class TestClaude:
             claude_command(make_prompt(text, ""))
         assert str(error.value).startswith(f"prompt 'saying' cannot be exported: {reason}")
         assert str(error.value).endswith(
-            "no escape: use --live to write a file that renders the prompt on each use"
+            "which cannot be escaped: use --live to write a file that renders the prompt on each use"
         )
 
     def test_index_after_an_argument_is_rejected(self):
@@ -154,10 +154,7 @@ class TestGemini:
         """Several arguments are rejected, because each would receive all of the typed text."""
         message = export_error("gemini-commands", "compare")
 
-        assert (
-            "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes 'first', 'second'"
-            in message
-        )
+        assert "for all typed text, but the prompt has the arguments 'first', 'second': " in message
         assert "use --live to write a file that renders the prompt on each use" in message
 
     @given(TEXTS, TEXTS, st.sampled_from(["word", "two words", "it's", "<b>"]))

@@ -98,7 +98,7 @@ class TestEachClient:
         assert file.read_bytes().decode() == golden(name, "before")
 
     def test_foreign_server_is_kept(self, name, project, promptkit):
-        """A server of the same name that is not promptkit's is neither replaced nor removed."""
+        """A server of the same name that was not added by promptkit is neither replaced nor removed."""
         promptkit("install", name)
         file = config_path(name)
         text = file.read_text().replace("promptkit", "something")
@@ -113,7 +113,7 @@ class TestEachClient:
             code, out, err = promptkit(*argv)
             assert (code, out) == (1, "")
             assert err == (
-                f"promptkit: {file}: its server 'team-prompts' is not promptkit's: choose another --name\n"
+                f"promptkit: {file}: its server 'team-prompts' was not added by promptkit: choose another --name\n"
             )
         assert file.read_text() == text
 
@@ -173,7 +173,7 @@ class TestOverHttp:
         promptkit("install", name, "--url", URL, "--name", "team")
         code, _, err = promptkit("uninstall", name, "--name", "team")
         assert code == 1
-        assert f"its server 'team' leads to {URL}" in err
+        assert f"its server 'team' has the URL {URL}" in err
 
         assert promptkit("uninstall", name, "--name", "team", "--url", URL)[0] == 0
         assert dict(entries(name)) == {}
@@ -182,7 +182,7 @@ class TestOverHttp:
         """An entry with another URL is not changed by `install` or shown by `--list`."""
         promptkit("install", name, "--url", URL, "--name", "team")
         before = config_path(name).read_bytes()
-        suggestion = f"leads to {URL}: choose another --name, or uninstall that --url first\n"
+        suggestion = f"has the URL {URL}: choose another --name, or uninstall that URL first\n"
 
         for option in (["--url", "https://b.example/mcp"], []):
             code, _, err = promptkit("install", name, "--name", "team", *option)
@@ -242,8 +242,8 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
     ("argv", "message"),
     [
         (["install"], "name a client: claude-code, claude-desktop, "),
-        (["install", "zedd"], "argument CLIENT: there is no client 'zedd': did you mean 'zed'?"),
-        (["uninstall", "cline"], "argument CLIENT: there is no client 'cline': "),
+        (["install", "zedd"], "argument CLIENT: unknown client 'zedd': did you mean 'zed'?"),
+        (["uninstall", "cline"], "argument CLIENT: unknown client 'cline': "),
         (
             ["install", "zed", "--name", "my prompts"],
             "argument --name: 'my prompts' is not 1 to 64 letters, digits, ",
@@ -347,7 +347,7 @@ class TestList:
         assert clients["cursor"]["found"]
         assert not clients["goose"]["found"]
         assert list(clients["cursor"]["configurations"]["user"]["servers"]) == ["team-prompts"]
-        assert "this is not JSON" in clients["zed"]["configurations"]["user"]["error"]
+        assert "it is not valid JSON" in clients["zed"]["configurations"]["user"]["error"]
         assert (code, err) == (0, "")
         assert f"cursor: found\n    user: {config_path('cursor')}\n        team-prompts: /" in out
         assert (

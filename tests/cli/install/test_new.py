@@ -224,7 +224,7 @@ def test_link_in_place_of_a_folder(argv, link, target, empty, promptkit):
     code, out, err = promptkit("new", *argv)
 
     assert (code, out) == (1, "")
-    expected = f"{Path(link)}: it is a link: replace it by its target, or name the target"
+    expected = f"{Path(link)}: it is a link: replace it with its target, or use the path of the target"
     assert err == f"promptkit: nothing was written: {expected}\n"
     assert sorted(empty.rglob("*")) == before
     assert list((empty.parent / "theirs").iterdir()) == []

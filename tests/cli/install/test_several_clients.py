@@ -46,7 +46,7 @@ class TestInstall:
 
         assert code == 1
         assert [change["client"] for change in json.loads(out)["changes"]] == ["zed", "windsurf"]
-        assert f"{config_path('cursor')}:1:2: this is not JSON" in err
+        assert f"{config_path('cursor')}:1:2: it is not valid JSON" in err
         assert config_path("cursor").read_text() == "{oops"
 
     @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ class TestUninstallAll:
 
         assert code == 1
         assert out.startswith("Zed no longer has the server 'team-prompts'\n")
-        assert "this is not JSON" in err
+        assert "it is not valid JSON" in err
 
     @pytest.mark.parametrize(
         "argv", [["--all", "zed", "prompts"], ["--all", "--name", "x"]], ids=["a target", "a name"]

@@ -225,10 +225,10 @@ class TestLimitations:
             ("zed", "Zed hides prompts with more than 1 argument"),
             ("claude-code", "Claude Code sends assistant turns as user turns"),
             ("gemini-cli", "Gemini CLI sends only the first message of a prompt"),
-            ("gemini-cli", "Gemini CLI leaves out images, recordings, documents, links"),
+            ("gemini-cli", "Gemini CLI omits images, recordings, documents, links"),
             ("claude-desktop", "Claude Desktop does not show users documents"),
             ("opencode", "opencode sends '$1' for each argument when it starts"),
-            ("codex", "Codex does not show prompts: it uses the tools of --tools"),
+            ("codex", "Codex does not support prompts: it uses the tools that --tools adds"),
         ],
     )
     def test_wording(self, name, message, project, promptkit):
