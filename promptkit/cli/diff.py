@@ -22,7 +22,7 @@ from promptkit.cli.diff_changes import (
     text_changes,
 )
 from promptkit.cli.diff_revisions import Repository, RevisionError
-from promptkit.cli.diff_sides import Answer, compared_sides
+from promptkit.cli.diff_sides import Answer, compare_sides
 from promptkit.cli.output import Output
 from promptkit.errors.distribution import needed_by
 from promptkit.files.folder import Folder
@@ -56,9 +56,11 @@ def run(options: Namespace, output: Output) -> int:
     """
     by_cases = options.text or options.comment is not None
     if by_cases and (options.format == "github" or options.summary is not None):
-        options.refuse("--text has no annotations, and no summary: --comment writes Markdown")
+        options.error(
+            "--text does not support --format github and --summary: use --comment to write Markdown"
+        )
     if not by_cases and (options.repeat or options.variables):
-        options.refuse("--repeat and --env are for --text")
+        options.error("--repeat and --env require --text")
     try:
         repository = Repository()
         ends = repository.ends(options.revision)
@@ -99,8 +101,8 @@ def _load_sides(
         with needed_by("diff --text", "time_machine"):
             import time_machine  # noqa: F401 (the processes of both sides freeze their clocks with it)
         revisions = " and ".join(filter(None, ends))
-        print_error(f"renders the cases of {revisions} too: the code of that revision runs")
-    sides = compared_sides(
+        print_error(f"rendering the cases of {revisions}: this runs the code of that revision")
+    sides = compare_sides(
         repository,
         ends,
         options.targets,
@@ -213,7 +215,7 @@ def as_markdown(heading: str, summary: str, changes: Changes, command: str) -> s
         part = _item(change)
         remaining -= len(part) + 2
         if remaining < 0:
-            parts.append(f"{len(changes) - position} more are not shown: `{command}` shows them.")
+            parts.append(f"{len(changes) - position} more changes are not shown: run `{command}` to see all.")
             break
         parts.append(part)
     return "\n\n".join(parts) + "\n"
@@ -248,7 +250,7 @@ def count_cases(changes: Sequence[TextChange], revision: str) -> str:
     """Return the number of changed cases as text."""
     changed = [change for change in changes if not change.is_unsteady]
     if not changed:
-        return f"no case says anything else than at {revision}"
+        return f"no case has changed since {revision}"
     fails = sum(change.breaking for change in changed)
     failing = f", of which {fails} fail" if fails else ""
     return f"{counted(len(changed), 'case')} changed since {revision}{failing}"

@@ -56,11 +56,11 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If the recipes cannot be loaded.
     """
     if options.remove and options.live:
-        options.refuse("--remove takes no --live: it removes whatever was written")
+        options.error("--live cannot be combined with --remove")
     if any(
         is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
     ):
-        options.refuse(f"{options.folder!r} is in the recipes: name another folder")
+        options.error(f"{options.folder!r} is inside the recipes: choose another folder")
     folder, files, is_complete = Folder.named(options.folder), dict[str, dict[str, HashedBytes]](), True
     try:
         if not options.remove:
@@ -100,7 +100,7 @@ def _collect_files(
             is_complete = False
             continue
         if entry_files.keys() & files.keys():
-            msg = f"{', '.join(entry_files)} would hold two of them, and {name!r} is one: rename it"
+            msg = f"{', '.join(entry_files)} would contain two of them, including {name!r}: rename it"
             raise FolderChangeError(msg)
         files |= entry_files
     return files, is_complete
@@ -142,9 +142,9 @@ def _end_line(folder: Folder, entry: str) -> str:
 
 def _target(options: Namespace) -> str:
     """Return the target for a live command: an absolute path, unless it runs in the project."""
-    first, *more = options.targets
-    if more:
-        msg = f"'promptkit render' takes one target, and there are {len(options.targets)}: name one"
+    first, *other_targets = options.targets
+    if other_targets:
+        msg = f"'promptkit render' accepts one target, but {len(options.targets)} are given: use one"
         raise ClientFileError(msg)
     if _is_inside(options):
         return client_files.target_word(first) if options.has_targets else ""
@@ -174,7 +174,7 @@ def describe_change(change: FolderChange, subject: object, noun: str, *, is_done
         yield f"{subject}: nothing to change"
     elif is_done:
         names = f": {', '.join(change.names)}" if change.names else ""
-        yield f"{subject} has {counted(len(change.names), noun)} of these recipes{names}"
+        yield f"{subject} has {counted(len(change.names), noun)} from these recipes{names}"
         yield from (f"    removed: {name}" for name in change.removed_names)
     else:
         yield from (f"would write {change.folder.display_root / path}" for path in sorted(change.writes))

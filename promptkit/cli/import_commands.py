@@ -166,7 +166,7 @@ class _RecipeWriter:
 
     def summary(self) -> Iterator[str]:
         """Yield lines with the numbers of imported and rejected files."""
-        yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them whole"
+        yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them completely"
         if self.rejected:
             yield f"did not import {counted(self.rejected, 'file')}"
 

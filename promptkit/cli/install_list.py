@@ -100,7 +100,7 @@ def other_server_lines(configuration: ConfigurationFile) -> Iterator[str]:
     """Yield the promptkit servers in a configuration, to print if the named one is not there."""
     data = _configuration_data(configuration, None)
     if data["servers"]:
-        yield "    servers of promptkit's in it, which --name NAME takes out:"
+        yield "    promptkit servers in it, which --name NAME removes:"
         lines = _server_lines(configuration.settings, data)
         yield from (escape_invisible(line, one_line=True) for line in lines)
 
@@ -126,10 +126,10 @@ def _configuration_data(configuration: ConfigurationFile, url: str | None) -> di
     except FileEditError as error:
         return {**data, "error": f"{configuration.path}{error.location}: {error}"}
     ours = {name: entry for name, entry in entries.items() if is_ours(configuration.settings, entry, url)}
-    gone = {
+    missing_paths = {
         name: missing for name, entry in ours.items() if (missing := _missing_paths(configuration, entry))
     }
-    return {**data, "servers": ours, "gone": gone}
+    return {**data, "servers": ours, "gone": missing_paths}
 
 
 def _client_lines(client: dict[str, Any]) -> Iterator[str]:
@@ -148,7 +148,7 @@ def _server_lines(settings: ClientConfiguration, data: dict[str, Any]) -> Iterat
     for name, entry in data["servers"].items():
         started = url_in(settings, entry) or command_line(command_in(settings, entry) or ())
         yield f"        {name}: {started}"
-        yield from (f"            gone: {word}" for word in data["gone"].get(name, ()))
+        yield from (f"            missing: {word}" for word in data["gone"].get(name, ()))
 
 
 def _missing_paths(configuration: ConfigurationFile, entry: Any) -> list[str]:

@@ -33,7 +33,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
         LoadError: If the recipes cannot be loaded.
     """
     if options.url is not None or options.name is not None:
-        options.refuse("--skills writes folders: neither --url nor --name is for it")
+        options.error("--skills writes folders: omit --url and --name")
     configurations = _with_folders(options, configurations)
     targets: Sequence[str] = () if options.all else configured_targets(options)
     skills = _load_skills(targets) if options.command == "install" else ()
@@ -59,7 +59,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
     elif options.json and reports:
         output.print_json(reports[0])
     elif options.all and not reports and code == Exit.OK:
-        output.print_lines(["there are no skills from promptkit: nothing to change"])
+        output.print_lines(["no skills from promptkit were found: nothing to change"])
     return code
 
 
@@ -68,7 +68,9 @@ def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile
     for configuration in configurations if options.clients else ():
         if configuration.skills is None:
             readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
-            options.refuse(f"{configuration.title} reads no skills from folders; these do: {readers}")
+            options.error(
+                f"{configuration.title} does not read skills from folders; these clients do: {readers}"
+            )
     return [configuration for configuration in configurations if configuration.skills is not None]
 
 
@@ -77,7 +79,7 @@ def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
     if (catalog := load_for_files(targets)) is None:
         return None
     if not (skills := catalog.skills):
-        fail("there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAILED)
+        fail("these recipes have no skills: write one with @skill, or as a folder", Exit.FAILED)
     return skills or None
 
 

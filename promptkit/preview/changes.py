@@ -212,7 +212,7 @@ def _what(old: str | None, new: str | None) -> str:
     return (
         _OUTCOMES[_outcome_prefix(new)]
         if _outcome_prefix(old) != _outcome_prefix(new)
-        else "renders another text"
+        else "renders different text"
     )
 
 

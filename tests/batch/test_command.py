@@ -107,7 +107,7 @@ class TestColumns:
                 ["--map", "text=ticket", "--key", "id"],
                 "the key column 'id' does not exist; the columns are 'text', 'votes'",
             ),
-            (["--map", "text"], "'text' has no '=' between two words"),
+            (["--map", "text"], "'text' does not have the form NAME=VALUE"),
             (
                 ["--field", "tier=flex"],
                 "'flex' is not JSON: write text in double quotes, as in 'tier=\"flex\"'",
@@ -312,7 +312,7 @@ class TestFiles:
         size = (folder / "out" / "requests-00001.jsonl").stat().st_size
         assert result.out.splitlines() == [
             f"would write 2 requests of {size:,} bytes to 1 file in 'out'",
-            "their text has about 21 tokens",
+            "the requests have about 21 tokens",
         ]
         assert full_run.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
 
@@ -354,7 +354,7 @@ class TestUsage:
         ("arguments", "message"),
         [
             (["triage"], "write PROMPT ROWS, or --join RESULTS ROWS"),
-            (["triage", "t.jsonl"], "name a vendor with --for: each has files of its own"),
+            (["triage", "t.jsonl"], "specify a vendor with --for: each has its own file format"),
             (
                 ["triage", "t.jsonl", "--for", "openai-chat"],
                 "name the model with --model: every request needs it",

@@ -125,7 +125,7 @@ def test_answers_are_in_the_order_of_the_rows(batch, folder):
         "the line has 2 cells, but the header has 1: quote cells that contain a comma",
         "the row has no result",
     ]
-    assert (result.code, result.err) == (1, "promptkit: 2 rows without an answer: 'error' says why\n")
+    assert (result.code, result.err) == (1, "promptkit: 2 rows without an answer: see their 'error'\n")
 
 
 def test_keys_match_results(batch, folder):

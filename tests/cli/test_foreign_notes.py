@@ -307,7 +307,7 @@ class TestDigests:
 
         assert code == 1
         assert "own/a" in err
-        assert "meanwhile" in err
+        assert "in the meantime" in err
         assert err.count("\n") == 1
         assert entry.read_text() == "mine"
 
@@ -329,7 +329,7 @@ class TestDigests:
 
         assert code == 1
         assert changed[0].name in err
-        assert "meanwhile" in err
+        assert "in the meantime" in err
         assert changed[0].read_text() == "{}"
 
 

@@ -62,7 +62,7 @@ class TestCommands:
             ),
             (
                 ["--versoin"],
-                "promptkit: error: unknown option '--versoin'; options of a command follow its name",
+                "promptkit: error: unknown option '--versoin'; options of a command come after its name",
             ),
             (
                 ["list", "--\udcff"],
@@ -70,7 +70,7 @@ class TestCommands:
             ),
             (
                 ["--json", "list"],
-                "promptkit: error: unknown option '--json'; options of a command follow its name",
+                "promptkit: error: unknown option '--json'; options of a command come after its name",
             ),
         ],
         ids=str,

@@ -43,7 +43,7 @@ def acme(tmp_path, monkeypatch):
     monkeypatch.chdir(project)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # for monkeypatch to undo what the command sets
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    monkeypatch.setattr("promptkit.cli.package_wheel._check_alone", lambda _: None)
+    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda _: None)
     return project
 
 
@@ -145,7 +145,7 @@ class TestOutput:
     def test_output_into_the_recipes(self, acme, package_error):
         """The recipes' folder is rejected, because the next wheel would contain this one."""
         assert package_error("--out", "prompts") == (
-            "--out names the folder of the recipes, whose next package would contain this one: name another"
+            "--out is the folder of the recipes, so the next package would contain this one: choose another"
         )
 
     def test_absolute_output_folder(self, acme, package, tmp_path):
@@ -177,7 +177,7 @@ class TestLinks:
     @pytest.mark.parametrize(
         ("target", "reason"),
         [
-            ("nowhere", "does not exist, or is a link that leads nowhere: remove it"),
+            ("nowhere", "does not exist, or is a broken link: remove it"),
             ("data.txt", "cannot be packaged: Too many levels of symbolic links"),
         ],
     )
@@ -209,7 +209,7 @@ class TestLinks:
         Path("dist", WHEEL).unlink()
         (acme / "prompts" / "settings.txt").symlink_to(target)
         assert package_error() == (
-            f"'settings.txt' leads to {target!r}, which is hidden, or a leftover of a program: "
+            f"'settings.txt' leads to {target!r}, which is hidden, or a temporary file of a program: "
             "put a copy in a visible place"
         )
 
@@ -273,7 +273,8 @@ class TestOddFiles:
             file.truncate(16 << 30)
 
         assert (
-            package_error() == "'data.bin' is too large: the files of a package have at most 100 MiB together"
+            package_error()
+            == "'data.bin' is too large: the files of a package can have at most 100 MiB in total"
         )
 
     @pytest.mark.parametrize(
@@ -383,8 +384,8 @@ class TestSecrets:
         file.chmod(mode)
 
         assert package_error() == (
-            "'notes.txt' can be read by its owner alone, as secrets are: move it out of 'prompts', "
-            "or chmod go+r it if others may read it"
+            "'notes.txt' is readable only by its owner, like a secret: move it out of 'prompts', "
+            "or run chmod go+r if it can be published"
         )
         file.chmod(mode | 0o044)
         assert package() == (0, "")
@@ -476,7 +477,7 @@ class TestProjectFiles:
             ("LICENSES/*", "it is a link"),
             (
                 "**/LICENSE",
-                "[project] license-files: '**/LICENSE' has a wildcard for a folder: name the folder",
+                "[project] license-files: '**/LICENSE' has a wildcard in its folder: write the name of",
             ),
         ],
     )

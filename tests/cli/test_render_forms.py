@@ -260,7 +260,7 @@ class TestResources:
             main(["render", "docs://intro/3", "lines=2"])
 
         assert exit.value.code == 2
-        assert "a URI takes no arguments: write their values into it" in capsys.readouterr().err
+        assert "a URI takes no arguments: put their values into the URI" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
@@ -379,7 +379,7 @@ class TestVendors:
         assert err == (
             "promptkit: Anthropic cannot represent the rendering: message 3 (user) contains audio/wav: "
             "write its content as text; message 5 (user) contains application/zip: "
-            "convert it to application/pdf (--lossy replaces unsupported content by text)\n"
+            "convert it to application/pdf (--lossy replaces unsupported content with text)\n"
         )
 
     def test_a_resource(self, project, capsys):
@@ -447,7 +447,7 @@ class TestRequests:
             main(["render", str(recipes(asking=REQUESTS)), "judge", "--model", "x"])
 
         assert exit.value.code == 2
-        assert "--model is for a request: name its vendor with --request" in capfd.readouterr().err
+        assert "--model requires --request" in capfd.readouterr().err
 
     def test_markdown_of_system_text(self, recipes, capfd):
         """System text has its own heading."""

@@ -18,7 +18,7 @@ ALL = ["greet", "people", "rotate"]
 
 HIDDEN = (
     "promptkit: hidden because they need scopes: people, rotate, handbook, notes; serve with --scopes "
-    "'admin team' to show all of them, or with --scopes '' to silence this"
+    "'admin team' to show all of them, or with --scopes '' to silence this message"
 )
 
 

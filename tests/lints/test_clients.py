@@ -415,7 +415,7 @@ class TestClients:
         """An unknown client is an error with the nearest name."""
         with pytest.raises(UnknownClientError, match=re.escape("unknown client 'zde': did you mean 'zed'?")):
             lint_client("zde", compile(Recipes()))
-        with pytest.raises(UnknownClientError, match="there are ai-sdk, claude-code, "):
+        with pytest.raises(UnknownClientError, match="choose one of ai-sdk, claude-code, "):
             lint_client("qqqqqqqq", compile(Recipes()))
 
     def test_simple_prompt_works_in_every_client_with_prompts(self, lint_prompt):

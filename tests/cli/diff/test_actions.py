@@ -271,7 +271,7 @@ class TestComment:
             "<!-- promptkit diff -->\n\n## What prompts say\n\n<details><summary><code>"
         )
         assert "\n-Old.\n+New.\n" in sent["body"]
-        assert sent["body"].endswith("<code>p&#58; &#39;y&#39; is gone</code></summary></details>")
+        assert sent["body"].endswith("<code>p&#58; &#39;y&#39; was removed</code></summary></details>")
 
     def test_existing_comment(self, tmp_path):
         """

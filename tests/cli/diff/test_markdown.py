@@ -53,7 +53,7 @@ def test_format():
 
     assert as_markdown("## Title", count_cases(changes, "main"), changes, "x") == (
         "## Title\n\n` 2 cases changed since main `\n\n"
-        "- **harmless**: ` prompt 'a': 'x' renders another text `\n\n"
+        "- **harmless**: ` prompt 'a': 'x' renders different text `\n\n"
         "  ```diff\n   [user]\n  -Old words.\n  +New words.\n  ```\n\n"
-        "- **harmless**: ` prompt 'a': 'y' is gone `\n"
+        "- **harmless**: ` prompt 'a': 'y' was removed `\n"
     )

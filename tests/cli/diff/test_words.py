@@ -23,9 +23,9 @@ class TestChanges:
         new = side({"prompt 'a'": {"x": "1", "y": "3"}, "prompt 'b'": {"z": "4"}})
 
         assert [str(change) for change in text_changes([old], [new])] == [
-            "prompt 'a': 'y' renders another text",
-            "prompt 'b': 'z' is new",
-            "prompt 'a': 'gone' is gone",
+            "prompt 'a': 'y' renders different text",
+            "prompt 'b': 'z' was added",
+            "prompt 'a': 'gone' was removed",
         ]
 
     def test_unstable_text(self):
@@ -34,8 +34,8 @@ class TestChanges:
 
         (change,) = text_changes([old, old], [new, side({"p": {"x": "3"}})])
 
-        assert str(change) == "p: 'x' renders another text, each time"
-        assert count_cases([change], "HEAD") == "no case says anything else than at HEAD"
+        assert str(change) == "p: 'x' renders different text, each time"
+        assert count_cases([change], "HEAD") == "no case has changed since HEAD"
 
     @pytest.mark.parametrize(
         ("old", "new", "breaks"),

@@ -64,12 +64,14 @@ def test_live_export(out, form, capsys):
 def test_named_prompts(out, capsys):
     """With names, only those prompts are updated; without names, obsolete files are removed."""
     assert main(["export", "claude-commands", "out", "explain", "greet"]) == 0
-    assert capsys.readouterr().out == "out has 2 commands of these recipes: explain.md, greet.md\n"
+    assert capsys.readouterr().out == "out has 2 commands from these recipes: explain.md, greet.md\n"
     assert main(["export", "claude-commands", "out", "compare"]) == 0
     assert read_paths(out) == ["compare.md", "explain.md", "greet.md"]
 
     assert main(["export", "claude-commands", "out", "explain", "--remove"]) == 0
-    assert capsys.readouterr().out.endswith("out has 0 commands of these recipes\n    removed: explain.md\n")
+    assert capsys.readouterr().out.endswith(
+        "out has 0 commands from these recipes\n    removed: explain.md\n"
+    )
     assert read_paths(out) == ["compare.md", "greet.md"]
 
     source = out.parent / "recipes" / "words.py"
@@ -158,7 +160,7 @@ def test_note(out):
             1,
             "'notes' is a skill: write it with 'promptkit export skills'",
         ),
-        (["claude-commands", "recipes/out"], 2, "'recipes/out' is in the recipes: name another folder"),
+        (["claude-commands", "recipes/out"], 2, "'recipes/out' is inside the recipes: choose another folder"),
         (["claude-commands", "out", "--remove", "--live"], 2, "--remove takes no --live"),
         (["opencode", "out"], 2, "argument FORMAT: invalid choice: 'opencode'"),
     ],

@@ -236,7 +236,7 @@ ODD = {
     "long": entry(f"/{'a' * 5000}/promptkit", "serve", f"/{'b' * 5000}"),
     "another machine": entry("//host/share/promptkit", "serve", "\\\\host\\share\\recipes"),
     "numbers": {"command": "promptkit", "args": ["serve", 1, None, {"a": []}], "env": 3},
-    "lines": entry("/x\n    user: all is fine/promptkit", "serve", "/y\n    gone: z\x1b[2J"),
+    "lines": entry("/x\n    user: all is fine/promptkit", "serve", "/y\n    missing: z\x1b[2J"),
 }
 
 
@@ -262,7 +262,7 @@ def test_odd_entry_breaks_no_command(argv, odd, project, promptkit):
 
     assert code in (0, 1)
     assert "\x1b" not in out + err
-    injected = ("    user: all is fine", "    user: b", "    gone: z")
+    injected = ("    user: all is fine", "    user: b", "    missing: z")
     assert not any(line.startswith(injected) for line in (out + err).splitlines())
 
 

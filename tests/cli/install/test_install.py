@@ -113,7 +113,8 @@ class TestEachClient:
             code, out, err = promptkit(*argv)
             assert (code, out) == (1, "")
             assert err == (
-                f"promptkit: {file}: its server 'team-prompts' was not added by promptkit: choose another --name\n"
+                f"promptkit: {file}: its server 'team-prompts' was not added by promptkit: choose "
+                "another --name\n"
             )
         assert file.read_text() == text
 
@@ -124,7 +125,7 @@ class TestEachClient:
 
         assert (code, out) == (1, "")
         assert err.startswith(f"promptkit: {file}")
-        assert "it was not changed; you can add this yourself:" in err
+        assert "the file was not changed; you can add this yourself:" in err
         assert "team-prompts" in err
         assert file.read_text() == "{[: not\n"
 
@@ -150,9 +151,9 @@ def test_uninstall_after_moving_the_project(project, promptkit, monkeypatch):
     assert out == (
         "Cursor has no server 'moved': nothing to change\n"
         f"    file: {config_path('cursor')}\n"
-        "    servers of promptkit's in it, which --name NAME takes out:\n"
+        "    promptkit servers in it, which --name NAME removes:\n"
         f"        team-prompts: {program} serve '{project / 'prompts'}'\n"
-        f"            gone: {project / 'prompts'}\n"
+        f"            missing: {project / 'prompts'}\n"
     )
     assert promptkit("uninstall", "cursor", "--name", "team-prompts")[0] == 0
     assert "team-prompts" not in entries("cursor")
@@ -207,7 +208,7 @@ def test_claude_desktop_takes_no_url(project, promptkit, capsys):
 
     assert exit.value.code == 2
     assert capsys.readouterr().err.endswith(
-        "promptkit install: error: argument --url: Claude Desktop starts the servers of its file itself: "
+        "promptkit install: error: argument --url: the configuration of Claude Desktop does not support URLs file itself: "
         "add it in Claude Desktop under Settings, Connectors\n"
     )
 
@@ -232,10 +233,7 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
         promptkit("install", name, "--scope", "project")
 
     assert exit.value.code == 2
-    assert (
-        f"argument --scope: {CLIENTS[name].title} has no configuration of a project"
-        in capsys.readouterr().err
-    )
+    assert f"argument --scope: {CLIENTS[name].title} has no project configuration" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -246,7 +244,7 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
         (["uninstall", "cline"], "argument CLIENT: unknown client 'cline': "),
         (
             ["install", "zed", "--name", "my prompts"],
-            "argument --name: 'my prompts' is not 1 to 64 letters, digits, ",
+            "argument --name: 'my prompts' is not a valid name: use 1 to 64 letters, digits, ",
         ),
         (
             ["install", "zed", "--url", "localhost:80"],
@@ -281,7 +279,7 @@ class TestTargets:
         monkeypatch.chdir(tmp_path / "empty")
 
         assert promptkit("install", "zed")[0] == 2
-        suggestion = "; or name the server by --name, as install --list shows it\n"
+        suggestion = "; or pass the server's name with --name, as shown by install --list\n"
         assert promptkit("uninstall", "zed")[2].endswith(suggestion)
         assert promptkit("uninstall", "zed", "--name", "x")[0] == 0
         assert promptkit("install", "--list")[0] == 0

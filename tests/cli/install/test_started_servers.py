@@ -93,8 +93,8 @@ def test_invalid_variable(text, name, project, usage_error):
             ["install", "zed", "--skills", "--env", "A=1"],
             "--env only applies to a server that the client starts",
         ),
-        (["install", "zed", "--list", "--env", "A=1"], "--env is for what install writes"),
-        (["uninstall", "zed", "--", "--tools"], "-- is for what install writes"),
+        (["install", "zed", "--list", "--env", "A=1"], "--env can only be used with install, without --list"),
+        (["uninstall", "zed", "--", "--tools"], "-- can only be used with install, without --list"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -80,7 +80,7 @@ class TestCompleteFile:
         )
         assert messages[1].content.text == "Be plain."
         assert result.code == 1
-        assert result.lines[-1] == "imported 1 command, 0 of them whole"
+        assert result.lines[-1] == "imported 1 command, 0 of them completely"
 
 
 class TestArguments:
