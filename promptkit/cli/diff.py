@@ -72,7 +72,7 @@ def run(options: Namespace, output: Output) -> int:
     if by_cases:
         changes = text_changes(old, new)
         summary = count_cases(changes, since)
-        heading, command = f"{_MARK}\n\n## What prompts say", "promptkit diff --text"
+        heading, command = f"{_MARK}\n\n## Text of prompts", "promptkit diff --text"
     else:
         changes = changes_between(old[0], new[0])
         summary = count_changes(changes, since)

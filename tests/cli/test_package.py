@@ -258,9 +258,9 @@ class TestRequirements:
 
         assert (code, out) == (1, "")
         assert err == (
-            "promptkit: nothing was built: _more.py imports 'shelf', which the project has outside of "
-            "'prompts', so the package would lack it: move it there, or publish it as a package of another "
-            "name, and name that with --require\n"
+            "promptkit: nothing was built: _more.py imports 'shelf', which is outside 'prompts', so it "
+            "would be missing from the package: move it there, or publish it as a separate package and add "
+            "that with --require\n"
         )
 
     def test_imports_of_skill_scripts_are_not_required(self, acme, built):
@@ -362,8 +362,8 @@ class TestRegistry:
         with pytest.raises(PackageError) as error:
             registry_name(name, "acme", tmp_path)
         assert str(error.value) == (
-            f"{name!r} is not a registry name, which has a namespace, one / and a name, and at most "
-            "200 characters: set a name with --server-name, as in io.github.acme/prompts"
+            f"{name!r} is not a registry name: use NAMESPACE/NAME with at most 200 characters, as in "
+            "--server-name io.github.acme/prompts"
         )
 
     @pytest.mark.parametrize(
@@ -407,7 +407,7 @@ class TestProject:
             "the package is named acme, like the folder: choose another name with --name\n"
             "the version is 0.1.0: set another with --version\n"
             "the package has no description: set one with --description\n"
-            "local/acme cannot be published in the registry: name it with --server-name, "
+            "local/acme cannot be published in the registry: set a name with --server-name, "
             "as in io.github.acme/prompts\n"
             f"next: uvx --from {Path('dist/acme-0.1.0-py3-none-any.whl')} acme\n"
         )
@@ -418,8 +418,8 @@ class TestProject:
             (
                 ["--name", "my prompts!"],
                 (
-                    "'my prompts!' is not a package name, which has letters and digits, with . - _ "
-                    "between them: name it with --name, as in 'my-prompts'"
+                    "'my prompts!' is not a package name: use letters and digits, with . - _ between "
+                    "them, as in --name 'my-prompts'"
                 ),
             ),
             (

@@ -209,7 +209,7 @@ class TestLinks:
         Path("dist", WHEEL).unlink()
         (acme / "prompts" / "settings.txt").symlink_to(target)
         assert package_error() == (
-            f"'settings.txt' leads to {target!r}, which is hidden, or a temporary file of a program: "
+            f"'settings.txt' links to {target!r}, which is hidden, or a temporary file of a program: "
             "put a copy in a visible place"
         )
 
@@ -398,7 +398,7 @@ class TestSecrets:
         (skill / "test_key.py").write_text("", encoding="utf-8")
         (skill / "test_key.py").chmod(0o600)
 
-        assert package_error().startswith("'writing/test_key.py' can be read by its owner alone")
+        assert package_error().startswith("'writing/test_key.py' is readable only by its owner")
 
 
 class TestProjectFiles:
@@ -449,7 +449,7 @@ class TestProjectFiles:
         (acme / name).chmod(0o600)
         project('readme = "README.md"' if name == "README.md" else "")
 
-        assert package_error().startswith(f"{name!r} can be read by its owner alone")
+        assert package_error().startswith(f"{name!r} is readable only by its owner")
 
     def test_readme_that_is_not_utf8(self, acme, package_error, project):
         """A README that is not UTF-8 is rejected in one line."""

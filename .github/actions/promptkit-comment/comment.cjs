@@ -5,7 +5,7 @@
 const fs = require("node:fs");
 
 const MARK = "<!-- promptkit diff -->";
-const HEAD = `${MARK}\n\n## What prompts say`;
+const HEAD = `${MARK}\n\n## Text of prompts`;
 
 // GitHub takes 65,536 characters at most.
 const MOST = 60_000;

@@ -270,7 +270,7 @@ class TestErrors:
 
         assert (code, out) == (2, "")
         assert err.startswith(
-            f"promptkit: diff needs a git repository, and '{tmp_path}' is in none that git can read: fatal: "
+            f"promptkit: diff needs a git repository, but '{tmp_path}' is not in one that git can read: "
         )
 
     def test_no_commit(self, tmp_path, diff, monkeypatch):

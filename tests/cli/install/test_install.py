@@ -208,7 +208,8 @@ def test_claude_desktop_takes_no_url(project, promptkit, capsys):
 
     assert exit.value.code == 2
     assert capsys.readouterr().err.endswith(
-        "promptkit install: error: argument --url: the configuration of Claude Desktop does not support URLs file itself: "
+        "promptkit install: error: argument --url: "
+        "the configuration of Claude Desktop does not support URLs: "
         "add it in Claude Desktop under Settings, Connectors\n"
     )
 
