@@ -93,7 +93,7 @@ class TestServing:
     def test_scopes_with_tokens(self, project, capfd):
         """`--scopes` cannot be combined with tokens, which have their own scopes."""
         assert main(["serve", "--http", "0", "--token-file", "tokens", "--scopes", "a"]) == 2
-        assert "--scopes is for servers without tokens" in capfd.readouterr().err
+        assert "--scopes cannot be combined with --issuer or --token-file" in capfd.readouterr().err
 
 
 class TestAuthors:

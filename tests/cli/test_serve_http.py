@@ -160,7 +160,7 @@ class TestErrors:
         assert message.startswith("promptkit: http://0.0.0.0:")
         assert message.endswith(
             " can be reached from other machines without authentication: serve at 127.0.0.1, "
-            "require tokens with --issuer or --token-file, or pass --no-auth if every caller may "
+            "require tokens with --issuer or --token-file, or pass --no-auth if every caller can "
             "use these prompts\n"
         )
 
@@ -187,7 +187,7 @@ class TestErrors:
                 ["--uds-group", "www-data"],
                 "--uds-mode and --uds-group require --uds",
             ),
-            (["--workers", "1000"], "--workers takes at most 256: a worker for each processor is enough"),
+            (["--workers", "1000"], "--workers accepts at most 256: a worker for each processor is enough"),
         ],
     )
     def test_contradictory_options(self, recipes, words, message, capsys):

@@ -210,7 +210,7 @@ class TestDiff:
         message = "references/words.md has changed, so hosts ask users to approve the skill again"
         assert f"harmless: skill 'skill://code-review/SKILL.md': {message}\n" in output
         assert "    -What words mean.\n    +What our words mean.\n" in output
-        assert "harmless: skill 'skill://more/SKILL.md': is new\n" in output
+        assert "harmless: skill 'skill://more/SKILL.md': was added\n" in output
         assert "2 harmless changes since HEAD" in output
 
 
@@ -319,7 +319,7 @@ class TestExport:
         """An export into the recipes is rejected, because its skills would be served twice."""
         with pytest.raises(SystemExit):
             main(["export", "skills", "recipes/out", "--target", "recipes"])
-        assert "is in the recipes" in capsys.readouterr().err
+        assert "is inside the recipes" in capsys.readouterr().err
 
     def test_interrupted_export(self, project, tmp_path, monkeypatch):
         """An export can be repeated after an interruption."""
@@ -365,7 +365,7 @@ class TestExport:
         recipes(one=source)
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 1
-        assert "would have one folder" in capsys.readouterr().err
+        assert "would have the same folder" in capsys.readouterr().err
 
 
 class TestInstall:
@@ -451,7 +451,7 @@ class TestInstall:
         """The error lists the clients that read skills from folders."""
         with pytest.raises(SystemExit):
             main(["install", "claude-desktop", "recipes", "--skills"])
-        assert "does not read skills from folders; these do: claude-code" in capsys.readouterr().err
+        assert "does not read skills from folders; these clients do: claude-code" in capsys.readouterr().err
 
 
 def test_new_skill(tmp_path, monkeypatch, capsys):
