@@ -62,7 +62,7 @@ class TestLines:
         """Bedrock accepts only models of Anthropic; its body has the version and no model."""
         with pytest.raises(SystemExit):
             batch("triage", tickets, vendor="bedrock")
-        assert "bedrock is for models of Anthropic, and 'm' is none" in capsys.readouterr().err
+        assert "bedrock supports only Anthropic models, and 'm' is not one" in capsys.readouterr().err
 
         batch("triage", tickets, vendor="bedrock", model="anthropic.claude-x")
         (line, _) = requests_in(folder / "out")
@@ -171,7 +171,7 @@ class TestBadRows:
 
         assert result.code == 1
         assert "wrote 2 requests" in result.out
-        assert "rejected 6 rows: 'out/rejected.jsonl' says why" in result.out
+        assert "rejected 6 rows: see 'out/rejected.jsonl'" in result.out
         assert rejected_in(folder / "out") == [
             (3, "votes", "'votes' is 'many', not a whole number"),
             (4, "ticket", "'ticket' is missing"),
@@ -312,7 +312,7 @@ class TestFiles:
         size = (folder / "out" / "requests-00001.jsonl").stat().st_size
         assert result.out.splitlines() == [
             f"would write 2 requests of {size:,} bytes to 1 file in 'out'",
-            "the requests have about 21 tokens",
+            "the requests have about 21 tokens of text",
         ]
         assert full_run.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
 

@@ -151,8 +151,10 @@ class TestNotMeasured:
 @prompt
 def p(key: Annotated[str, Arg(secret=True, examples=["hunter2"])]):
     raise ValueError(f"no {key}")""",
-                "it failed to render with all 25 sets of arguments; "
-                "for key=<secret>: ValueError: no <secret>",
+                (
+                    "it failed to render with all 25 sets of arguments; "
+                    "for key=<secret>: ValueError: no <secret>"
+                ),
             ),
             (
                 '@prompt(timeout=0.05)\ndef p(n: int):\n    time.sleep(30)\n    return "x"',
