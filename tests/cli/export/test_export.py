@@ -161,7 +161,7 @@ def test_note(out):
             "'notes' is a skill: write it with 'promptkit export skills'",
         ),
         (["claude-commands", "recipes/out"], 2, "'recipes/out' is inside the recipes: choose another folder"),
-        (["claude-commands", "out", "--remove", "--live"], 2, "--remove takes no --live"),
+        (["claude-commands", "out", "--remove", "--live"], 2, "--live cannot be combined with --remove"),
         (["opencode", "out"], 2, "argument FORMAT: invalid choice: 'opencode'"),
     ],
 )

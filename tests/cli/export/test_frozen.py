@@ -222,7 +222,7 @@ class TestErrors:
             ),
             ("debug", "turn 2 has the role 'assistant', but a client file can contain only user text"),
             ("unlock", "'key' is a secret"),
-            ("review", "where 'code' is"),
+            ("review", "when 'code' is"),
         ],
     )
     @pytest.mark.parametrize("form", ["claude-commands", "codex"])

@@ -292,8 +292,8 @@ class TestTargets:
 
         assert code == 2
         assert err == (
-            "promptkit: cannot load 'nowhere': there is no such folder or file, nor such a module that a "
-            "client could import; there are recipes in 'prompts/'\n"
+            "promptkit: cannot load 'nowhere': it is neither a folder or file nor a module that a "
+            "client can import; there are recipes in 'prompts/'\n"
         )
         assert not config_path("zed").exists()
 

@@ -110,7 +110,7 @@ class TestEachClient:
         _, out, _ = promptkit("install", name, "prompts", "../elsewhere", "--scope", "project")
 
         assert command(name)[2:4] == [f"{FOLDERS.get(name, '.')}/prompts", str(tmp_path / "elsewhere")]
-        assert f"    only this machine has {tmp_path / 'elsewhere'}\n" in out
+        assert f"    {tmp_path / 'elsewhere'} exists only on this machine\n" in out
 
     def test_user_configuration_has_absolute_paths(self, name, project, promptkit):
         """The user's own file has absolute paths."""

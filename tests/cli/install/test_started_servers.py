@@ -190,11 +190,11 @@ class TestOptions:
             (["--workspace", "gone"], "promptkit serve: error: argument --workspace: 'gone' is not a folder"),
             (
                 ["prompts"],
-                "promptkit install: error: unexpected argument 'prompts' after --: name targets before",
+                "promptkit install: error: unexpected argument 'prompts' after --: put targets before",
             ),
             (
                 ["--http", "80"],
-                "promptkit install: error: --http is for HTTP, and a client talks over stdio to a server",
+                "promptkit install: error: --http is for HTTP, but a client uses stdio for servers",
             ),
         ],
         ids=" ".join,
