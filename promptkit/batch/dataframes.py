@@ -21,10 +21,10 @@ class _TableKind(Struct, frozen=True):
     #: Returns the rows, restricted to some columns.
     rows: Callable[[Any, list[str]], _Rows]
     #: Returns the table with columns added or replaced.
-    extended: Callable[[Any, _Columns, ColumnTypes], Any]
+    with_columns: Callable[[Any, _Columns, ColumnTypes], Any]
 
 
-def known_table(table: Any) -> Any:
+def supported_table(table: Any) -> Any:
     """
     Return a supported table; other tables with an Arrow stream are converted to a pyarrow Table.
 
@@ -43,7 +43,7 @@ def known_table(table: Any) -> Any:
     if isinstance(table, Sequence) and not isinstance(table, str | bytes):
         return table
     msg = (
-        f"a {type(table).__name__} is not a table: give a pyarrow Table, a Polars or pandas "
+        f"a {type(table).__name__} is not a table: pass a pyarrow Table, a Polars or pandas "
         f"DataFrame, or a list of mappings"
     )
     raise TypeError(msg)
@@ -68,7 +68,7 @@ def rows_of(table: Any, columns: Collection[str]) -> _Rows:
 def with_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     """Return a supported table with columns added or replaced."""
     kind = _kind_of(table)
-    return _list_with(table, columns) if kind is None else kind.extended(table, columns, types)
+    return _list_with(table, columns) if kind is None else kind.with_columns(table, columns, types)
 
 
 def _kind_of(table: Any) -> _TableKind | None:

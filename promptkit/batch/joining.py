@@ -1,4 +1,4 @@
-"""The results of a batch, in any order, joined with its rows."""
+"""The results of a batch, in any order, join_results with its rows."""
 
 import re
 import sqlite3
@@ -31,7 +31,7 @@ ON CONFLICT (key) DO UPDATE SET answer = excluded.answer, error = excluded.error
 """
 
 
-def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, Any]]:
+def join_results(table: Table, results: Path, key: str | None) -> Iterator[dict[str, Any]]:
     """
     Yield each row with its answer.
 
@@ -67,9 +67,9 @@ def joined(table: Table, results: Path, key: str | None) -> Iterator[dict[str, A
                 row, answer, error = None, None, None
                 try:
                     row = row_of(raw, table.read)
-                    answer, error = _take(database, number if key is None else row.get(key))
-                except (ValueError, RecursionError) as unusual:  # a `RowError`, or an unusual key
-                    error = str(unusual)
+                    answer, error = _pop_result(database, number if key is None else row.get(key))
+                except (ValueError, RecursionError) as invalid:  # a `RowError`, or an invalid key
+                    error = str(invalid)
                 yield {"line": line, "row": row, "answer": answer, "error": error}
 
 
@@ -81,8 +81,8 @@ def _results(results: Path, *, by_number: bool) -> Iterator[tuple[str, str | Non
                 result, identifier = _parse_result(line, name, position)
                 try:
                     answer, error = answer_of(result)
-                except RecursionError as unusual:
-                    answer, error = None, f"the result cannot be read: {unusual}"
+                except RecursionError as too_deep:
+                    answer, error = None, f"the result cannot be read: {too_deep}"
                 yield _row_number(identifier, name) if by_number else identifier, answer, error
 
 
@@ -99,16 +99,16 @@ def _files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
     return {str(results / name): partial(folder.open_for_reading, name) for name in names}
 
 
-def _take(database: sqlite3.Connection, key: Any) -> tuple[str | None, str | None]:
-    """Return the answer and the error for a row, and leave none for later rows with the same key."""
+def _pop_result(database: sqlite3.Connection, key: Any) -> tuple[str | None, str | None]:
+    """Return the answer and the error for a row; a later row with the same key gets an error."""
     if key in (None, ""):
-        return None, "it has no key"
-    found = database.execute("SELECT answer, error FROM results WHERE key = ?", (str(key),)).fetchone()
-    if found is None:
-        return None, "there is no result"
-    used = "its key is that of an earlier row"
-    database.execute("UPDATE results SET answer = NULL, error = ? WHERE key = ?", (used, str(key)))
-    answer, error = found
+        return None, "the row has no key"
+    result = database.execute("SELECT answer, error FROM results WHERE key = ?", (str(key),)).fetchone()
+    if result is None:
+        return None, "the row has no result"
+    duplicate = "an earlier row has the same key"
+    database.execute("UPDATE results SET answer = NULL, error = ? WHERE key = ?", (duplicate, str(key)))
+    answer, error = result
     return answer, error
 
 
@@ -129,7 +129,7 @@ def _parse_result(line: bytes, file: str, position: int) -> tuple[dict[str, Any]
         result = msgspec.json.decode(line, type=dict[str, Any])
         return result, next(str(result[name]) for name in _IDENTIFIERS if name in result)
     except (ValueError, RecursionError, StopIteration):
-        expected = f"each line is an object with {' or '.join(_IDENTIFIERS)}"
+        expected = f"each line must be a JSON object with {' or '.join(_IDENTIFIERS)}"
         msg = f"{file!r} has no result at byte {position:,}: {expected}"
         raise RowsError(msg) from None
 
@@ -137,7 +137,10 @@ def _parse_result(line: bytes, file: str, position: int) -> tuple[dict[str, Any]
 def _row_number(identifier: str, file: str) -> str:
     match = re.fullmatch(r"(\d+)-[0-9a-f]{16}", identifier)
     if match is None:
-        msg = f"{file!r} has {identifier!r}, which is not a row number: name the key column with --key"
+        msg = (
+            f"{file!r} has the identifier {identifier!r}, which is not a row number: specify the key "
+            "column with --key"
+        )
         raise RowsError(msg)
     return match[1]
 
@@ -160,7 +163,7 @@ def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
         current = inner
     if texts := list(_texts(current)):
         return "".join(texts), None
-    return None, f"there is no answer in it: {msgspec.json.encode(current).decode()[:200]}"
+    return None, f"the result has no answer: {msgspec.json.encode(current).decode()[:200]}"
 
 
 def _texts(result: Any) -> Iterator[str]:

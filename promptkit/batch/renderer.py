@@ -10,7 +10,7 @@ import attrs
 import msgspec
 from msgspec.structs import replace
 
-from promptkit.batch.dataframes import ColumnTypes, columns_of, known_table, rows_of, with_columns
+from promptkit.batch.dataframes import ColumnTypes, columns_of, rows_of, supported_table, with_columns
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import Columns, RowError
 from promptkit.catalog.redaction import Redactor
@@ -26,20 +26,20 @@ T = TypeVar("T")
 #: A rendering of one row: a workflow, or a single user text, which most prompts return.
 RenderedRow: TypeAlias = Workflow | str
 
-#: The default form, which model engines accept: messages with a role and text.
+#: The default format, which model engines accept: messages with a role and text.
 MESSAGES: Final = "messages"
 
-_LONE_SURROGATE: Final = "the rendering has half of a character"
+_LONE_SURROGATE: Final = "the rendering contains an unpaired surrogate"
 
 _REQUEST: Final = "request"
 _ERROR_COLUMN: Final = "error"
 
 
-def _form(to: str) -> str:
+def _validate_format(to: str) -> str:
     if to not in (formats := (MESSAGES, *LINE_FORMATS)):
         suggestion = nearest(to, formats)
-        hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(formats)}"
-        msg = f"there is no form {to!r}: {hint}"
+        hint = f"did you mean {suggestion!r}?" if suggestion else f"choose one of {', '.join(formats)}"
+        msg = f"unknown format {to!r}: {hint}"
         raise ValueError(msg)
     return to
 
@@ -47,7 +47,7 @@ def _form(to: str) -> str:
 @attrs.frozen
 class Renderer:
     """
-    A prompt as a function of tables: it adds a column with renderings, and a column with errors.
+    A prompt as a function on tables: it adds a column with renderings, and a column with errors.
 
     It can be pickled, so that engines can call it in other processes. It returns the kind of table that it
     gets: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of structs, or a list
@@ -77,7 +77,7 @@ class Renderer:
 
         fields:
             Other fields of each request body, such as ``{"temperature": 0}``. With ``"lossy": True``, content
-            that the vendor does not support is replaced by a text description.
+            that the vendor does not support is replaced with a text description.
 
         key:
             The column that `batches` passes on, as text.
@@ -91,7 +91,7 @@ class Renderer:
     """
 
     prompt: Prompt[..., Any]
-    to: str = attrs.field(default=MESSAGES, converter=_form)
+    to: str = attrs.field(default=MESSAGES, converter=_validate_format)
     model: str | None = attrs.field(default=None, kw_only=True)
     columns: Mapping[str, str] = attrs.field(factory=dict, kw_only=True)
     values: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
@@ -129,7 +129,7 @@ class Renderer:
 
             ColumnError: If the column of a required parameter is missing.
         """
-        supported = known_table(table)
+        supported = supported_table(table)
         return with_columns(supported, self._rendered(supported), self.types)  # type: ignore[no-any-return]  # of that kind
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
@@ -152,16 +152,16 @@ class Renderer:
             matched.check(names, key)
         for row in rows_of(table, {column for column, _ in matched.pairs}):
             try:
-                renderings.append(self._column(self.render_row(*matched.given(row))))
+                renderings.append(self._column(self.render_row(*matched.extract_arguments(row))))
                 errors.append(None)
-            except Exception as error:  # noqa: BLE001 (an unusual row does not end the table)
+            except Exception as error:  # noqa: BLE001 (a failing row does not stop the table)
                 renderings.append(None)
                 errors.append(str(self.row_error(error)))
         return {self.column: renderings, _ERROR_COLUMN: errors}
 
     def render_row(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> RenderedRow:
         """
-        Render one row. The usual rendering, a single user text, is returned as a string.
+        Render one row. A single user text, the most common rendering, is returned as a string.
 
         Args:
             sent:
@@ -259,7 +259,10 @@ def _messages(workflow: Workflow) -> list[Any]:
         raise RowError.of(error.reason) from None
     if all(type(message["content"]) is str for message in messages):
         return messages
-    msg = "messages are text alone, and it holds more: write to='openai-chat', or another vendor"
+    msg = (
+        "messages support only text, but the rendering has other content: use to='openai-chat' or "
+        "another vendor"
+    )
     raise RowError.of(msg)
 
 

@@ -31,37 +31,37 @@ class LineFormat(Struct, frozen=True):
         line:
             Creates a line from an identifier and a body.
 
-        most_lines:
+        max_lines:
             The maximum number of lines in a file.
 
-        most_bytes:
+        max_bytes:
             The maximum size of a file in bytes.
 
         identifier:
             The member with the identifier.
 
-        identifiers:
+        identifier_pattern:
             A regular expression for valid identifiers.
 
-        takes:
+        identifier_description:
             A description of valid identifiers.
 
-        says_model:
+        has_model:
             Whether the body contains the model. Otherwise the batch job selects it.
 
-        takes_model:
+        model_substrings:
             Substrings of model names; a valid name contains at least one of them.
     """
 
     body: _Body
     line: Callable[[str, dict[str, Any]], dict[str, Any]]
-    most_lines: int
-    most_bytes: int
+    max_lines: int
+    max_bytes: int
     identifier: str = "custom_id"
-    identifiers: str = r"[^\x00-\x1f]{1,512}"
-    takes: str = "1 to 512 characters"
-    says_model: bool = True
-    takes_model: tuple[str, ...] = ("",)
+    identifier_pattern: str = r"[^\x00-\x1f]{1,512}"
+    identifier_description: str = "1 to 512 characters"
+    has_model: bool = True
+    model_substrings: tuple[str, ...] = ("",)
 
 
 def _openai(url: str, request: Callable[..., dict[str, Any]]) -> LineFormat:
@@ -106,26 +106,26 @@ LINE_FORMATS: Final[dict[str, LineFormat]] = {
     "anthropic": LineFormat(
         _anthropic_body,
         lambda identifier, body: {"custom_id": identifier, "params": body},
-        most_lines=100_000,
-        most_bytes=256 * _MB,
-        identifiers="[a-zA-Z0-9_-]{1,64}",
-        takes="1 to 64 letters, digits, - and _",
+        max_lines=100_000,
+        max_bytes=256 * _MB,
+        identifier_pattern="[a-zA-Z0-9_-]{1,64}",
+        identifier_description="1 to 64 letters, digits, - and _",
     ),
     "gemini": LineFormat(
         _gemini_body,
         lambda identifier, body: {"key": identifier, "request": body},
         identifier="key",
-        most_lines=1_000_000,
-        most_bytes=2_000 * _MB,
-        says_model=False,
+        max_lines=1_000_000,
+        max_bytes=2_000 * _MB,
+        has_model=False,
     ),
     "bedrock": LineFormat(
         _bedrock_body,
         lambda identifier, body: {"recordId": identifier, "modelInput": body},
         identifier="recordId",
-        most_lines=50_000,
-        most_bytes=1_000 * _MB,
-        says_model=False,
-        takes_model=("anthropic", "claude"),
+        max_lines=50_000,
+        max_bytes=1_000 * _MB,
+        has_model=False,
+        model_substrings=("anthropic", "claude"),
     ),
 }

@@ -75,7 +75,7 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
         ColumnError: If the column does not exist; the message lists the columns.
     """
     if key is not None and key not in columns:
-        msg = f"there is no column {key!r}, which is the key; there are {listed(columns)}"
+        msg = f"the key column {key!r} does not exist; the columns are {listed(columns)}"
         raise ColumnError(msg)
 
 
@@ -125,7 +125,7 @@ class Columns:
                 hint = (
                     f"did you mean {suggestion!r}?"
                     if suggestion
-                    else f"it has {', '.join(arguments.by_name)}"
+                    else f"its arguments are {', '.join(arguments.by_name)}"
                 )
                 msg = f"prompt {arguments.owner!r} has no argument {name!r}; {hint}"
                 raise ColumnError(msg)
@@ -133,7 +133,7 @@ class Columns:
         for column, name in renamed.items():
             if name in columns or name in fixed:
                 other = repr(columns[name]) if name in columns else "a value for all rows"
-                msg = f"argument {name!r} has both {other} and column {column!r}: leave out one"
+                msg = f"argument {name!r} has both {other} and column {column!r}: remove one"
                 raise ColumnError(msg)
             columns[name] = column
         unfixed = (argument for argument in arguments.ordered if argument.name not in fixed)
@@ -174,14 +174,15 @@ class Columns:
         missing = [column for column in needed if column not in names]
         if missing:
             msg = (
-                f"there is no column {', '.join(map(repr, missing))}, which prompt {self.arguments.owner!r} "
-                f"needs; there are {listed(available)}: map one of them to it"
+                f"the table has no column {', '.join(map(repr, missing))} for prompt "
+                f"{self.arguments.owner!r}; "
+                f"its columns are {listed(available)}: map one of them to the argument"
             )
             raise ColumnError(msg)
 
-    def given(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def extract_arguments(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """
-        Return the arguments of a row: values as a client sends them, and values that have their final type.
+        Return the arguments of a row: values as a client sends them, and values of their parameter's type.
 
         None means that an argument is missing.
 
@@ -219,7 +220,7 @@ def _typed(value: Any, annotation: Any) -> Any:
 
 def _as_json(value: Any, name: str) -> Any:
     with suppress(TypeError, ValueError):
-        if not isinstance(value, bytes):  # base64 would be taken for text
+        if not isinstance(value, bytes):  # base64 would be treated as text
             return json_of(value.tolist() if hasattr(value, "tolist") else value)
-    reason = f"is a {type(value).__name__}, which is not an argument: send text, or JSON"
+    reason = f"has the unsupported type {type(value).__name__}: use text or JSON"
     raise RowError((InvalidArgument(name, reason),))

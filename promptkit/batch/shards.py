@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from promptkit.batch.request_lines import LineFormat
-from promptkit.batch.workers import Rejected, RenderedChunk
+from promptkit.batch.workers import Rejection, RenderedChunk
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, FolderLockedError
 from promptkit.files.reading import check_regular
@@ -31,12 +31,12 @@ REJECTED: Final = "rejected.jsonl"
 _CHECKPOINT_SIZE: Final = 512
 
 #: The end of every error message about a folder.
-_ANOTHER_FOLDER: Final = "name another folder with -o"
+_ANOTHER_FOLDER: Final = "choose another folder with -o"
 
 #: The reason why a batch cannot be resumed.
 _OTHER_BATCH: Final = (
-    "the folder holds the batch of another command, of other rows, or of a prompt "
-    "that has changed since: repeat that command, or name another folder with -o"
+    "the folder has a batch of another command, of other rows, or of an older version "
+    "of the prompt: repeat that command, or choose another folder with -o"
 )
 
 _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -118,7 +118,7 @@ def batch_files(folder: Folder) -> dict[str, int]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        msg = f"{path!r} cannot be used: {error.strerror}; or {_ANOTHER_FOLDER}"
+        msg = f"{path!r} cannot be used: {error.strerror}; fix this, or {_ANOTHER_FOLDER}"
         raise UnfinishedBatchError(msg) from None
     return sizes
 
@@ -155,7 +155,7 @@ class BatchWriter:
 
     def __init__(self, folder: Folder | None, form: LineFormat, done: Checkpoint, stack: ExitStack) -> None:
         self.done = done
-        self._folder, self._form, self._stack = folder, form, stack
+        self._folder, self._validate_format, self._stack = folder, form, stack
         self._is_same_batch = not done.rows
         self._keys: sqlite3.Connection | None = None
         self._checkpoint = self._open(CHECKPOINT, 0)
@@ -182,7 +182,7 @@ class BatchWriter:
 
     def require_unique_keys(self) -> None:
         """
-        Reject rows whose identifier is that of an earlier row, also of one before the checkpoint.
+        Reject rows with the same identifier as an earlier row, including rows before the checkpoint.
 
         Raises:
             UnfinishedBatchError: If an existing line is not a request.
@@ -210,7 +210,7 @@ class BatchWriter:
                 for line in file:
                     try:
                         request = msgspec.json.decode(line, type=dict[str, Any])
-                        yield msgspec.convert(request[self._form.identifier], str)
+                        yield msgspec.convert(request[self._validate_format.identifier], str)
                     except (ValueError, RecursionError, KeyError):
                         path = f"{self._folder.path.name}/{name}"
                         msg = f"{path!r} has a line that is not a request: {_ANOTHER_FOLDER}"
@@ -236,10 +236,10 @@ class BatchWriter:
         if self._keys is not None:
             is_new = [self._is_new(identifier) for _, identifier in chunk.keys]
             lines, count = b"".join(compress(lines.splitlines(keepends=True), is_new)), sum(is_new)
-            reason = "its key is that of an earlier row"
+            reason = "an earlier row has the same key"
             for (row, _), new in zip(chunk.keys, is_new, strict=True):
                 if not new:
-                    rejected.append(Rejected(row, None, reason))
+                    rejected.append(Rejection(row, None, reason))
             rejected.sort(key=lambda rejection: rejection.line)
         self._write_requests(lines, count)
         for rejection in rejected:
@@ -252,8 +252,8 @@ class BatchWriter:
 
     def _write_requests(self, lines: bytes, count: int) -> None:
         """Write requests, one per line; a new file starts when the last one is full."""
-        done, form = self.done, self._form
-        if done.lines + count > form.most_lines or done.size + len(lines) > form.most_bytes:
+        done, form = self.done, self._validate_format
+        if done.lines + count > form.max_lines or done.size + len(lines) > form.max_bytes:
             if count > 1:
                 for line in lines.splitlines(keepends=True):
                     self._write_requests(line, 1)
@@ -270,12 +270,13 @@ class BatchWriter:
         Finish the batch: close the files, and remove the checkpoint and empty files.
 
         Raises:
-            UnfinishedBatchError: If there are fewer rows than before.
+            UnfinishedBatchError: If the table has fewer rows than the checkpoint.
         """
         done = self.done
         if not self._is_same_batch:
             msg = (
-                f"{done.rows:,} rows were done before, and now there are fewer: give the same rows, "
+                f"the batch already has {done.rows:,} finished rows, but the table has fewer: "
+                "pass the same rows, "
                 f"or {_ANOTHER_FOLDER}"
             )
             raise UnfinishedBatchError(msg)
@@ -325,7 +326,9 @@ def open_batch(
             try:
                 stack.enter_context(folder.locked())
             except FolderLockedError:
-                msg = f"{folder.path.name!r} has a batch that is being written: wait for its end"
+                msg = (
+                    f"another process is writing a batch to {folder.path.name!r}: wait until it has finished"
+                )
                 raise UnfinishedBatchError(msg) from None
             done = _checkpoint(folder, command, resume=resume)
         yield BatchWriter(folder, form, done, stack)
@@ -337,7 +340,7 @@ def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
     if not any(files.values()):  # nothing was written, not even a checkpoint
         return Checkpoint(command)
     if CHECKPOINT not in files:
-        msg = f"{folder.path.name!r} has a whole batch: {_ANOTHER_FOLDER}"
+        msg = f"{folder.path.name!r} already has a finished batch: {_ANOTHER_FOLDER}"
         raise UnfinishedBatchError(msg)
     if not resume:
         msg = f"{folder.path.name!r} has an unfinished batch: continue it with --resume, or {_ANOTHER_FOLDER}"
@@ -349,16 +352,16 @@ def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
         raise UnfinishedBatchError(msg) from None
     if checkpoint.command != command:
         raise UnfinishedBatchError(_OTHER_BATCH)
-    if not _agrees(checkpoint, files):
-        msg = f"'{folder.path.name}/{CHECKPOINT}' does not agree with the files next to it: {_ANOTHER_FOLDER}"
+    if not _matches_files(checkpoint, files):
+        msg = f"'{folder.path.name}/{CHECKPOINT}' does not match the files next to it: {_ANOTHER_FOLDER}"
         raise UnfinishedBatchError(msg)
-    # The last file first, so that no gap arises.
+    # The last file is removed first, so that no gap arises if the process is killed.
     for number in range(sum(map(_has_requests, files)), checkpoint.shard, -1):
         folder.remove(_shard_name(number))
     return checkpoint
 
 
-def _agrees(checkpoint: Checkpoint, files: Mapping[str, int]) -> bool:
+def _matches_files(checkpoint: Checkpoint, files: Mapping[str, int]) -> bool:
     """Whether the files of a checkpoint exist, without others in between, and have at least its sizes."""
     names = [_shard_name(number) for number in range(1, sum(map(_has_requests, files)) + 1)]
     return (

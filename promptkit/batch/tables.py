@@ -179,8 +179,8 @@ def _chunks_of(rows: Iterable[_Position]) -> Iterator[Chunk]:
     first, rows_of_chunk, start, end = 1, list[tuple[int, Raw]](), 0, 0
     for line, raw, end in rows:
         rows_of_chunk.append((line, raw))
-        most_rows = min(_MAX_ROWS, max(_MIN_ROWS, first // _FRACTION))
-        if len(rows_of_chunk) == most_rows or end - start > _CHUNK_BYTES:
+        max_rows = min(_MAX_ROWS, max(_MIN_ROWS, first // _FRACTION))
+        if len(rows_of_chunk) == max_rows or end - start > _CHUNK_BYTES:
             yield Chunk(first, rows_of_chunk, end)
             first, rows_of_chunk, start = first + len(rows_of_chunk), [], end
     if rows_of_chunk:
@@ -253,13 +253,13 @@ def _csv_table(stream: BinaryIO, delimiter: str, size: int | None) -> Table:
         msg = f"the header cannot be read: {error}"
         raise RowsError(msg) from None
     if not header:
-        msg = "there is no header: the first line names the columns"
+        msg = "the table has no header: write the column names in the first line"
         raise RowsError(msg)
     if not _is_utf8(header):
         msg = "the header is not UTF-8: save the table as UTF-8"
         raise RowsError(msg)
     if duplicates := sorted(name for name, count in Counter(header).items() if count > 1):
-        msg = f"the header names {listed(duplicates)} twice: name each column once"
+        msg = f"the header repeats {listed(duplicates)}: use each column name once"
         raise RowsError(msg)
     return Table(header, partial(_from_cells, header), _chunks_of(_csv_rows(reader, lines)), size)
 

@@ -29,7 +29,7 @@ from promptkit.batch.tables import Chunk, Row, row_of
 #: The size of a digest in an identifier, in bytes.
 _DIGEST_SIZE: Final = 8
 
-#: Characters that some readers take for line ends, but JSON does not, with their escapes.
+#: Characters that some readers, unlike JSON, treat as line ends, with their escapes.
 _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
 
 #: Chunks in memory for each process: rendered, being rendered, or waiting for it.
@@ -40,7 +40,7 @@ _CHUNKS_PER_WORKER: Final = 3
 _FREED_ONCE: Final = 8 * 1024 * 1024
 
 
-class Rejected(Struct, frozen=True):
+class Rejection(Struct, frozen=True):
     """
     An error in a row.
 
@@ -95,7 +95,7 @@ class RenderedChunk(Struct, frozen=True):
     lines: bytes
     requests: int
     keys: list[tuple[int, str]]
-    rejected: list[Rejected]
+    rejected: list[Rejection]
     characters: int
     digest: str
 
@@ -118,14 +118,14 @@ class ChunkRenderer:
 
     def __call__(self, chunk: Chunk) -> RenderedChunk:
         """Return the requests and errors of a chunk."""
-        lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejected](), 0
+        lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejection](), 0
         matched = self.renderer.matched
         for number, line, raw in chunk.numbered():
             try:
                 identifier, data, length = self._request(number, row_of(raw, self.read), matched)
-            except Exception as error:  # noqa: BLE001 (an unusual row does not end the batch)
+            except Exception as error:  # noqa: BLE001 (a failing row does not stop the batch)
                 reasons = self.renderer.row_error(error).reasons
-                rejected += (Rejected(line, argument, reason) for argument, reason in reasons)
+                rejected += (Rejection(line, argument, reason) for argument, reason in reasons)
             else:
                 lines.append(data)
                 characters += length
@@ -140,16 +140,16 @@ class ChunkRenderer:
 
     def _request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
-        sent, typed = matched.given(row)
+        sent, typed = matched.extract_arguments(row)
         rendering = renderer.render_row(sent, typed)
         try:
             identifier = self._identifier(number, row, {**sent, **typed}, form)
             data = _one_line(msgspec.json.encode(form.line(identifier, renderer.body(rendering)))) + b"\n"
         except UnicodeEncodeError:
-            msg = "a value has half of a character"
+            msg = "a value contains an unpaired surrogate"
             raise RowError.of(msg) from None
-        if len(data) > form.most_bytes:
-            msg = f"its request has {len(data):,} bytes, and a file at most {form.most_bytes:,}"
+        if len(data) > form.max_bytes:
+            msg = f"its request has {len(data):,} bytes, but a file can have at most {form.max_bytes:,}"
             raise RowError.of(msg)
         return identifier, data, len(rendering if isinstance(rendering, str) else rendering.text)
 
@@ -159,8 +159,11 @@ class ChunkRenderer:
             content = msgspec.json.encode((name, arguments), enc_hook=repr, order="sorted")
             return f"{number}-{blake2b(content, digest_size=_DIGEST_SIZE).hexdigest()}"
         identifier = "" if row.get(key) is None else str(row[key])
-        if re.fullmatch(form.identifiers, identifier) is None:
-            msg = f"its {key!r} is not an identifier: {self.renderer.to} takes {form.takes}"
+        if re.fullmatch(form.identifier_pattern, identifier) is None:
+            msg = (
+                f"its {key!r} is not a valid identifier: {self.renderer.to} accepts "
+                f"{form.identifier_description}"
+            )
             raise RowError.of(msg)
         return identifier
 
@@ -189,12 +192,12 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
             Renders one chunk.
 
         workers:
-            The number of rendering processes. With 1, this process renders, and starts no other.
+            The number of rendering processes. With 1, this process renders and starts no others.
 
     Raises:
         EOFError: If a process has ended unexpectedly.
 
-        ConnectionError: Likewise.
+        ConnectionError: In the same case.
     """
     if workers == 1:
         yield partial(map, render)
@@ -220,19 +223,19 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
 def _start_worker(render: ChunkRenderer, stack: ExitStack) -> "Connection[Any, Any]":
     """Start a process that ends with *stack*, and return its pipe."""
     context = _context()
-    pipe, other_end = context.Pipe()
-    process = context.Process(target=_serve, args=(other_end, render), daemon=True)
+    pipe, worker_pipe = context.Pipe()
+    process = context.Process(target=_serve, args=(worker_pipe, render), daemon=True)
     process.start()
     stack.callback(process.join)
     stack.callback(process.kill)
-    other_end.close()
+    worker_pipe.close()
     return pipe  # type: ignore[no-any-return]
 
 
 def _context() -> Any:
     """Return the context of new processes: forking is fast, but copies locks that other threads hold."""
-    is_alone = sys.platform == "linux" and len(list(Path("/proc/self/task").iterdir())) == 1
-    return get_context("fork" if is_alone else "spawn")
+    is_single_threaded = sys.platform == "linux" and len(list(Path("/proc/self/task").iterdir())) == 1
+    return get_context("fork" if is_single_threaded else "spawn")
 
 
 def _in_order(
@@ -249,8 +252,8 @@ def _in_order(
 
 
 def _serve(pipe: "Connection[Any, Any]", render: ChunkRenderer) -> None:
-    """Render the chunks that another process sends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process ends this one on Ctrl-C
+    """Render the chunks that the parent process sends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one on Ctrl-C
     Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, ConnectionError):
         while True:

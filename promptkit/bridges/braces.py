@@ -17,7 +17,7 @@ def braced(
     prompt: Prompt[..., Any],
     values: Mapping[str, Any] | None,
     tool: str,
-    misread: tuple[str, ...] = ("{{",),
+    reserved: tuple[str, ...] = ("{{",),
     *,
     lossy: bool,
 ) -> str | list[dict[str, str]]:
@@ -34,7 +34,7 @@ def braced(
         tool:
             The tool's name in error messages.
 
-        misread:
+        reserved:
             Syntax that *tool* interprets.
 
         lossy:
@@ -47,20 +47,23 @@ def braced(
     template = template_of(prompt, values, lossy=lossy)
     messages = []
     for turn in template.turns:
-        text, conflict = _format_turn(turn, misread)
+        text, conflict = _format_turn(turn, reserved)
         if conflict is not None:
-            reason = f"its text holds {conflict!r}, which {tool} reads as its own, and has no escape for"
+            reason = f"its text contains {conflict!r}, which {tool} interprets and cannot escape"
             raise TemplateError(template.prompt.name, reason)
         for part in turn.parts:
             if isinstance(part, Placeholder) and not part.name.isascii():
-                reason = f"{tool} takes no placeholder {part.name!r}: name the parameter in ASCII letters"
+                reason = (
+                    f"{tool} does not support the placeholder {part.name!r}: use only ASCII letters "
+                    "in its name"
+                )
                 raise TemplateError(template.prompt.name, reason)
         messages.append({"role": turn.role, "content": text})
     is_text = [turn.role for turn in template.turns] == ["user"]
     return messages[0]["content"] if is_text else messages
 
 
-def _format_turn(turn: TemplateTurn, misread: tuple[str, ...]) -> tuple[str, str | None]:
+def _format_turn(turn: TemplateTurn, reserved: tuple[str, ...]) -> tuple[str, str | None]:
     """Return a turn with placeholders in braces, and text that would be misread, if any."""
     text = "".join(part if isinstance(part, str) else f"{{{{{part.name}}}}}" for part in turn.parts)
     names = [part.name for part in turn.parts if isinstance(part, Placeholder)]
@@ -69,4 +72,4 @@ def _format_turn(turn: TemplateTurn, misread: tuple[str, ...]) -> tuple[str, str
         if name != expected:
             return text, f"{{{{{name}}}}}"
     literals = "\n".join(segments[::2])
-    return text, next((syntax for syntax in misread if syntax in literals), None)
+    return text, next((syntax for syntax in reserved if syntax in literals), None)

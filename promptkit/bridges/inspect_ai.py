@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from promptkit.batch.dataframes import columns_of, known_table, rows_of
+from promptkit.batch.dataframes import columns_of, rows_of, supported_table
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowError
 from promptkit.declarations.prompts import Prompt
@@ -53,7 +53,7 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
             Values by parameter that are the same for all rows, as a client sends them.
 
         lossy:
-            Whether to replace content that inspect_ai does not support by a text description.
+            Whether to replace content that inspect_ai does not support with a text description.
 
     Returns:
         The samples, for ``MemoryDataset(...)`` or ``Task(dataset=...)``.
@@ -71,12 +71,12 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
     from inspect_ai.dataset import Sample
 
     renderer = Renderer(prompt, columns=columns or {}, values=values or {})
-    table, samples = known_table(rows), []
+    table, samples = supported_table(rows), []
     if (names := columns_of(table)) is not None:
         renderer.matched.check(names, key)
     for number, row in enumerate(rows_of(table, names or ()), 1):
         try:
-            rendering = renderer.render_row(*renderer.matched.given(row))
+            rendering = renderer.render_row(*renderer.matched.extract_arguments(row))
             input_messages = messages(
                 user(rendering) if isinstance(rendering, str) else rendering, lossy=lossy
             )
@@ -92,7 +92,7 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
 
 def _cell(row: Mapping[str, Any], column: str) -> Any:
     if column not in row:
-        msg = f"it has no {column!r}"
+        msg = f"it has no column {column!r}"
         raise RowError.of(msg)
     return row[column]
 
@@ -106,7 +106,7 @@ def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
             The rendering of a prompt.
 
         lossy:
-            Whether to replace content that inspect_ai does not support by a text description.
+            Whether to replace content that inspect_ai does not support with a text description.
 
     Returns:
         A ``ChatMessageSystem`` for the system part, if there is one, and a ``ChatMessageUser`` or a

@@ -21,7 +21,7 @@ def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
             The rendering of a prompt.
 
         lossy:
-            Whether to replace content that LangChain does not support by a text description.
+            Whether to replace content that LangChain does not support with a text description.
 
     Returns:
         A ``SystemMessage`` for the system part, if there is one, and a ``HumanMessage`` or an ``AIMessage``

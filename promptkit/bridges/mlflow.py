@@ -9,7 +9,7 @@ from promptkit.declarations.prompts import Prompt
 __all__ = ["template"]
 
 #: Syntax that MLflow interprets: a placeholder, and a Jinja2 tag, which selects Jinja2 for the whole text.
-_MISREAD: Final = ("{{", "{%")
+_RESERVED: Final = ("{{", "{%")
 
 
 def template(
@@ -42,7 +42,7 @@ def template(
     See Also:
         https://mlflow.org/docs/latest/genai/prompt-registry
     """
-    text = braced(prompt, values, "MLflow", _MISREAD, lossy=lossy)
+    text = braced(prompt, values, "MLflow", _RESERVED, lossy=lossy)
     arguments: dict[str, Any] = {"name": prompt.options.name, "template": text}
     if (schema := prompt.compiled.answer_schema) is not None:
         arguments["response_format"] = schema

@@ -50,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code, one of `Exit`.
 
     Raises:
-        SystemExit: If *argv* asks for help, or is invalid.
+        SystemExit: If *argv* requests help, or is invalid.
     """
     if argv is not None:
         return _run(argv, restore=True)
@@ -135,8 +135,8 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
         return int(run(options))
     except (LoadError, ConfigurationError, OSError) as error:
         reason = str(error)
-        if _current_folder_is_gone():
-            reason = "the current folder is gone: change to one that exists"
+        if _is_current_folder_missing():
+            reason = "the current folder no longer exists: change to another one"
         elif isinstance(error, OSError):
             raise
         elif isinstance(error, LoadError) and options.target_note:
@@ -147,7 +147,7 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
         return Exit.USAGE
 
 
-def _current_folder_is_gone() -> bool:
+def _is_current_folder_missing() -> bool:
     try:
         Path.cwd()
     except OSError:
@@ -164,7 +164,7 @@ def _run_with_output(
         with capture_output(restore=restore) as output:
             return run(options, output)
     except OutputError as error:
-        if not error.reader_gone:  # as in `promptkit list | head`
+        if not error.is_reader_gone:  # as in `promptkit list | head`
             say(f"cannot write to standard output: {error.reason}")
         return Exit.FAILED
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
-from promptkit.batch.joining import joined
+from promptkit.batch.joining import join_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import ColumnError
@@ -97,15 +97,17 @@ class _Batch:
 
     def _check_options(self) -> None:
         options, line_format = self._options, self._line_format
-        if options.model is None and line_format.says_model:
-            options.refuse("name the model with --model: every request needs it")
-        if options.model and not any(part in options.model for part in line_format.takes_model):
-            options.refuse(f"{options.vendor} is for models of Anthropic, and {options.model!r} is none")
+        if options.model is None and line_format.has_model:
+            options.error("name the model with --model: every request needs it")
+        if options.model and not any(part in options.model for part in line_format.model_substrings):
+            options.error(
+                f"{options.vendor} supports only Anthropic models, and {options.model!r} is not one"
+            )
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
-            options.refuse("standard input has the rows: --set needs another file")
+            options.error("standard input contains the rows: pass another file to --set")
         for option, pairs in (("--map", options.map), ("--field", options.field)):
             if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
-                options.refuse(f"{option} {repeated[0]!r} is given twice")
+                options.error(f"{option} {repeated[0]!r} is given twice")
 
     def _check_body(self, answer: Any) -> None:
         """
@@ -116,14 +118,14 @@ class _Batch:
         except UnsupportedAnswerError:
             raise
         except TypeError as error:
-            self._options.refuse(f"--field: {error}")
+            self._options.error(f"--field: {error}")
 
     def write(self, output: Output) -> int:
         """Write the files, or with ``--dry-run`` count their content, and print a summary."""
         options = self._options
         # The previous run may have been killed after its last row.
         if options.resume and (files := batch_files(self._folder)) and CHECKPOINT not in files:
-            output.print_lines([f"{options.out!r} has a whole batch: nothing is left to do"])
+            output.print_lines([f"{options.out!r} already has a finished batch: nothing is left to do"])
             return Exit.FAILED if REJECTED in files else Exit.OK
         hint = "" if options.dry_run else ": continue with --resume"
         try:
@@ -132,7 +134,7 @@ class _Batch:
             print_error(f"interrupted{hint}")
             raise
         except (EOFError, ConnectionError):
-            return fail(f"a process of --workers has ended{hint}", Exit.FAILED)
+            return fail(f"a worker process has exited unexpectedly{hint}", Exit.FAILED)
         except OSError as error:
             where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
             reason = f"{where}{error.strerror or error}{hint}"
@@ -186,22 +188,22 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
     files = counted(done.shard if done.requests else 0, "file")
     yield f"{verb} {counted(done.requests, 'request')} of {done.bytes:,} bytes to {files} in {folder!r}"
     if characters is not None:
-        yield f"their text has about {characters // _CHARACTERS_PER_TOKEN:,} tokens"
+        yield f"the requests have about {characters // _CHARACTERS_PER_TOKEN:,} tokens of text"
     if done.rejected:
-        where = "" if characters is not None else f": {str(Path(folder, REJECTED))!r} says why"
+        where = "" if characters is not None else f": see {str(Path(folder, REJECTED))!r}"
         yield f"rejected {counted(done.rejected, 'row')}{where}"
 
 
 def _join(options: Namespace, table: Table, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
     unanswered = 0
-    for row in joined(table, Path(options.join), options.key):
+    for row in join_results(table, Path(options.join), options.key):
         line, has_answer = _encode_row(row)
         unanswered += not has_answer
         output.write(f"{line}\n")
         output.send()
     if unanswered:
-        print_error(f"{counted(unanswered, 'row')} without an answer: 'error' says why")
+        print_error(f"{counted(unanswered, 'row')} without an answer: see their 'error'")
     return Exit.FAILED if unanswered else Exit.OK
 
 

@@ -99,7 +99,7 @@ class Call(Struct, frozen=True):
         words = (f"{name}={'<secret>' if name in secret else short_repr(value)}" for name, value in sent)
         return ", ".join(words) or "its defaults"
 
-    def refusal(self, outcome: object) -> str | None:
+    def default_error(self, outcome: object) -> str | None:
         """
         Return the message of the `PromptError` that the prompt raises for its default arguments.
 
@@ -156,7 +156,7 @@ def call_within_limit(
 
 
 def _wait(finished: Event, seconds: float) -> bool:
-    """Wait at most *seconds*, in steps: Ctrl-C right before a wait takes effect only when that wait ends."""
+    """Wait at most *seconds*, in steps, because Ctrl-C right before a wait only takes effect after it."""
     deadline = time.monotonic() + seconds
     while not finished.wait(min(seconds, _LONGEST_WAIT_S)):
         if (seconds := deadline - time.monotonic()) <= 0:
@@ -229,8 +229,8 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
     skipped = None if calls else reason_not_rendered(item)
     for call in calls:
         outcome = call.outcome()
-        if (refusal := call.refusal(outcome)) is not None:
-            skipped = refusal
+        if (default_error := call.default_error(outcome)) is not None:
+            skipped = default_error
         elif (failure := _failure(call, outcome)) is not None:
             diagnostics[failure] = None
             if call.case is None:
@@ -241,7 +241,7 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
 
 
 def _encoding_error(item: Item, result: Any) -> ValueError | None:
-    """Return the error if a result has half of a surrogate pair, which UTF-8 cannot encode."""
+    """Return the error if a result contains an unpaired surrogate, which UTF-8 cannot encode."""
     try:
         encoded(item, result)
     except ValueError as error:
@@ -255,18 +255,18 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     subject = f"{item.arguments.kind} {item.name!r}: "
     if case is not None and (mismatch := case.mismatch(outcome)) is not None:
         message = call.redactor.redacted(f"{subject}{call.label} {mismatch}")
-        hint = "correct it, or state the expected error: .refused('...')"
+        hint = "fix it, or declare the expected error with .refused('...')"
         return Diagnostic(Rule.CASE_FAILS, message, hint, case.location)
     error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
-    rule, hint = Rule.RESOURCE_FAILS, "correct it"
+    rule, hint = Rule.RESOURCE_FAILS, "fix it"
     if case is not None:
         rule = Rule.CASE_FAILS
     elif isinstance(item, CompiledPrompt):
-        rule, hint = Rule.EXAMPLE_FAILS, "correct it, or give examples that it can be rendered for"
+        rule, hint = Rule.EXAMPLE_FAILS, "fix it, or give examples that render"
     elif item.is_template:
-        hint = "correct it, or give examples that it can be read for"
+        hint = "fix it, or give examples that can be read"
 
     reason, hint = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or hint))
     return Diagnostic(

@@ -46,8 +46,8 @@ _GENERATED: Final = 24
 _STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
 _UNSTABLE_HINT: Final = (
-    "leave out text that changes by itself, such as dates, random words and the order of "
-    "sets: hosts ask users to approve a skill again when a byte changes"
+    "remove text that changes by itself, such as dates, random words and the order of sets: "
+    "hosts ask users to approve a skill again after any change"
 )
 
 
@@ -63,7 +63,7 @@ def run(options: Namespace, output: Output) -> int:
     """
     if options.cache and find_spec("hypothesis") is None:
         return fail(f"check --cache needs hypothesis: {install_command('testing')}", Exit.USAGE)
-    refused = list(_secret_file_errors(options))
+    secret_file_errors = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = load_catalog(options.targets, lint=True)
     diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
@@ -77,14 +77,14 @@ def run(options: Namespace, output: Output) -> int:
     if options.cache:
         notes["common_prefixes"] = {prompt.name: _common_prefix(prompt) for prompt in catalog.prompts}
     if options.token_file is not None or options.state_keys is not None:
-        notes["refused"] = refused
+        notes["refused"] = secret_file_errors
     if options.format == "json":
         output.print_json({**_data(catalog), **notes})
     else:
         _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
-    is_fine = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
-    return Exit.OK if is_fine and not refused else Exit.FAILED
+    is_healthy = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
+    return Exit.OK if is_healthy and not secret_file_errors else Exit.FAILED
 
 
 def _secret_file_errors(options: Namespace) -> Iterator[str]:
@@ -129,24 +129,24 @@ def _format_notes(
     phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
     for reason, phrase in phrases.items():
         if names := [name for name, skip_reason in not_rendered.items() if skip_reason == reason]:
-            yield "notice", f"not rendered, {phrase}: {', '.join(names)}"
+            yield "notice", f"not rendered {phrase}: {', '.join(names)}"
     for name, reason in not_rendered.items():
         if reason not in phrases:
-            yield "notice", f"not rendered for its defaults: {name}: {reason}"
+            yield "notice", f"not rendered with default arguments: {name}: {reason}"
     for name, prefix in common_prefixes.items():
         yield (
             "notice",
             f"not measured: {name}: {prefix}" if isinstance(prefix, str) else _describe(name, prefix),
         )
-    yield from (("error", f"no server starts with {reason}") for reason in refused)
+    yield from (("error", f"a server would not start with {reason}") for reason in refused)
 
 
 def _describe(name: str, prefix: Mapping[str, int]) -> str:
     """Return a measured prefix as a sentence."""
     if prefix["renderings"] == 1:
-        return f"{name}: all renderings that were tried are the same {prefix['length']:,} characters"
+        return f"{name}: all tried renderings have the same {prefix['length']:,} characters"
     same = f"the same {prefix['length']:,} characters, of {prefix['shortest']:,} or more"
-    return f"{name}: {prefix['renderings']} renderings begin with {same}"
+    return f"{name}: {prefix['renderings']} renderings start with {same}"
 
 
 def _print(
@@ -173,7 +173,7 @@ def _summary(catalog: Catalog) -> str:
 
 def _common_prefix(prompt: CompiledPrompt) -> _Prefix:
     """
-    Measure what all renderings of a prompt begin with, because vendors cache the start of a request.
+    Measure the common prefix of a prompt's renderings, because vendors cache the start of a request.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
@@ -183,7 +183,7 @@ def _common_prefix(prompt: CompiledPrompt) -> _Prefix:
     try:
         sent = _arguments_to_try(prompt)
     except Exception as error:  # noqa: BLE001 (it runs code from authors' types)
-        return f"no values can be made up for its arguments: {failure_reason(error)}"
+        return f"cannot generate values for its arguments: {failure_reason(error)}"
     renderings, failure = set[str](), ""
     for arguments in (sent[0], *sent):  # the first twice, because its renderings can differ
         call = Call(prompt, arguments)
@@ -195,7 +195,7 @@ def _common_prefix(prompt: CompiledPrompt) -> _Prefix:
         else:
             renderings.add(str(outcome))
     if not renderings:
-        return f"it renders for none of {len(sent)} arguments; {failure}"
+        return f"it failed to render with all {len(sent)} sets of arguments; {failure}"
     prefix = os.path.commonprefix([*renderings])  # noqa: RUF071 (it compares characters, not paths)
     return {"length": len(prefix), "shortest": min(map(len, renderings)), "renderings": len(renderings)}
 
@@ -240,12 +240,12 @@ def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagn
             uri = skill.uri_of(file.path)
             # a skill that cannot be made again is missing from the digests
             if uri not in first or first[uri] != second.get(uri):
-                message = f"skill {skill.name!r}: {file.path!r} changes from one start to the next"
+                message = f"skill {skill.name!r}: {file.path!r} differs between two starts"
                 yield Diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT, skill.location)
 
 
 def _skill_digests(targets: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Make the skills in another process, and return the digests of their files by URI."""
+    """Build the skills in another process, and return the digests of their files by URI."""
     listing = [sys.executable, "-P", "-m", "promptkit", "list", "--json", *targets]
     listed = subprocess.run(listing, env=environment, capture_output=True, check=False).stdout  # noqa: S603 (promptkit itself)
     skills = json.loads(listed or "{}").get("skills", ())

@@ -18,14 +18,14 @@ _MAX_NUMBER: Final = 10**12
 VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
 
-def refuse_unless(is_valid: object, reason: str) -> None:
+def require(is_valid: object, reason: str) -> None:
     """Raise ArgumentTypeError unless a value is valid; argparse prints the reason unchanged."""
     if not is_valid:
         raise ArgumentTypeError(reason)
 
 
 def has_digits(text: str, at_most: int) -> bool:
-    """Return whether a text is an unsigned number of at most so many digits."""
+    """Return whether a text is an unsigned number of at most *at_most* digits."""
     return text.isascii() and text.isdigit() and len(text) <= at_most
 
 
@@ -38,26 +38,26 @@ def whole_number(text: str) -> int:
     """Parse a whole number, 1 or more."""
     # The length is limited because int() raises its own error for too many digits.
     is_number = has_digits(text, at_most=20) and 1 <= int(text) <= _MAX_NUMBER
-    refuse_unless(is_number, f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}")
+    require(is_number, f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}")
     return int(text)
 
 
 def _name_and_value(text: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
-    refuse_unless(name and equals and value, f"{text!r} has no '=' between two words")
+    require(name and equals and value, f"{text!r} does not have the form NAME=VALUE")
     return name, value
 
 
 def _target(text: str) -> str:
     """Return the name of a target; whether it exists is checked when it is loaded."""
-    refuse_unless(text, "must not be empty: name a folder, a file or a module")
+    require(text, "must not be empty: name a folder, a file or a module")
     return text
 
 
 def _port(text: str) -> int:
     """Parse the number of a port; 0 means a free one."""
-    refuse_unless(is_port(text), f"{text!r} is not a port: write a number from 0 to 65535")
+    require(is_port(text), f"{text!r} is not a port: write a number from 0 to 65535")
     return int(text)
 
 
@@ -116,15 +116,13 @@ def _add_render(render: ArgumentParser) -> None:
     )
     group.add_argument("--promptfoo", metavar="JSON", help=promptfoo)
     add("--model", metavar="NAME", help="the model of the request")
-    add("--lossy", action="store_true", help="replace content that the vendor does not support by text")
+    add("--lossy", action="store_true", help="replace content that the vendor does not support with text")
     add("--out", metavar="DIR", help="also write images, audio and other files to this folder")
     add("--watch", action="store_true", help="render again whenever a file changes")
     saved = render.add_mutually_exclusive_group()
     saved.add_argument("--case", metavar="CASE", help="render this saved case")
     saved.add_argument("--cases", action="store_true", help="render every saved case, each under a heading")
-    typed = (
-        "print only the text, for the arguments of a slash command that standard input holds up to this line"
-    )
+    typed = "print only the text; read the arguments of a slash command from standard input, up to this line"
     add("--typed", metavar="END", help=typed)
     no_input = "do not ask for missing arguments on a terminal"
     add("--no-input", dest="asks", action="store_false", help=no_input)
@@ -154,7 +152,7 @@ def _add_complete(complete: ArgumentParser) -> None:
     add("name", metavar="NAME", help="the name of a prompt, or the URI template of a resource")
     add("argument", metavar="ARGUMENT", help="the argument of the prompt, or the variable of the template")
     add("typed", metavar="TYPED", nargs="?", help="the text typed so far")
-    chosen = "an argument that has its value already, as for render; ARGUMENT=TYPED works instead of TYPED"
+    chosen = "an argument that already has a value, as for render; ARGUMENT=TYPED works instead of TYPED"
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
     complete.add_argument("--target", dest="targets", action="append", **_TARGETS)
     _add_json(complete, "print the JSON that a client gets")
@@ -168,9 +166,9 @@ def _add_dev(dev: ArgumentParser) -> None:
     add_targets(dev)
     number = "the port of the preview; 0 picks a free one (default: 8137, or a free one)"
     dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
-    editor = "open locations in this editor, by URLs such as vscode://file/..."
+    editor = "open locations in this editor, with URLs such as vscode://file/..."
     dev.add_argument("--editor", choices=EDITORS, default="", help=editor)
-    no_open = "print the address and do not open a browser"
+    no_open = "print the address without opening a browser"
     dev.add_argument("--no-open", dest="opens", action="store_false", help=no_open)
 
 
@@ -189,7 +187,7 @@ def _add_diff(diff: ArgumentParser) -> None:
     add("--comment", metavar="FILE", help="with --text: also write a pull request comment to this file")
     repeat = "with --text: render twice, to mark text that differs between renderings"
     add("--repeat", action="store_true", help=repeat)
-    variables = "with --text: pass this environment variable on; can be repeated"
+    variables = "with --text: pass on this environment variable; can be repeated"
     add("--env", dest="variables", metavar="NAME", help=variables, **_REPEATED)
 
 
@@ -236,7 +234,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     key = "the column that identifies a row (default: its number and a digest)"
     add("--key", metavar="COLUMN", help=key)
     add("-o", "--out", metavar="DIR", default="batch", help="the output folder (default: batch)")
-    add("--lossy", action="store_true", help="replace content that the vendor does not support by text")
+    add("--lossy", action="store_true", help="replace content that the vendor does not support with text")
     workers = "the number of processes that render (default: 1)"
     add("--workers", type=whole_number, default=1, metavar="NUMBER", help=workers)
     add("--resume", action="store_true", help="continue an unfinished batch")
@@ -264,9 +262,12 @@ def _add_export(export: ArgumentParser) -> None:
     add("folder", metavar="DIR", help="the folder that the client reads, as in .claude/commands")
     add("names", nargs="*", metavar="PROMPT", help="the prompts to write (default: all)")
     add("--target", dest="targets", action="append", **_TARGETS)
-    live = "write files that run 'promptkit render': all prompts can be written, and none gets out of date"
+    live = (
+        "write files that run 'promptkit render': all prompts are supported, and the files never get "
+        "out of date"
+    )
     add("--live", action="store_true", help=live)
-    add("--remove", action="store_true", help="remove the written files that were not changed since")
+    add("--remove", action="store_true", help="remove the written files that have not changed since")
     add("--dry-run", action="store_true", help="print the changes without making them")
 
 

@@ -152,7 +152,7 @@ def _open(address: str, cleanup: ExitStack) -> None:
     try:
         url = cleanup.enter_context(redirect_file(address))
     except OSError as error:
-        print_error(f"no browser is opened, as no temporary file can be written: {error}")
+        print_error(f"cannot open a browser, because no temporary file can be written: {error}")
         return
     Thread(target=_open_browser, args=(url,), daemon=True).start()
 
@@ -161,7 +161,7 @@ def _open_browser(url: str) -> None:
     try:
         webbrowser.open(url)
     except (webbrowser.Error, OSError) as error:
-        say(f"no browser can be opened: {error}")
+        say(f"cannot open a browser: {error}")
 
 
 @contextmanager

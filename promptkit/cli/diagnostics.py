@@ -186,7 +186,7 @@ def _path(location: Location) -> str:
 
 
 def _escaped(text: str, extra: str = "") -> str:
-    """Escape the characters that have a meaning in a workflow command; *extra* ones have it in a property."""
+    """Escape the special characters of a workflow command, and the *extra* ones of a property."""
     for character in f"%\r\n{extra}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text

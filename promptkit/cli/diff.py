@@ -23,7 +23,7 @@ from promptkit.cli.diff_changes import (
     text_changes,
 )
 from promptkit.cli.diff_revisions import Repository, RevisionError
-from promptkit.cli.diff_sides import Answer, compared_sides
+from promptkit.cli.diff_sides import Answer, compare_sides
 from promptkit.cli.output import Output
 from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
@@ -59,9 +59,11 @@ def run(options: Namespace, output: Output) -> int:
     """
     by_cases = options.text or options.comment is not None
     if by_cases and (options.format == "github" or options.summary is not None):
-        options.refuse("--text has no annotations, and no summary: --comment writes Markdown")
+        options.error(
+            "--text does not support --format github and --summary: use --comment to write Markdown"
+        )
     if not by_cases and (options.repeat or options.variables):
-        options.refuse("--repeat and --env are for --text")
+        options.error("--repeat and --env require --text")
     try:
         repository = Repository()
         ends = repository.ends(options.revision)
@@ -107,8 +109,8 @@ def _load_sides(
     """Return the answers of both sides, after printing the errors in their recipes."""
     if by_cases:
         revisions = " and ".join(filter(None, ends))
-        print_error(f"renders the cases of {revisions} too: the code of that revision runs")
-    sides = compared_sides(
+        print_error(f"rendering the cases of {revisions}: this runs the code of that revision")
+    sides = compare_sides(
         repository,
         ends,
         options.targets,
@@ -230,7 +232,7 @@ def as_markdown(
         part = _item(change)
         remaining -= len(part) + 2
         if remaining < 0:
-            parts.append(f"{len(changes) - position} more are not shown: `{command}` shows them.")
+            parts.append(f"{len(changes) - position} more changes are not shown: run `{command}` to see all.")
             break
         parts.append(part)
     return "\n\n".join(parts) + "\n"

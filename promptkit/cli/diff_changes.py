@@ -22,7 +22,7 @@ from promptkit.cli.diff_sides import (
     Answer,
     ArgumentState,
     ItemState,
-    compared_sides,
+    compare_sides,
     key_of,
 )
 
@@ -152,7 +152,7 @@ class TextChange(Struct, frozen=True):
     is_file: bool = False
 
     def __str__(self) -> str:
-        what = "has changed" if self.is_file else "renders another text"
+        what = "has changed" if self.is_file else "renders different text"
         if self.before is None or self.after is None:
             what = _presence(self.before, self.after)
         return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
@@ -230,7 +230,7 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
         yield from _argument_changes(owner, name, old.arguments.get(name), new.arguments.get(name))
     common = old.arguments.keys() & new.arguments.keys()
     if list(filter(common.__contains__, old.arguments)) != list(filter(common.__contains__, new.arguments)):
-        order = f"the arguments are in another order: {', '.join(new.arguments)}"
+        order = f"the arguments are in a different order: {', '.join(new.arguments)}"
         yield Difference("argument-order", owner, order)
     if more := sorted({*new.scopes}.difference(old.scopes)):
         yield Difference("scopes-needed", owner, f"callers need more scopes: {' '.join(more)}")
@@ -239,7 +239,7 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
     if owner.startswith("skill "):
         for path, before, after in _changed_files(old, new):
             message = f"{path} {_presence(old.files.get(path), new.files.get(path))}"
-            message += ", so hosts ask for approval of the skill again"
+            message += ", so hosts ask users to approve the skill again"
             yield Difference("skill-file", owner, message, before, after)
 
 
@@ -278,7 +278,7 @@ def not_compared(old: Answer, new: Answer) -> dict[str, str]:
 
 
 def _presence(old: object, new: object) -> str:
-    return "is gone" if new is None else "is new" if old is None else "has changed"
+    return "was removed" if new is None else "was added" if old is None else "has changed"
 
 
 def _text_change(kind: str, owner: str, name: str, old: str | None, new: str | None) -> Iterator[Difference]:
@@ -292,20 +292,20 @@ def _argument_changes(
     """Yield the changes to an argument, which can be missing on one side."""
     label = f"argument {name!r}"
     if new is None:
-        yield Difference("argument-removed", owner, f"{label} is gone")
+        yield Difference("argument-removed", owner, f"{label} was removed")
         return
     word = "required" if new.required else "optional"
     if old is None:
         kind = "required-argument-added" if new.required else "argument-added"
-        yield Difference(kind, owner, f"{label} is new, and {word}")
+        yield Difference(kind, owner, f"{label} was added, and is {word}")
         return
     if old.required != new.required:
-        yield Difference(f"argument-now-{word}", owner, f"{label} is {word} now")
+        yield Difference(f"argument-now-{word}", owner, f"{label} is now {word}")
     if old.schema != new.schema:
-        kind, message = "argument-narrowed", "no longer takes all that it took"
-        if takes_all(old.alternatives, new.alternatives):
-            kind, message = "argument-widened", "takes more than before"
-            if takes_all(new.alternatives, old.alternatives):
+        kind, message = "argument-narrowed", "no longer accepts all values that it accepted"
+        if accepts_all(old.alternatives, new.alternatives):
+            kind, message = "argument-widened", "accepts more values than before"
+            if accepts_all(new.alternatives, old.alternatives):
                 kind, message = "argument-type", "accepts the same values, described differently"
         types = (old.schema, new.schema) if old.type == new.type else (old.type, new.type)
         yield Difference(kind, owner, f"{label} {message}", *types)
@@ -316,7 +316,7 @@ def _argument_changes(
         )
 
 
-def takes_all(old: Sequence[str], new: Sequence[str]) -> bool:
+def accepts_all(old: Sequence[str], new: Sequence[str]) -> bool:
     """
     Return whether an argument still accepts every text that it accepted before: no alternative was removed.
 
@@ -327,7 +327,7 @@ def takes_all(old: Sequence[str], new: Sequence[str]) -> bool:
 
 def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
     """Yield the changes in renderings or contents; of made-up arguments, only if there is no other."""
-    noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "holds")
+    noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "contains")
     outcomes = old.outcomes.get(owner, {})
     is_changed = False
     for label, after in new.outcomes.get(owner, {}).items():
@@ -335,7 +335,7 @@ def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Differenc
         if before == after or (is_changed and old.calls[owner][label].source == "sample"):
             continue
         if not after.startswith((FAILS, REFUSED)):
-            yield Difference(noun, owner, f"{verb} another text for {label}", before, after)
+            yield Difference(noun, owner, f"{verb} different text for {label}", before, after)
         elif not before.startswith((FAILS, REFUSED)):
             yield Difference(f"{noun}-fails", owner, f"fails for {label}: {after.partition('] ')[2]}")
         else:
@@ -474,11 +474,11 @@ class SinceCommit:
             PromptkitError: If there is no commit, or it cannot be loaded.
         """
         with self._lock:
-            repository = Repository(whose="this comparison")
+            repository = Repository(feature="this comparison")
             changes = self._changes(version, repository.commit("HEAD"))
         owner = key_of(prompt)
         return [(change.case, change.before, change.after) for change in changes if change.owner == owner]
 
     def _compare(self, version: int, commit: str) -> list[TextChange]:  # noqa: ARG002 (a part of the cache key)
-        repository = Repository(whose="this comparison")
-        return text_changes(*compared_sides(repository, (commit, None), self._targets, by_cases=True))
+        repository = Repository(feature="this comparison")
+        return text_changes(*compare_sides(repository, (commit, None), self._targets, by_cases=True))

@@ -42,23 +42,23 @@ class Repository:
         folder:
             The folder.
 
-        whose:
+        feature:
             The name of the feature that needs it, for errors.
 
     Raises:
         RevisionError: If the folder is not in a repository, or git is missing.
     """
 
-    def __init__(self, folder: str = ".", whose: str = "diff") -> None:
+    def __init__(self, folder: str = ".", feature: str = "diff") -> None:
         self._folder = folder
         if shutil.which("git") is None:
-            msg = f"{whose} needs git, which is not installed, or not on the PATH"
+            msg = f"{feature} needs git, which is not installed, or not on the PATH"
             raise RevisionError(msg)
         try:
             top = self._git("rev-parse", "--show-toplevel")
         except RevisionError as error:
             where = os.path.abspath(folder)  # noqa: PTH100 (the folder might not exist)
-            msg = f"{whose} needs a git repository, and {where!r} is in none that git can read: {error}"
+            msg = f"{feature} needs a git repository, but {where!r} is not in one that git can read: {error}"
             raise RevisionError(msg) from None
         self.root = Path(os.path.realpath(top))
 
@@ -91,7 +91,7 @@ class Repository:
             return self._git("merge-base", *commits)[:12]
         except RevisionError:
             hint = self._shallow or f"write {old}..{new}"
-            msg = f"{old!r} and {new!r} have no commit in common: {hint}"
+            msg = f"{old!r} and {new!r} have no common ancestor: {hint}"
             raise RevisionError(msg) from None
 
     def commit(self, revision: str) -> str:
@@ -105,8 +105,8 @@ class Repository:
             return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         except RevisionError:
             commits = self._git("rev-list", "--all", "--max-count=1")
-            hint = "name a commit, a branch or a tag" if commits else "commit something first"
-            msg = f"there is no revision {revision!r} here: {self._shallow or hint}"
+            hint = "use a commit, a branch or a tag" if commits else "commit something first"
+            msg = f"unknown revision {revision!r}: {self._shallow or hint}"
             raise RevisionError(msg) from None
 
     @property
@@ -116,7 +116,7 @@ class Repository:
             return ""
         return (
             "this clone is shallow and lacks older commits: run git fetch --unshallow, "
-            "or give actions/checkout fetch-depth: 0"
+            "or set fetch-depth: 0 for actions/checkout"
         )
 
     def write(self, commit: str, folder: Path) -> None:
@@ -124,7 +124,7 @@ class Repository:
         Write the files of *commit* into *folder*, as they were committed: filters do not run.
 
         The temporary index for this is outside the repository. No hooks run, and no worktree is registered.
-        Submodules are empty folders. Links that lead out of *folder* are removed.
+        Submodules are empty folders. Links that point outside *folder* are removed.
 
         Raises:
             RevisionError: If git cannot write them.
@@ -140,7 +140,10 @@ class Repository:
     def _check_depth(self, commit: str, paths: Iterable[str]) -> None:
         depth = max(path.count("/") for path in paths)
         if depth > _MAX_DEPTH:
-            msg = f"a file of {commit[:12]} is in {depth:,} folders, and at most {_MAX_DEPTH} are written"
+            msg = (
+                f"a file of {commit[:12]} is nested in {depth:,} folders, and at most {_MAX_DEPTH} "
+                "are supported"
+            )
             raise RevisionError(msg)
 
     def _no_filters(self) -> list[str]:
@@ -149,7 +152,7 @@ class Repository:
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
             if "=" in name:  # -c would end the name there
-                msg = f"the filter {name!r} in git's configuration cannot be switched off: rename it"
+                msg = f"the filter {name!r} in git's configuration cannot be disabled: rename it"
                 raise RevisionError(msg)
         settings = ("smudge=", "process=", "required=false")
         return [word for name in names for setting in settings for word in ("-c", f"filter.{name}.{setting}")]
@@ -167,7 +170,7 @@ class Repository:
                 timeout=_MAX_S,
             )
         except subprocess.TimeoutExpired:
-            msg = f"git {arguments[0]} did not end within {_MAX_S:g} s: a file of git may be a pipe"
+            msg = f"git {arguments[0]} did not finish within {_MAX_S:g} s: a file of git may be a pipe"
             raise RevisionError(msg) from None
         if process.returncode:
             reason = " ".join(process.stderr.decode(errors="replace").split())

@@ -33,7 +33,7 @@ from promptkit.catalog.samples import sample_calls, sample_text
 from promptkit.catalog.uri_templates import expanded
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
 from promptkit.cli.diff_revisions import Repository, RevisionError, checkout
-from promptkit.cli.list import lists_of, shown_type
+from promptkit.cli.list import format_type, lists_of
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import OutputError, capture_output
 from promptkit.errors.exceptions import LoadError, MediaError, PromptError
@@ -186,7 +186,7 @@ class _Reply(Struct):
     failure: str | None = None
 
 
-def compared_sides(  # noqa: PLR0913 (the options of the command)
+def compare_sides(  # noqa: PLR0913 (the options of the command)
     repository: Repository,
     ends: tuple[str, str | None],
     targets: Sequence[str],
@@ -285,7 +285,7 @@ def ask(
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            fail(f"did not end within {_MAX_S:g} s: a recipe hangs, or its examples take too long")
+            fail(f"did not finish within {_MAX_S:g} s: a recipe hangs, or its examples take too long")
         stdout.seek(0)
         data = stdout.read(_MAX_BYTES + 1)
     if not data:
@@ -301,9 +301,9 @@ def ask(
             fail(f"failed: {reply.failure}")
         answer = msgspec.convert(reply.answer, Answer)
     except msgspec.ValidationError as error:
-        fail(f"is not understood: its output is not an answer: {error}")
+        fail(f"returned an invalid answer: {error}")
     except (ValueError, RecursionError):
-        fail("is not understood: its output is not JSON")
+        fail("returned output that is not JSON")
     return answer
 
 
@@ -433,7 +433,7 @@ def _outcome(item: Item, sent: SentCall) -> str:
     outcome = call.outcome(_MAX_SAMPLE_S if sent.source == "sample" else None)
     if not isinstance(outcome, BaseException):
         text = str(outcome)
-    elif sent.source != "case" and (reason := call.refusal(outcome)) is not None:
+    elif sent.source != "case" and (reason := call.default_error(outcome)) is not None:
         text = f"{NOT_RENDERED}{reason}"
     else:
         text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"
@@ -520,7 +520,7 @@ def _argument_state(argument: Argument) -> ArgumentState:
     }
     return ArgumentState(
         argument.required,
-        shown_type(argument.annotation),
+        format_type(argument.annotation),
         _as_text({**schema, **defined}),
         list(_alternatives(schema, defined)),
         {name: _as_text(value) for name, value in texts.items() if value is not None},

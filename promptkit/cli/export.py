@@ -17,7 +17,7 @@ from promptkit.cli.output import Output
 from promptkit.clients.installed_files import (
     FILE,
     FolderChange,
-    FolderRefusedError,
+    FolderChangeError,
     describe_failure,
     files_by_skill,
     folder_change,
@@ -25,7 +25,7 @@ from promptkit.clients.installed_files import (
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import client_files
-from promptkit.exports.client_files import ExportRefusedError, LiveCommand
+from promptkit.exports.client_files import ClientFileError, LiveCommand
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
@@ -56,11 +56,11 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If the recipes cannot be loaded.
     """
     if options.remove and options.live:
-        options.refuse("--remove takes no --live: it removes whatever was written")
+        options.error("--live cannot be combined with --remove")
     if any(
         is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
     ):
-        options.refuse(f"{options.folder!r} is in the recipes: name another folder")
+        options.error(f"{options.folder!r} is inside the recipes: choose another folder")
     folder, files, is_complete = Folder.named(options.folder), dict[str, dict[str, HashedBytes]](), True
     try:
         if not options.remove:
@@ -71,15 +71,15 @@ def run(options: Namespace, output: Output) -> int:
         source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
         change = folder_change(folder, files, source, NOTE, selected)
         if not options.dry_run:
-            change.carry_out()
+            change.apply()
     except UnknownPromptError as error:
         return fail(format_unknown(error, options), Exit.USAGE)
-    except FolderRefusedError as error:
+    except FolderChangeError as error:
         return fail(escape_invisible(f"nothing was changed: {error}", one_line=True), Exit.FAILED)
     except OSError as error:
         return fail(describe_failure(options.folder, error), Exit.FAILED)
     noun = "command" if options.form in _COMMANDS else "skill"
-    output.print_lines(describe_change(change, folder.shown, noun, is_done=not options.dry_run))
+    output.print_lines(describe_change(change, folder.display_root, noun, is_done=not options.dry_run))
     return Exit.OK if is_complete else Exit.FAILED
 
 
@@ -95,13 +95,13 @@ def _collect_files(
     for name in options.names or (*catalog, *(skill_names if options.form == "skills" else ())):
         try:
             entry_files = _files(options, folder, catalog, name)
-        except ExportRefusedError as error:
+        except ClientFileError as error:
             print_error(str(error))
             is_complete = False
             continue
         if entry_files.keys() & files.keys():
-            msg = f"{', '.join(entry_files)} would hold two of them, and {name!r} is one: rename it"
-            raise FolderRefusedError(msg)
+            msg = f"{', '.join(entry_files)} would contain two of them, including {name!r}: rename it"
+            raise FolderChangeError(msg)
         files |= entry_files
     return files, is_complete
 
@@ -119,7 +119,7 @@ def _files(
     if name not in catalog:
         if form != "skills":
             msg = f"{name!r} is a skill: write it with 'promptkit export skills'"
-            raise ExportRefusedError(msg)
+            raise ClientFileError(msg)
         return files_by_skill(skill for skill in catalog.skills if skill.name == name)
     prompt, entry = catalog[name], _entry_name(form, name)
     command = LiveCommand(prompt, _target(options), _end_line(folder, entry)) if live else None
@@ -128,7 +128,7 @@ def _files(
         data = frozen_content(prompt) if command is None else live_content(command)
         return {entry: {FILE: HashedBytes(data)}}
     files = client_files.skill_files(prompt) if command is None else client_files.live_skill_files(command)
-    return {entry: client_files.only_when_asked(files) if form == "codex" else files}
+    return {entry: client_files.require_explicit_use(files) if form == "codex" else files}
 
 
 def _end_line(folder: Folder, entry: str) -> str:
@@ -142,10 +142,10 @@ def _end_line(folder: Folder, entry: str) -> str:
 
 def _target(options: Namespace) -> str:
     """Return the target for a live command: an absolute path, unless it runs in the project."""
-    first, *more = options.targets
-    if more:
-        msg = f"'promptkit render' takes one target, and there are {len(options.targets)}: name one"
-        raise ExportRefusedError(msg)
+    first, *other_targets = options.targets
+    if other_targets:
+        msg = f"'promptkit render' accepts one target, but {len(options.targets)} are given: use one"
+        raise ClientFileError(msg)
     if _is_inside(options):
         return client_files.target_word(first) if options.has_targets else ""
     path, item = split_target(first)
@@ -174,8 +174,8 @@ def describe_change(change: FolderChange, subject: object, noun: str, *, is_done
         yield f"{subject}: nothing to change"
     elif is_done:
         names = f": {', '.join(change.names)}" if change.names else ""
-        yield f"{subject} has {counted(len(change.names), noun)} of these recipes{names}"
-        yield from (f"    removed: {name}" for name in change.gone)
+        yield f"{subject} has {counted(len(change.names), noun)} from these recipes{names}"
+        yield from (f"    removed: {name}" for name in change.removed_names)
     else:
-        yield from (f"would write {change.folder.shown / path}" for path in sorted(change.writes))
-        yield from (f"would remove {change.folder.shown / path}" for path in sorted(change.removes))
+        yield from (f"would write {change.folder.display_root / path}" for path in sorted(change.writes))
+        yield from (f"would remove {change.folder.display_root / path}" for path in sorted(change.removes))

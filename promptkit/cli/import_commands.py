@@ -13,8 +13,8 @@ from promptkit.cli.output import Output
 from promptkit.clients.slash_commands.claude import read_claude_command
 from promptkit.clients.slash_commands.command import (
     CommandSyntaxError,
-    FreeNames,
     SlashCommand,
+    UniqueNames,
     brief,
     file_stem,
     folder_name,
@@ -129,8 +129,8 @@ class _RecipeWriter:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._paths = FreeNames("_")
-        self._prompt_names = FreeNames("-")
+        self._paths = UniqueNames("_")
+        self._prompt_names = UniqueNames("-")
         self.imported = self.lossy = self.rejected = 0
 
     def write(self, source: _Source, read: Callable[[str, str], SlashCommand]) -> list[str]:
@@ -147,13 +147,13 @@ class _RecipeWriter:
         self.imported += 1
         self.lossy += bool(command.losses)
         wrote = f"{path}: wrote {' and '.join(files)}"
-        return [wrote, *(f"{path}:{loss.line}: {loss.what}" for loss in command.losses)]
+        return [wrote, *(f"{path}:{loss.line}: {loss.description}" for loss in command.losses)]
 
     def _write(self, command: SlashCommand) -> list[str]:
         """Write the files of a command, and return their paths."""
         *folders, name = command.name.split("/")
         parents = [folder_name(folder) for folder in folders]
-        path = self._paths.take(self._paths.find("/".join([*parents, file_stem(name)])))
+        path = self._paths.reserve(self._paths.find("/".join([*parents, file_stem(name)])))
         prompt = self._prompt_names.find(prompt_name(command.name))
         stem = path.rpartition("/")[2]
         markdown, python = generate_recipe(command, prompt, stem)
@@ -161,12 +161,12 @@ class _RecipeWriter:
         compile(python, f"{stem}.py", "exec", dont_inherit=True)
         files = {f"{path}.py": python.encode(), f"{path}.md": markdown.encode()}
         self._folder.write_new(files)
-        self._prompt_names.take(prompt)
+        self._prompt_names.reserve(prompt)
         return [self._folder.display_path(file) for file in files]
 
     def summary(self) -> Iterator[str]:
         """Yield lines with the numbers of imported and rejected files."""
-        yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them whole"
+        yield f"imported {counted(self.imported, 'command')}, {self.imported - self.lossy} of them completely"
         if self.rejected:
             yield f"did not import {counted(self.rejected, 'file')}"
 
@@ -186,7 +186,7 @@ def _reason(error: Exception, source: _Source) -> str:
         case UnicodeDecodeError():
             return f"it is not UTF-8 at byte {error.start + 1:,}"
         case FileExistsError() | NotADirectoryError():
-            return f"{error.filename!r} is in the way: move it, or name another folder with -o"
+            return f"{error.filename!r} is in the way: move it, or choose another folder with -o"
         case OSError():
             is_own = not error.filename or f"/{source.path}".endswith(f"/{error.filename}")
             return str(error.strerror) if is_own else f"{error.filename}: {error.strerror}"

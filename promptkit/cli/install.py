@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from promptkit.cli import Exit
-from promptkit.cli.command_options import add_targets, refuse_unless
+from promptkit.cli.command_options import add_targets, require
 from promptkit.cli.diagnostics import print_error, print_text
 from promptkit.cli.install_list import other_server_lines, print_clients, served_words
 from promptkit.cli.install_skills import change_skills
@@ -34,7 +34,7 @@ from promptkit.clients.servers import (
 )
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
-from promptkit.files.writing import FileRefusedError, ForeignEntryError
+from promptkit.files.writing import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
@@ -58,7 +58,7 @@ def run(options: Namespace, output: Output) -> int:
         return Exit.OK
     if not options.clients and not options.all:
         more = ", or --all" if options.command == "uninstall" else ""
-        options.refuse(f"name a client: {', '.join(INSTALLABLE)}{more}")
+        options.error(f"name a client: {', '.join(INSTALLABLE)}{more}")
     configurations = [
         _configuration_of(options, name, options.scope) for name in options.clients or INSTALLABLE
     ]
@@ -86,8 +86,8 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
                 change = plan_change(configuration, entry_name, server, options.url)
                 reports.append(_apply(change, options, output))
-        except FileRefusedError as error:
-            _print_refusal(configuration, error, server)
+        except FileEditError as error:
+            _print_edit_error(configuration, error, server)
             code = Exit.FAILED
     if options.json and (options.all or len(configurations) > 1):
         output.print_json({"changes": reports})
@@ -102,16 +102,14 @@ def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> 
     """Return the configurations of the scope; a named client must have one."""
     for configuration in configurations if options.clients else ():
         if options.scope not in configuration.scopes:
-            options.refuse(
-                f"argument --scope: {configuration.title} has no configuration of a {options.scope}"
-            )
+            options.error(f"argument --scope: {configuration.title} has no {options.scope} configuration")
     return [configuration for configuration in configurations if options.scope in configuration.scopes]
 
 
 def _server_name(options: Namespace) -> str:
     """Return the name of the server: from the options, the project's folder or the URL's host."""
     if options.url is not None and options.has_targets:
-        options.refuse(
+        options.error(
             f"unexpected argument {options.targets[0]!r}: the server at --url chooses its own targets"
         )
     if options.name is not None:
@@ -123,7 +121,7 @@ def _server_name(options: Namespace) -> str:
     except LoadError as error:
         if options.command == "install":
             raise
-        more = "or name the server by --name, as install --list shows it"
+        more = "or pass the server's name with --name, as shown by install --list"
         raise LoadError(error.target, f"{error.reason}; {more}") from None
 
 
@@ -135,13 +133,15 @@ def _server(options: Namespace, configuration: ConfigurationFile, name: str | No
         return partial(_with_options, server, configuration, _given_options(options, configuration))
     if configuration.settings.url is None:
         hint = configuration.settings.instead_of_url
-        options.refuse(f"argument --url: {configuration.title} starts the servers of its file itself: {hint}")
+        options.error(
+            f"argument --url: the configuration of {configuration.title} does not support URLs: {hint}"
+        )
     return lambda _: InstalledServer(name, url=options.url)
 
 
 def _given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
     """
-    Return the options after ``--`` in the form for a configuration; None without ``--``.
+    Return the options after ``--``, with paths in the form for a configuration; None without ``--``.
 
     Raises:
         SystemExit: If an option is unknown, or cannot be used by a server that a client starts.
@@ -150,11 +150,11 @@ def _given_options(options: Namespace, configuration: ConfigurationFile) -> tupl
         return None
     parsed = parse(["serve", *options.served])
     if parsed.has_targets:
-        options.refuse(f"unexpected argument {parsed.targets[0]!r} after --: name targets before it")
-    if stray := sorted(parsed.http_options & parsed.typed_options):
-        hint = "start that server yourself, and install its --url"
-        options.refuse(
-            f"{stray[0]} is for HTTP, and a client talks over stdio to a server that it starts: {hint}"
+        options.error(f"unexpected argument {parsed.targets[0]!r} after --: put targets before it")
+    if http_options := sorted(parsed.http_options & parsed.typed_options):
+        hint = "start the server yourself, and install it with --url"
+        options.error(
+            f"{http_options[0]} is for HTTP, but a client uses stdio for servers that it starts: {hint}"
         )
     return served_words(options.served, configuration.format_path).options
 
@@ -192,15 +192,15 @@ def _ours_in(configuration: ConfigurationFile, url: str | None) -> list[str]:
     ]
 
 
-def _print_refusal(configuration: ConfigurationFile, error: FileRefusedError, server: _Server) -> None:
+def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, server: _Server) -> None:
     """Print why a file was not changed, and what users can add to it themselves."""
-    print_error(escape_invisible(f"{configuration.path}{error.place}: {error}", one_line=True))
+    print_error(escape_invisible(f"{configuration.path}{error.location}: {error}", one_line=True))
     if server is not None and not isinstance(error, ForeignEntryError):
         new_server = server(None)
-        text = ServerTable(configuration.settings, "").changed(
+        text = ServerTable(configuration.settings, "").with_entry(
             new_server.name, new_server.entry(configuration.settings)
         )
-        print_text(f"it was not changed; you can add this yourself:\n\n{text}")
+        print_text(f"the file was not changed; you can add this yourself:\n\n{text}")
 
 
 def _remaining_lines(
@@ -208,19 +208,19 @@ def _remaining_lines(
 ) -> Iterator[str]:
     """Yield whether there was nothing to remove, and which servers remain in the project's files."""
     if not removed_any:
-        yield "no server of promptkit's was found: nothing to change"
+        yield "no promptkit server was found: nothing to change"
     for file in configurations:
-        with suppress(FileRefusedError):  # an unreadable file is not an error here
+        with suppress(FileEditError):  # an unreadable file is not an error here
             if options.scope == "user" and "project" in file.scopes:
                 shared = ConfigurationFile(file.client, "project", file.project)
                 if names := ", ".join(map(repr, _ours_in(shared, options.url))):
-                    yield f"{file.title} still has {names} in {shared.path}: --scope project takes it out"
+                    yield f"{file.title} still has {names} in {shared.path}: use --scope project to remove it"
 
 
 def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str, Any]:
     """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
     is_done = not options.dry_run
-    backup = change.carry_out() if change.is_needed and is_done else None
+    backup = change.apply() if change.is_needed and is_done else None
     if not options.json:
         output.print_lines(_change_lines(change, backup, is_done=is_done))
     return _change_data(change, backup, is_done=is_done)
@@ -228,9 +228,9 @@ def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str,
 
 def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
     return {
-        "client": change.place.client,
-        "scope": change.place.scope,
-        "file": str(change.place.path),
+        "client": change.file.client,
+        "scope": change.file.scope,
+        "file": str(change.file.path),
         "name": change.name,
         "entry": change.entry,
         "changed": change.is_needed and is_done,
@@ -238,12 +238,12 @@ def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> 
         "diff": change.diff,
         "commands": change.commands,
         "removed": _removed(change),
-        "limitations": get_client(change.place.client).limitations if change.entry else (),
+        "limitations": get_client(change.file.client).limitations if change.entry else (),
     }
 
 
 def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) -> Iterator[str]:
-    title, is_added = change.place.title, change.entry is not None
+    title, is_added = change.file.title, change.entry is not None
     if not change.is_needed:
         yield f"{title} has {'the' if is_added else 'no'} server {change.name!r}: nothing to change"
     elif is_done:
@@ -253,29 +253,29 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
     else:
         yield from change.diff.splitlines()
     if is_done or not change.is_needed:
-        yield f"    file: {change.place.path}"
+        yield f"    file: {change.file.path}"
     if backup is not None:
         yield f"    backup: {backup}"
     if is_added:
         yield from (f"    {line}" for line in _added_lines(change))
     elif not change.is_needed:
-        yield from other_server_lines(change.place)
-    if not change.client_found:
+        yield from other_server_lines(change.file)
+    if not change.is_client_found:
         yield f"    {title} itself was not found on this machine"
     elif is_done and change.is_needed:
-        yield f"    if {title} is running, start it again"
+        yield f"    if {title} is running, restart it"
 
 
 def _added_lines(change: EntryChange) -> Iterator[str]:
-    """Yield what users should know about an added entry."""
-    configuration = change.place
+    """Yield the notes for users about an added entry."""
+    configuration = change.file
     yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _removed(change))
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
         if command[0] == "promptkit":
             yield "everyone who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
-        yield from (f"only this machine has {value}" for value in values if Path(value).is_absolute())
+        yield from (f"{value} exists only on this machine" for value in values if Path(value).is_absolute())
     limitations = get_client(configuration.client).limitations
     yield from (f"{configuration.title} {limitation}" for limitation in limitations)
     if limitations:
@@ -291,7 +291,7 @@ def _removed(change: EntryChange) -> list[str]:
 
 
 def _entry_words(change: EntryChange, entry: Any) -> list[str]:
-    settings = change.place.settings
+    settings = change.file.settings
     served = served_words(served_in(settings, entry) or ())
     return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]
 
@@ -360,14 +360,16 @@ def _variable(text: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``, a variable of the environment."""
     name, equals, value = text.partition("=")
     is_name = name.isidentifier() and name.isascii()
-    refuse_unless(equals and is_name, f"{name!r} is not a variable name followed by '=': write NAME=VALUE")
+    require(equals and is_name, f"{name!r} is not a variable name followed by '=': write NAME=VALUE")
     return name, value
 
 
 def _entry_name(text: str) -> str:
     """Return the name of a server for a client's configuration."""
     name = as_name(text)
-    refuse_unless(name == text, f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}")
+    require(
+        name == text, f"{text!r} is not a valid name: use 1 to 64 letters, digits, - or _, as in {name!r}"
+    )
     return text
 
 
@@ -379,7 +381,7 @@ def _http_url(text: str) -> str:
     except ValueError:  # the port is not a number
         is_http = False
     is_url = is_http and text.isprintable() and " " not in text
-    refuse_unless(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")
+    require(is_url, f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp")
     return text
 
 
@@ -394,20 +396,18 @@ def _find_clients(options: Namespace) -> None:
     options.targets = options.targets[len(named) :]
     options.clients = [*dict.fromkeys([*([options.client] if options.client else ()), *named])]
     if (misplaced := next(filter(INSTALLABLE.__contains__, options.targets), None)) is not None:
-        options.refuse(
-            f"the client {misplaced!r} follows a target: name clients first, or write ./{misplaced}"
-        )
+        options.error(f"the client {misplaced!r} follows a target: put clients first, or write ./{misplaced}")
     if options.targets and (suggestion := nearest(options.targets[0], INSTALLABLE)):
         options.target_note = f"it is not a client: did you mean {suggestion!r}?"
-    _refuse_conflicts(options)
+    _check_conflicts(options)
 
 
-def _refuse_conflicts(options: Namespace) -> None:
+def _check_conflicts(options: Namespace) -> None:
     if options.served is not None or options.env:
         word = "--env" if options.env else "--"
         if options.command != "install" or options.list:
-            options.refuse(f"{word} is for what install writes")
+            options.error(f"{word} can only be used with install, without --list")
         if options.url is not None or options.skills:
-            options.refuse(f"{word} only applies to a server that the client starts")
+            options.error(f"{word} only applies to a server that the client starts")
     if options.all and (options.targets or options.name is not None):
-        options.refuse("--all takes out every server: neither TARGET nor --name is for it")
+        options.error("--all removes every server: omit TARGET and --name")

@@ -14,7 +14,7 @@ from promptkit.clients.configuration_files import ConfigurationFile, read_server
 from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
 from promptkit.clients.servers import command_in, is_ours, served_in, url_in
 from promptkit.files.reading import may_exist
-from promptkit.files.writing import FileRefusedError
+from promptkit.files.writing import FileEditError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 
@@ -100,7 +100,7 @@ def other_server_lines(configuration: ConfigurationFile) -> Iterator[str]:
     """Yield the promptkit servers in a configuration, to print if the named one is not there."""
     data = _configuration_data(configuration, None)
     if data["servers"]:
-        yield "    servers of promptkit's in it, which --name NAME takes out:"
+        yield "    promptkit servers in it, which --name NAME removes:"
         lines = _server_lines(configuration.settings, data)
         yield from (escape_invisible(line, one_line=True) for line in lines)
 
@@ -113,7 +113,7 @@ def _client_data(configuration: ConfigurationFile, url: str | None) -> dict[str,
     return {
         "client": configuration.client,
         "title": configuration.title,
-        "found": configuration.client_is_found,
+        "found": configuration.is_client_found,
         "configurations": {file.scope: _configuration_data(file, url) for file in files},
     }
 
@@ -123,13 +123,13 @@ def _configuration_data(configuration: ConfigurationFile, url: str | None) -> di
     data: dict[str, Any] = {"file": str(configuration.path), "exists": exists, "servers": {}}
     try:
         entries = read_servers(configuration)
-    except FileRefusedError as error:
-        return {**data, "error": f"{configuration.path}{error.place}: {error}"}
+    except FileEditError as error:
+        return {**data, "error": f"{configuration.path}{error.location}: {error}"}
     ours = {name: entry for name, entry in entries.items() if is_ours(configuration.settings, entry, url)}
-    gone = {
+    missing_paths = {
         name: missing for name, entry in ours.items() if (missing := _missing_paths(configuration, entry))
     }
-    return {**data, "servers": ours, "gone": gone}
+    return {**data, "servers": ours, "gone": missing_paths}
 
 
 def _client_lines(client: dict[str, Any]) -> Iterator[str]:
@@ -148,7 +148,7 @@ def _server_lines(settings: ClientConfiguration, data: dict[str, Any]) -> Iterat
     for name, entry in data["servers"].items():
         started = url_in(settings, entry) or command_line(command_in(settings, entry) or ())
         yield f"        {name}: {started}"
-        yield from (f"            gone: {word}" for word in data["gone"].get(name, ()))
+        yield from (f"            missing: {word}" for word in data["gone"].get(name, ()))
 
 
 def _missing_paths(configuration: ConfigurationFile, entry: Any) -> list[str]:

@@ -16,7 +16,7 @@ from promptkit.cli.output import Output
 from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.installed_files import (
     FolderChange,
-    FolderRefusedError,
+    FolderChangeError,
     describe_failure,
     has_skills,
     skill_change,
@@ -33,7 +33,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
         LoadError: If the recipes cannot be loaded.
     """
     if options.url is not None or options.name is not None:
-        options.refuse("--skills writes folders: neither --url nor --name is for it")
+        options.error("--skills writes folders: omit --url and --name")
     configurations = _with_folders(options, configurations)
     targets: Sequence[str] = () if options.all else configured_targets(options)
     skills = _load_skills(targets) if options.command == "install" else ()
@@ -49,7 +49,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
             source = None if options.all else identify_recipes(targets, project)
             change = skill_change(folder, skills, source)
             reports.append(_apply(change, configuration, options, output))
-        except FolderRefusedError as error:
+        except FolderChangeError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
             code = fail(text, Exit.FAILED)
         except OSError as error:
@@ -59,7 +59,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
     elif options.json and reports:
         output.print_json(reports[0])
     elif options.all and not reports and code == Exit.OK:
-        output.print_lines(["there are no skills from promptkit: nothing to change"])
+        output.print_lines(["no skills from promptkit were found: nothing to change"])
     return code
 
 
@@ -68,7 +68,9 @@ def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile
     for configuration in configurations if options.clients else ():
         if configuration.skills is None:
             readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
-            options.refuse(f"{configuration.title} reads no skills from folders; these do: {readers}")
+            options.error(
+                f"{configuration.title} does not read skills from folders; these clients do: {readers}"
+            )
     return [configuration for configuration in configurations if configuration.skills is not None]
 
 
@@ -77,7 +79,7 @@ def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
     if (catalog := load_for_files(targets)) is None:
         return None
     if not (skills := catalog.skills):
-        fail("there are no skills in these recipes: write one with @skill, or as a folder", Exit.FAILED)
+        fail("these recipes have no skills: write one with @skill, or as a folder", Exit.FAILED)
     return skills or None
 
 
@@ -87,10 +89,10 @@ def _apply(
     """Make a change and print it; with ``--dry-run``, only print it."""
     is_done = not options.dry_run
     if is_done:
-        change.carry_out()
+        change.apply()
     if not options.json:
         output.print_lines(describe_change(change, configuration.title, "skill", is_done=is_done))
-        output.print_lines([f"    folder: {change.folder.shown}"])
+        output.print_lines([f"    folder: {change.folder.display_root}"])
     return _data(change, configuration, is_done=is_done)
 
 
@@ -98,9 +100,9 @@ def _data(change: FolderChange, configuration: ConfigurationFile, *, is_done: bo
     return {
         "client": configuration.client,
         "scope": configuration.scope,
-        "folder": str(change.folder.shown),
+        "folder": str(change.folder.display_root),
         "skills": list(change.names),
-        "removed": list(change.gone),
+        "removed": list(change.removed_names),
         "changed": change.is_needed and is_done,
         "writes": sorted(change.writes),
         "removes": sorted(change.removes),

@@ -56,7 +56,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         _check(key not in values, f"{key!r} is given twice")
         values[key] = value
     from_input = [repr(key) for key, value in values.items() if value == "@-"]
-    hint = "put the others into files, and write KEY=@FILE"
+    hint = "write the others to files, and pass KEY=@FILE"
     _check(
         len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {hint}"
     )
@@ -90,8 +90,8 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
         raise ArgumentSyntaxError(msg) from None
     typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
     is_complete = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
-    hint = "omit what the client interprets itself, as ``` in Claude Code, or put it into a file"
-    _check(is_complete, f"the typed arguments were changed or cut by the client: {hint}")
+    hint = "omit text that the client interprets, such as ``` in Claude Code, or write it to a file"
+    _check(is_complete, f"the client changed or truncated the typed arguments: {hint}")
     typed = typed.replace("\r\n", "\n").replace("\r", "\n")
     names = [argument.name for argument in arguments.ordered]
     if not typed.strip():
@@ -113,16 +113,16 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
     try:
         words = shlex.split(typed)
     except ValueError as error:
-        msg = f"the typed arguments have an unclosed quote ({error}): put it into quotes of the other kind"
+        msg = f"the typed arguments have an unclosed quote ({error}): use the other kind of quotes around it"
         raise ArgumentSyntaxError(msg) from None
-    hint = "put words that belong together into quotes" if names else "it takes none"
-    message = f"typed values: {len(words)}, arguments for them: {len(remaining)}; {hint}"
+    hint = "put words that belong together in quotes" if names else "the prompt takes no arguments"
+    message = f"values typed: {len(words)}, arguments left for them: {len(remaining)}; {hint}"
     _check(len(words) <= len(remaining), message)
     return {**values, **dict(zip(remaining, words, strict=False))}
 
 
 def unread_secrets(arguments: Arguments, words: Sequence[str]) -> Redactor:
-    """Return a redactor that also hides secrets mistaken for names of files, which start with ``@``."""
+    """Return a redactor that also hides secrets that start with ``@`` and were read as names of files."""
     pairs = (word.partition("=") for word in words)
     return Redactor.of(arguments, {key: value.removeprefix("@") for key, _, value in pairs})
 
@@ -148,23 +148,23 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
         ArgumentSyntaxError: If the value is not text, or the file cannot be read.
     """
     if not value.startswith("@") or value.startswith("@@"):
-        hint = f"put it into a file and write {key}=@FILE"
-        _check(not _SURROGATE.search(value), f"{key!r} takes text, and its value is not UTF-8: {hint}")
+        hint = f"write it to a file and pass {key}=@FILE"
+        _check(not _SURROGATE.search(value), f"{key!r} requires text, but its value is not UTF-8: {hint}")
         _check_not_file_name(arguments.by_name.get(key), value, folder)
         return value.removeprefix("@")
     name = value[1:]
-    _check(name, f"{key!r} names no file: write {key}=@FILE, or {key}=@@ for the text '@'")
+    _check(name, f"{key!r} has no file name after '@': write {key}=@FILE, or {key}=@@ for the text '@'")
     source = "standard input" if name == "-" else repr(name)
     data = _read(key, name, folder, source)
     argument = arguments.by_name.get(key)
-    if argument is not None and _takes_bytes(argument):
+    if argument is not None and _accepts_bytes(argument):
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(data)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        msg = f"{key!r} takes text, and {source} is not UTF-8"
+        msg = f"{key!r} requires text, but {source} is not UTF-8"
         raise ArgumentSyntaxError(msg) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -183,28 +183,28 @@ def list_known_arguments(error: ArgumentsError, arguments: Arguments) -> Argumen
 
 def _check_not_file_name(argument: Argument | None, value: str, folder: Path) -> None:
     """Reject the name of a file in place of its content, unless the argument accepts any text."""
-    if argument is None or _takes(argument, lambda kind: kind is str):
+    if argument is None or _accepts(argument, lambda kind: kind is str):
         return
-    if argument.reader.is_json or _takes_bytes(argument):
+    if argument.reader.is_json or _accepts_bytes(argument):
         looks_like_name = len(value) <= _MAX_NAME_LENGTH and _FILE_NAME.fullmatch(value)
         is_name = looks_like_name or os.path.isfile(folder / value)  # noqa: PTH113 (any text is allowed)
         name, example = argument.name, "" if argument.arg.secret else f", as in {argument.name}=@{value}"
-        _check(not is_name, f"{name!r} is the name of a file, not its content: write @ before it{example}")
+        _check(not is_name, f"{name!r} is the name of a file, not its content: put @ before it{example}")
 
 
-def _takes_bytes(argument: Argument) -> bool:
+def _accepts_bytes(argument: Argument) -> bool:
     """Return whether a file can be sent in base64, because the argument accepts bytes."""
-    return argument.takes_bytes or _takes(argument, is_bytes)
+    return argument.takes_bytes or _accepts(argument, is_bytes)
 
 
-def _takes(argument: Argument, matches: Callable[[Any], bool]) -> bool:
+def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
     """Return whether the argument's type, or a member of its union, matches."""
     return any(matches(plain(member)) for member in members_of(plain(argument.annotation, core=True)))
 
 
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     max_size, is_input = Limits().line, name == "-"
-    too_much = f"{key!r} cannot be read from {source}: it holds more than {max_size:,} bytes"
+    too_much = f"{key!r} cannot be read from {source}: it has more than {max_size:,} bytes"
     _check(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
     try:
         if not is_input:

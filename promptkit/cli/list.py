@@ -118,7 +118,7 @@ def _describe_argument(argument: Argument) -> "Text":
     presence = "required" if argument.required else _default(argument)
     if argument.arg.timezone is not None:
         presence += f", in {argument.arg.timezone} unless it has an offset"
-    text = Text.assemble((argument.name, "bold"), ": ", (_line(shown_type(argument.annotation)), "cyan"))
+    text = Text.assemble((argument.name, "bold"), ": ", (_line(format_type(argument.annotation)), "cyan"))
     text.append(f", {escape_invisible(presence, one_line=True)}")
     return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")
 
@@ -146,17 +146,17 @@ def _signature_default(argument: Argument) -> str:
         return f"<{type(argument.default).__name__}, which cannot be shown: {type(error).__name__}>"
 
 
-def shown_type(annotation: Any) -> str:
+def format_type(annotation: Any) -> str:
     """Return a type as its author writes it, without modules and `Annotated`."""
     if isinstance(annotation, list):  # the parameters of a Callable
-        return f"[{', '.join(map(shown_type, annotation))}]"
+        return f"[{', '.join(map(format_type, annotation))}]"
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return shown_type(arguments[0])
+        return format_type(arguments[0])
     if is_union(annotation):
-        return " | ".join(map(shown_type, arguments))
+        return " | ".join(map(format_type, arguments))
     name = _type_name(annotation if origin is None else origin)
-    parameters = map(repr if origin is Literal else shown_type, arguments)
+    parameters = map(repr if origin is Literal else format_type, arguments)
     return f"{name}[{', '.join(parameters)}]" if arguments else name
 
 

@@ -29,9 +29,7 @@ _DUPLICATES: Final = (Rule.DUPLICATE_NAME, Rule.DUPLICATE_SKILL)
 _NOTHING_LOADED: Final = (Rule.IMPORT_FAILED, Rule.NO_PROMPTS)
 
 #: The message if recipes with errors are served with ``--strict``.
-REFUSED_BY_STRICT: Final = (
-    "nothing is served because of --strict: fix the errors above, or leave out the option"
-)
+STRICT_ERROR: Final = "nothing is served because of --strict: fix the errors above, or omit the option"
 
 
 def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
@@ -108,7 +106,7 @@ def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
     more = [f"{len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
     say(
         f"hidden because they need scopes: {', '.join([*names[:_MAX_NAMED], *more])}; "
-        f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to silence this"
+        f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to silence this message"
     )
 
 
@@ -160,7 +158,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
         return fail(f"{kind} {name!r} cannot be rendered", Exit.FAILED)
     path, _ = split_target(name)
     if not options.has_targets and os.path.exists(path):  # noqa: PTH110 (it can be any text)
-        options.refuse(f"name a prompt in it, as in: promptkit {options.command} {name} NAME")
+        options.error(f"name a prompt in it, as in: promptkit {options.command} {name} NAME")
     # One of the files that cannot be imported can define the name.
     broken = [diagnostic for diagnostic in diagnostics if diagnostic.rule in _NOTHING_LOADED]
     report_diagnostics(broken)

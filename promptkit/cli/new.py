@@ -49,13 +49,13 @@ from promptkit import user
 from promptkit.fragments import code_block
 
 
-def test_the_language_is_named():
+def test_language_is_in_the_text():
     assert review("fn main() {}", language="rust") == user(
         "Review this rust code.", code_block("fn main() {}", "rust")
     )
 
 
-def test_a_client_may_write_the_language_as_it_likes():
+def test_language_is_case_insensitive():
     assert "Review this go code." in review.render_wire({"code": "x", "language": "GO"})
 """
 
@@ -67,8 +67,8 @@ from promptkit.fragments import blocks, bullets, section
 @skill(allowed_tools=["Read", "Bash(git diff:*)"])
 def review_changes():
     """Review a change as our team does it. Use it when the user asks for a review, or before a commit."""
-    rules = ["Name the input that fails, or leave the problem out.", "If you find nothing, say so."]
-    return blocks("Read `git diff HEAD`, and what calls the code in it.", section("Rules", bullets(rules)))
+    rules = ["Report a problem only with an input that fails.", "If you find nothing, say so."]
+    return blocks("Read `git diff HEAD`, and the callers of changed code.", section("Rules", bullets(rules)))
 '''
 
 _SKILL_TEST: Final = """\
@@ -77,11 +77,11 @@ from prompts.review_changes import review_changes
 from promptkit.testing import Client
 
 
-def test_it_says_what_to_read():
+def test_skill_reads_the_diff():
     assert "git diff" in review_changes().text
 
 
-def test_a_host_can_read_it():
+def test_host_can_read_the_skill():
     skill = Client(review_changes).read_skill("review-changes")
 
     assert skill.listed.frontmatter["description"].startswith("Review a change")
@@ -121,7 +121,7 @@ def run(options: Namespace, output: Output) -> int:
             files[_GITIGNORE] = _IGNORED
         folder.write_new({path: text.encode() for path, text in files.items()})
     except (FileExistsError, NotADirectoryError) as error:  # a file exists at the path of a file or a folder
-        hint = "move it, or name another folder"
+        hint = "move it, or choose another folder"
         return fail(f"nothing was written: {error.filename} is in the way: {hint}", Exit.FAILED)
     except OSError as error:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAILED)
@@ -160,5 +160,5 @@ def _program(name: str, program: str | None) -> str:
 def _client(*, is_skill: bool) -> str:
     """Return the first client on this machine that supports prompts, or skills."""
     candidates = (name for name in INSTALLABLE if is_skill or CLIENTS[name].has_prompts)
-    installed = (name for name in candidates if ConfigurationFile(name).client_is_found)
+    installed = (name for name in candidates if ConfigurationFile(name).is_client_found)
     return next((name for name in installed if not is_skill or INSTALLABLE[name].skills), _DEFAULT_CLIENT)

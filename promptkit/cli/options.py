@@ -51,25 +51,25 @@ def parse(arguments: Sequence[str]) -> Namespace:
             The command-line arguments, without the program's name.
 
     Raises:
-        SystemExit: If the command line asks for help, or is invalid.
+        SystemExit: If the command line requests help, or is invalid.
     """
     if arguments and arguments[0] == "help":
         arguments = [*(word for word in arguments[1:] if word != "help"), "--help"]
     if not arguments or arguments[0] not in COMMANDS:
-        _refuse_command(arguments)
+        _report_invalid_command(arguments)
     name, *words = arguments
     served = None  # the options for the server that `install` writes
     if name in _TARGETS_LATER and "--" in words:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
     parser = _parser_of(name)
-    parser.set_defaults(command=name, refuse=parser.error, ignore=frozenset(), target_note="")
+    parser.set_defaults(command=name, error=parser.error, ignore=frozenset(), target_note="")
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
     # Options can stand between words. With --, argparse would take the words after it for options.
     read = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
     options, unknown = read(words)
     if unknown:
-        _refuse_word(parser, name, unknown[0])
+        _report_unknown_word(parser, name, unknown[0])
     if name == "render":
         _find_target(options)
     elif name == "complete":
@@ -153,7 +153,7 @@ def program_parser() -> ArgumentParser:
         prog="promptkit",
         usage="promptkit [OPTION ...] COMMAND ...",
         description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
-        epilog=f"promptkit help COMMAND shows the options of one.\n\n{_EPILOG}",
+        epilog=f"Run promptkit help COMMAND for the options of a command.\n\n{_EPILOG}",
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
@@ -187,7 +187,7 @@ def _parser_of(name: str) -> ArgumentParser:
     return parser
 
 
-def _refuse_word(parser: ArgumentParser, command: str, word: str) -> NoReturn:
+def _report_unknown_word(parser: ArgumentParser, command: str, word: str) -> NoReturn:
     """Exit with the error for an option or an argument that a command does not have."""
     option = word.partition("=")[0]
     if not option.startswith("-"):
@@ -197,7 +197,7 @@ def _refuse_word(parser: ArgumentParser, command: str, word: str) -> NoReturn:
     parser.error(f"unknown option {option!r}; {hint}")
 
 
-def _refuse_command(arguments: Sequence[str]) -> NoReturn:
+def _report_invalid_command(arguments: Sequence[str]) -> NoReturn:
     """Exit with the help, the version, or the error for a line that does not start with a command."""
     parser = program_parser()
     if not arguments:
@@ -205,9 +205,9 @@ def _refuse_command(arguments: Sequence[str]) -> NoReturn:
     word = arguments[0]
     if word.startswith("-"):
         parser.parse_known_args([word])  # exits for --help and --version
-        parser.error(f"unknown option {word!r}; options of a command follow its name")
+        parser.error(f"unknown option {word!r}; options of a command come after its name")
     similar = nearest(word, (*COMMANDS, "help", "--version"))
-    hint = f"; did you mean {similar!r}?" if similar else f": there are {', '.join(COMMANDS)}"
+    hint = f"; did you mean {similar!r}?" if similar else f": choose one of {', '.join(COMMANDS)}"
     parser.error(f"unknown command {word!r}{hint}")
 
 
@@ -217,7 +217,7 @@ def _find_target(options: Namespace) -> None:
         words = [options.name, *options.arguments]
         options.target, options.name, options.arguments = None, options.target, words
     if options.name is None or is_argument(options.name):
-        options.refuse("the following arguments are required: NAME")
+        options.error("the following arguments are required: NAME")
     options.targets = []
     if options.target is not None:
         options.targets = [options.target]
@@ -229,7 +229,7 @@ def _find_typed(options: Namespace) -> None:
     words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
     typed = [word for word in words if not is_argument(word)]
     if typed[1:]:
-        options.refuse(f"unexpected argument {typed[1]!r}: other arguments are written KEY=VALUE")
+        options.error(f"unexpected argument {typed[1]!r}: other arguments are written KEY=VALUE")
     options.typed = typed[0] if typed else None
     options.arguments = [word for word in words if is_argument(word)]
 
@@ -237,15 +237,15 @@ def _find_typed(options: Namespace) -> None:
 def _check_batch(options: Namespace) -> None:
     """Check that there is a prompt and a vendor, or ``--join``."""
     if (options.name is None) != (options.join is not None):
-        options.refuse("write PROMPT ROWS, or --join RESULTS ROWS")
+        options.error("write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
-        options.refuse("name a vendor with --for: each has files of its own")
+        options.error("specify a vendor with --for: each has its own file format")
 
 
 def _targets(options: Namespace, configuration: Configuration) -> list[str]:
     """Return the configured targets, or otherwise the default folder."""
     if configuration.targets:
-        options.target_note = f"it is named by {configuration.file}"
+        options.target_note = f"it is configured in {configuration.file}"
         return [*configuration.targets]
     (folder,) = options.targets
     if is_foreign(folder):
@@ -261,8 +261,8 @@ def serve_words(configuration: Configuration) -> list[str]:
     check_keys(configuration.serve, actions, configuration.file, "tool.promptkit.serve")
     words: list[str] = []
     for name, value in configuration.serve.items():
-        takes_several = isinstance(value, list) and isinstance(actions[name].default, list)
-        for item in value if takes_several else [value]:
+        is_repeatable = isinstance(value, list) and isinstance(actions[name].default, list)
+        for item in value if is_repeatable else [value]:
             words += _words_for(actions[name], name, item, configuration.file)
     return words
 
@@ -272,7 +272,7 @@ def _words_for(action: Action, name: str, value: Any, file: str) -> list[str]:
     where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
     if is_flag != isinstance(value, bool) or not isinstance(value, str | int | float):
         kind = "true or false" if is_flag else "text or a number"
-        raise ConfigurationError(file, f"{where} takes {kind}, not {value!r}")
+        raise ConfigurationError(file, f"{where} must be {kind}, not {value!r}")
     if is_flag:
         return [f"--{name}"] if value else []
     try:

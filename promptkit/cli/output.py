@@ -56,14 +56,14 @@ class OutputError(Exception):
         reason:
             The system's error message.
 
-        reader_gone:
+        is_reader_gone:
             Whether its reader has closed it, as ``head`` does.
     """
 
-    def __init__(self, reason: str, *, reader_gone: bool = False) -> None:
+    def __init__(self, reason: str, *, is_reader_gone: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.reader_gone = reader_gone
+        self.is_reader_gone = is_reader_gone
 
 
 class Output(StringIO):
@@ -142,8 +142,8 @@ class Output(StringIO):
                 self._stream.write(data.decode(self._encoding))
                 self._stream.flush()
         except OSError as error:
-            reader_gone = isinstance(error, BrokenPipeError)
-            raise OutputError(error.strerror or str(error), reader_gone=reader_gone) from None
+            is_reader_gone = isinstance(error, BrokenPipeError)
+            raise OutputError(error.strerror or str(error), is_reader_gone=is_reader_gone) from None
 
     def _text(self) -> str:
         text = self.getvalue()

@@ -77,7 +77,7 @@ def user_text(result: Workflow | EmbeddedResource, *, lossy: bool) -> str:
     """
     if lossy or isinstance(result, EmbeddedResource):
         return str(result)
-    hint = "a slash command is the text of a user"
+    hint = "a slash command can contain only user text"
     unsupported = [
         UnsupportedPart(number, turn.role, type(turn.content).__name__, hint)
         for number, turn in enumerate(result.shown, 1 + len(result) - len(result.shown))
@@ -101,7 +101,7 @@ def encoded(item: CompiledPrompt | CompiledResource, result: Any) -> bytes:
             Its rendering, or the document.
 
     Raises:
-        ValueError: If a text has half of a surrogate pair, which UTF-8 cannot encode.
+        ValueError: If a text contains an unpaired surrogate, which UTF-8 cannot encode.
     """
     return LOWERING.result(item, result) if isinstance(item, CompiledPrompt) else LOWERING.contents(result)
 
@@ -238,7 +238,7 @@ def promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
         variables = json.loads(context)["vars"]
         names = variables.keys()
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        msg = "--promptfoo takes the JSON that promptfoo appends to a command: write it last"
+        msg = "--promptfoo needs the JSON that promptfoo appends to the command: put the option last"
         raise ArgumentSyntaxError(msg) from None
     missing = arguments.by_name.keys() - names
 

@@ -69,7 +69,7 @@ class SourceReader:
                 The file's path below it.
 
         Raises:
-            PackageError: If it cannot be read, leads out of the folder, is hidden, is not a regular file, is
+            PackageError: If it cannot be read, is outside the folder, is hidden, is not a regular file, is
                 too large, or is secret.
         """
         source, modes = Folder(folder), list[int]()
@@ -83,7 +83,7 @@ class SourceReader:
             _check_visible(path, within)
             data = source.read(within, self._remaining, check)
         except FileNotFoundError:
-            msg = f"{shortened(path)!r} does not exist, or is a link that leads nowhere: remove it"
+            msg = f"{shortened(path)!r} does not exist, or is a broken link: remove it"
             raise PackageError(msg) from None
         except OSError as error:
             msg = f"{shortened(path)!r} cannot be packaged: {error.strerror}"
@@ -95,7 +95,7 @@ class SourceReader:
         """Raise PackageError if a file is secret or too large."""
         if status.st_size > self._remaining:
             limit = f"{_MAX_BYTES >> 20} MiB"
-            msg = f"{path!r} is too large: the files of a package have at most {limit} together"
+            msg = f"{path!r} is too large: the files of a package can have at most {limit} in total"
             raise PackageError(msg)
         if (option := self._secrets.get(os.path.realpath(folder / path))) is not None:
             msg = (
@@ -105,8 +105,8 @@ class SourceReader:
             raise PackageError(msg)
         if not status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
             msg = (
-                f"{path!r} can be read by its owner alone, as secrets are: move it out of {folder.name!r}, "
-                "or chmod go+r it if others may read it"
+                f"{path!r} is readable only by its owner, like a secret: move it out of {folder.name!r}, "
+                "or run chmod go+r if it can be published"
             )
             raise PackageError(msg)
 
@@ -114,8 +114,8 @@ class SourceReader:
 def _check_visible(path: str, within: str) -> None:
     """Raise PackageError if a file is hidden, or links to a hidden one."""
     if any(is_left_out(part) and part != _PUBLIC for part in within.split("/")):
-        subject = f"{path!r} leads to {within!r}" if path != within else repr(path)
-        msg = f"{subject}, which is hidden, or a leftover of a program: put a copy in a visible place"
+        subject = f"{path!r} links to {within!r}" if path != within else repr(path)
+        msg = f"{subject}, which is hidden, or a temporary file of a program: put a copy in a visible place"
         raise PackageError(msg)
 
 
@@ -159,24 +159,24 @@ class Contents(Struct, frozen=True):
     skills: tuple[str, ...]
 
 
-def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents:
+def read_contents(folder: Path, excluded: Path, reader: SourceReader) -> Contents:
     """
-    Read the files that a server of a folder can need, without tests, cases and hidden files.
+    Read the files that a server of a folder can need, except tests, cases and hidden files.
 
     Args:
         folder:
             The folder of the recipes.
 
-        without:
+        excluded:
             A folder to exclude: the folder to which packages are written.
 
         reader:
             Reads the files.
 
     Raises:
-        PackageError: If a file or folder cannot be read, leads out of the folder, or must not be published.
+        PackageError: If a file or folder cannot be read, is outside the folder, or must not be published.
     """
-    paths = set(_paths_in(folder, without))
+    paths = set(_paths_in(folder, excluded))
     skills = tuple(Path(skill).relative_to(folder).as_posix() for skill in find_recipes(str(folder)).skills)
     for skill in skills:  # skills are served with all of their files
         try:
@@ -187,13 +187,13 @@ def read_contents(folder: Path, without: Path, reader: SourceReader) -> Contents
     return Contents(folder, {path: reader.read(folder, path) for path in sorted(paths)}, skills)
 
 
-def _paths_in(folder: Path, without: Path) -> Iterator[str]:
+def _paths_in(folder: Path, excluded: Path) -> Iterator[str]:
     """Yield the paths of the files that belong in the package, and of links to folders outside."""
     walk, root = FolderWalk(str(folder), private=True), str(folder)
-    is_below = is_within(str(without), root)
+    is_below = is_within(str(excluded), root)
     for path, entries in walk:
         relative = Path(path).relative_to(folder)
-        if "__snapshots__" in relative.parts or (is_below and is_within(path, str(without))):
+        if "__snapshots__" in relative.parts or (is_below and is_within(path, str(excluded))):
             continue
         for entry in entries:
             is_inside = is_folder(entry) and is_within(os.path.realpath(entry.path), root)
@@ -228,8 +228,8 @@ def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
         installed = sorted({canonicalize_name(owner) for owner in owners.get(name, ())})
         if canonicalize_name(metadata.name) in installed or (not installed and _exists(name)):
             msg = (
-                f"{file} imports {name!r}, which the project has outside of {contents.folder.name!r}, so the "
-                "package would lack it: move it there, or publish it as a package of another name, and name "
+                f"{file} imports {name!r}, which is outside {contents.folder.name!r}, so it would be missing "
+                "from the package: move it there, or publish it as a separate package and add "
                 "that with --require"
             )
             raise PackageError(msg)
@@ -237,7 +237,7 @@ def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
             continue
         if len(installed) > 1:
             msg = (
-                f"{file} imports {name!r}, which several packages have: name one of {', '.join(installed)} "
+                f"{file} imports {name!r}, which several packages provide: add one of {', '.join(installed)} "
                 "with --require"
             )
             raise PackageError(msg)

@@ -98,13 +98,13 @@ def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
         _check_text(getattr(options, option), f"--{option}")
     if not (name := options.name or metadata.name):
         name = _as_name(root.name)
-        notes.append(f"the package is called {name}, as the folder: name it with --name")
+        notes.append(f"the package is named {name}, like the folder: choose another name with --name")
     if not (version := options.version or metadata.version):
         if "version" in metadata.dynamic:
-            msg = f"the version in {file} is dynamic, so only its build knows it: name it with --version"
+            msg = f"the version in {file} is dynamic, so only its build can compute it: set it with --version"
             raise PackageError(msg)
         version = "0.1.0"
-        notes.append(f"the version is {version}: name another with --version")
+        notes.append(f"the version is {version}: set another with --version")
     if "dependencies" in metadata.dynamic:
         notes.append(
             f"the dependencies in {file} are dynamic, and therefore omitted: add them with --require"
@@ -167,8 +167,8 @@ def _check_name(name: str) -> str:
         normalized = canonicalize_name(name if name.isascii() else "", validate=True)
     except InvalidName:
         msg = (
-            f"{shortened(name)!r} is not a package name, which has letters and digits, with . - _ "
-            f"between them: name it with --name, as in {_as_name(name)!r}"
+            f"{shortened(name)!r} is not a package name: use letters and digits, with . - _ between "
+            f"them, as in --name {_as_name(name)!r}"
         )
         raise PackageError(msg) from None
     if normalized == DISTRIBUTION:
@@ -223,8 +223,8 @@ def registry_name(requested: str | None, package: str, root: Path) -> tuple[str,
     name = requested or (f"io.github.{match[1]}/{match[2]}" if match else f"local/{package}")
     if len(name) > _MAX_NAME or not re.fullmatch(_NAME, name):
         msg = (
-            f"{name!r} is not a registry name, which has a namespace, one / and a name, and at most "
-            f"{_MAX_NAME} characters: name it with --server-name, as in io.github.acme/prompts"
+            f"{name!r} is not a registry name: use NAMESPACE/NAME with at most {_MAX_NAME} characters, as in "
+            f"--server-name io.github.acme/prompts"
         )
         raise PackageError(msg)
     return name, f"https://github.com/{match[1]}/{match[2]}" if match else None

@@ -65,7 +65,7 @@ _README: Final = """\
 
 {description}
 
-Start the server with [uv](https://docs.astral.sh/uv/). In the configuration of a client, name this command:
+Start the server with [uv](https://docs.astral.sh/uv/). In the configuration of a client, use this command:
 
 ```
 uvx {name}
@@ -113,11 +113,11 @@ def package(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the target does not exist.
     """
-    folder, *more = map(locate_target, options.targets)
-    if more or folder is None or folder[1]:
+    folder, *other_folders = map(locate_target, options.targets)
+    if other_folders or folder is None or folder[1]:
         check_existence(options.targets)
         targets = " ".join(options.targets)
-        return fail(f"cannot package {targets!r}: name one folder", Exit.USAGE)
+        return fail(f"cannot package {targets!r}: specify one folder", Exit.USAGE)
     try:
         return _package(Path(folder[0]), options, output)
     except PackageError as error:
@@ -132,7 +132,7 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
     here = Path.cwd()  # recipes can change it
     out = Folder.named(options.out)
     if out.path == folder:
-        msg = "--out names the folder of the recipes, whose next package would contain this one: name another"
+        msg = "--out is the folder of the recipes, so the next package would contain this one: choose another"
         raise PackageError(msg)
     root = folder if is_project(str(folder)) else Path(project_root(folder))
     metadata, notes = read_metadata(root, options)
@@ -146,7 +146,7 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
     if not metadata.description:
         description = f"{prompt_count} for MCP clients: {', '.join(catalog)}"
         metadata.description = escape_invisible(description, one_line=True)
-        notes.append("there is no description: write one with --description")
+        notes.append("the package has no description: set one with --description")
     configuration = find_configuration(folder)
     listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
     serve = structs.replace(configuration, serve={"name": metadata.name, **listed})
@@ -166,9 +166,11 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
     output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
     output.print_lines(notes)
     if entry["description"] != metadata.description:
-        output.print_lines(["the description is cut in server.json, as the registry takes 100 characters"])
+        output.print_lines(
+            ["the description is truncated in server.json, because the registry allows 100 characters"]
+        )
     if server.startswith("local/"):
-        hint = "name it with --server-name, as in io.github.acme/prompts"
+        hint = "set a name with --server-name, as in io.github.acme/prompts"
         output.print_lines([f"{server} cannot be published in the registry: {hint}"])
     output.print_lines([f"next: uvx --from {quoted(paths[0])} {metadata.name}"])
     return Exit.OK
@@ -181,7 +183,10 @@ def _write(out: Folder, files: Mapping[str, bytes]) -> None:
         for name, data in files.items():
             out.write(name, data)
     except OSError as error:
-        msg = f"cannot write into {str(out.shown)!r}: {error.strerror} ({shortened(str(error.filename))})"
+        msg = (
+            f"cannot write into {str(out.display_root)!r}: {error.strerror} "
+            f"({shortened(str(error.filename))})"
+        )
         raise PackageError(msg) from None
 
 
@@ -234,7 +239,7 @@ def _build_wheel(
             source.write(f"{served}/{folder}/{path}", file.data, mode=mode)
         for path, text in texts.items():
             source.write(path, text.encode())
-        _check_alone(source.path / served / folder)
+        _check_standalone(source.path / served / folder)
         built.create()
         os.environ.setdefault("SOURCE_DATE_EPOCH", _TIMESTAMP)
         try:
@@ -246,7 +251,7 @@ def _build_wheel(
         return name, built.read(name, _MAX_WHEEL)
 
 
-def _check_alone(folder: Path) -> None:
+def _check_standalone(folder: Path) -> None:
     """Check the packaged recipes without the project, as an installed package will load them."""
     process = subprocess.run(  # noqa: S603 (promptkit itself)
         [sys.executable, "-B", "-m", "promptkit", "check", str(folder)],
@@ -269,7 +274,10 @@ def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
     for pattern in patterns:
         folder, _, name = pattern.rpartition("/")
         if has_magic(folder):  # links to folders could make the search endless
-            msg = f"[project] license-files: {pattern!r} has a wildcard for a folder: name the folder"
+            msg = (
+                f"[project] license-files: {pattern!r} has a wildcard in its folder: write the name "
+                "of the folder"
+            )
             raise PackageError(msg)
         with suppress(FileNotFoundError, NotADirectoryError):
             for entry, status in root.entries(folder):

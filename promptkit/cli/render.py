@@ -52,7 +52,7 @@ from promptkit.language.turns import user
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: The longest single wait, in seconds: where Ctrl-C cannot interrupt it, it takes effect afterwards.
+#: The longest single wait in seconds. Where Ctrl-C cannot interrupt a wait, it takes effect afterwards.
 _LONGEST_WAIT_S: Final = 1.0
 
 #: Moves the cursor to the corner of a terminal, and clears the screen.
@@ -72,15 +72,15 @@ def run(options: Namespace, output: Output) -> int:
     """
     request = _Request(options, Path.cwd(), output)  # before a recipe can change the folder
     if options.model and not options.request:
-        options.refuse("--model is for a request: name its vendor with --request")
+        options.error("--model requires --request")
     if is_uri(options.name) and options.arguments:
-        options.refuse("a URI takes no arguments: write their values into it")
+        options.error("a URI takes no arguments: put their values into the URI")
     if _has_case_option(options) and (options.arguments or options.promptfoo is not None):
-        options.refuse("a case has its arguments: leave out either")
+        options.error("a case has its own arguments: omit the arguments or the case")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
-        options.refuse("--cases shows transcripts, or Markdown: name one of them with --case")
+        options.error("--cases supports only transcripts and Markdown: choose one case with --case")
     if options.typed is not None and options.arguments:
-        options.refuse("--typed reads the arguments from standard input")
+        options.error("--typed reads the arguments from standard input")
     if options.watch:
         return _watch(options, request.show, output)
     recipes = load_recipes(options.targets, cases=_has_case_option(options))
@@ -126,7 +126,7 @@ class _Request:
     def _show_skill(self, catalog: Catalog, skill: "CompiledSkill") -> int:
         """Print the main file of a skill."""
         if self._options.arguments or _has_case_option(self._options):
-            self._options.refuse(f"{skill.name!r} is a skill, which takes no arguments and has no cases")
+            self._options.error(f"{skill.name!r} is a skill, which takes no arguments and has no cases")
         uri = skill.uri_template
         return self._show_call(Call(catalog.resource(uri)[0], uri))
 
@@ -177,7 +177,7 @@ class _Request:
         try:
             from promptkit.cli.interactive import ask
         except ModuleNotFoundError:
-            print_error(f"to be asked for missing arguments, run: {install_command('cli')}")
+            print_error(f"to enter missing arguments interactively, run: {install_command('cli')}")
             return arguments
         return ask(catalog, prompt, arguments, self._folder)
 
@@ -190,7 +190,7 @@ class _Request:
             file = error.filename or self._options.out
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
         except ExportError as error:
-            return fail(f"{error.reason} (--lossy replaces unsupported content by text)", Exit.FAILED)
+            return fail(f"{error.reason} (--lossy replaces unsupported content with text)", Exit.FAILED)
         except UnsupportedAnswerError as error:
             return fail(str(error), Exit.FAILED)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode

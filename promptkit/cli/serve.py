@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.command_options import add_targets, has_digits, is_port, refuse_unless, whole_number
+from promptkit.cli.command_options import add_targets, has_digits, is_port, require, whole_number
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import REFUSED_BY_STRICT, report_catalog_errors, report_hidden
+from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -61,8 +61,8 @@ def run(options: Namespace) -> int:
         os.environ["PROMPTKIT_WORKSPACE"] = options.workspace or ""
     if is_http:
         return _serve_http(options)
-    if stray := sorted(options.http_options & options.typed_options):
-        options.refuse(f"{stray[0]} is for HTTP: name an address with --http, --uds or --fd")
+    if http_options := sorted(options.http_options & options.typed_options):
+        options.error(f"{http_options[0]} is for HTTP: set an address with --http, --uds or --fd")
     options.grace = GRACE_S if options.grace is None else options.grace
     try:
         pipes = stdio.redirect_stdio(options.grace)
@@ -171,7 +171,7 @@ class StdioSession:
             catalog = self._reloader.load()
             self._report_errors(catalog)
             if self._options.strict and not catalog.healthy:
-                say(REFUSED_BY_STRICT)
+                say(STRICT_ERROR)
                 raise InvalidRecipesError  # noqa: TRY301 (handled like any other error of the import)
         except BaseException as error:  # noqa: BLE001 (the main thread raises it)
             self._error = error
@@ -209,7 +209,7 @@ def add_options(serve: ArgumentParser) -> None:
         "HTTP", "Instead of standard input and output. This needs the extra http."
     )
     _add_http(http)
-    authorization = serve.add_argument_group("authorization", "Who may use the server over HTTP.")
+    authorization = serve.add_argument_group("authorization", "Who can use the server over HTTP.")
     _add_authorization(authorization)
     _add_observability(serve)
     _add_process(serve)
@@ -221,7 +221,7 @@ def add_options(serve: ArgumentParser) -> None:
 
 def _add_recipes(serve: ArgumentParser) -> None:
     add = serve.add_argument_group("recipes").add_argument
-    add("--strict", action="store_true", help="refuse to serve while any recipe has an error")
+    add("--strict", action="store_true", help="exit instead of serving if any recipe has an error")
     add(
         "--no-watch", dest="watch", action="store_false", help="do not reload recipes when their files change"
     )
@@ -258,18 +258,28 @@ def _add_http(http: "_ArgumentGroup") -> None:
     add("--allow-host", metavar="HOST", help="allow this Host header; can be repeated", **_REPEATED)
     origin = "allow web pages of this origin; can be repeated"
     add("--allow-origin", metavar="ORIGIN", help=origin, **_REPEATED)
-    add("--state-keys", metavar="FILE", help="keys that all replicas of this server share")
-    add("--max-body", type=whole_number, metavar="BYTES", help="size of a request body (default: 4 MiB)")
-    connections = "connections of one worker (default: 10,000)"
+    add("--state-keys", metavar="FILE", help="file with the keys that all replicas share")
+    add(
+        "--max-body",
+        type=whole_number,
+        metavar="BYTES",
+        help="maximum size of a request body (default: 4 MiB)",
+    )
+    connections = "maximum number of connections per worker (default: 10,000)"
     add("--max-connections", type=whole_number, metavar="NUMBER", help=connections)
-    add("--keep-alive", type=_number, metavar="SECONDS", help="idle time of a connection (default: 30)")
+    add("--keep-alive", type=_number, metavar="SECONDS", help="maximum idle time (default: 30)")
 
 
 def _add_authorization(authorization: "_ArgumentGroup") -> None:
     add = authorization.add_argument
     add("--issuer", metavar="URL", help="accept JSON Web Tokens of this issuer; needs --public-url")
     add("--token-file", metavar="FILE", help="accept the tokens in FILE: NAME TOKEN [SCOPE ...] on each line")
-    add("--require-scope", metavar="SCOPE", help="refuse tokens without it; can be repeated", **_REPEATED)
+    add(
+        "--require-scope",
+        metavar="SCOPE",
+        help="reject tokens without this scope; can be repeated",
+        **_REPEATED,
+    )
     add("--no-auth", action="store_true", help="serve everyone who can reach the server")
 
 
@@ -308,9 +318,9 @@ def _add_limits(serve: ArgumentParser) -> None:
 
 def _server_name(text: str) -> str:
     """Return the name of the server, which clients show."""
-    refuse_unless(text.strip(), "must not be empty: clients show this name")
+    require(text.strip(), "must not be empty: clients show this name")
     is_shown = escape_invisible(text, one_line=True) == text
-    refuse_unless(is_shown, f"{text!r} has characters that clients cannot show")
+    require(is_shown, f"{text!r} has characters that clients cannot show")
     return text
 
 
@@ -324,7 +334,7 @@ def _scopes(text: str) -> frozenset[str]:
 
 def _folder(text: str) -> str:
     """Return the absolute path of a folder."""
-    refuse_unless(os.path.isdir(text), f"{text!r} is not a folder")  # noqa: PTH112 (False for any text)
+    require(os.path.isdir(text), f"{text!r} is not a folder")  # noqa: PTH112 (False for any text)
     return os.path.abspath(text)  # noqa: PTH100 (links stay)
 
 
@@ -336,27 +346,27 @@ def _number(text: str, *, or_zero: bool = False) -> float:
         number = -1.0
     is_valid = 0 < number <= _MAX_SECONDS or (or_zero and number == 0)
     bounds = "from 0 to" if or_zero else "above 0 and up to"
-    refuse_unless(is_valid, f"{text!r} is not a number {bounds} {_MAX_SECONDS:,}")
+    require(is_valid, f"{text!r} is not a number {bounds} {_MAX_SECONDS:,}")
     return number
 
 
 def _address(text: str) -> tuple[str, int]:
     """Parse the host and the port of ``[HOST:]PORT``."""
     host, colon, number = text.rpartition(":")
-    refuse_unless(is_port(number), f"{text!r} has no port: write [HOST:]PORT, with a port from 0 to 65535")
+    require(is_port(number), f"{text!r} has no port: write [HOST:]PORT, with a port from 0 to 65535")
     everywhere = f"write {number}, or 0.0.0.0:{number} for all addresses"
-    refuse_unless(host or not colon, f"{text!r} has no host before the colon: {everywhere}")
+    require(host or not colon, f"{text!r} has no host before the colon: {everywhere}")
     is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
-    refuse_unless(is_clear, f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{number}")
+    require(is_clear, f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{number}")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(number)
 
 
 def _socket_mode(text: str) -> int:
     """Parse the permissions of a socket, in octal digits."""
     is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
-    refuse_unless(is_mode, f"{text!r} is not a mode: write three octal digits, such as 660")
+    require(is_mode, f"{text!r} is not a mode: write three octal digits, such as 660")
     is_own = int(text, 8) & 0o600 == 0o600  # TOML parses 0o660 as 432
-    refuse_unless(is_own, f"{text!r} shuts out the server's own user: begin with 6, as in 660")
+    require(is_own, f"{text!r} denies access to the server's own user: start with 6, as in 660")
     return int(text, 8)
 
 
@@ -364,5 +374,5 @@ def _descriptor(text: str) -> int | str:
     """Parse the number of a descriptor, or the word ``systemd``."""
     if text == "systemd":
         return text
-    refuse_unless(has_digits(text, at_most=6), f"{text!r} is neither the number of a descriptor nor systemd")
+    require(has_digits(text, at_most=6), f"{text!r} is neither the number of a descriptor nor systemd")
     return int(text)

@@ -19,7 +19,7 @@ from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import REFUSED_BY_STRICT, report_catalog_errors, report_hidden
+from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -58,7 +58,10 @@ def metrics_of(options: Namespace) -> "Metrics | None":
     try:
         return Metrics(options.workers)
     except OSError as error:
-        msg = f"--metrics needs a folder for its files, which TMPDIR may name: {error.strerror or error}"
+        msg = (
+            f"--metrics cannot create a folder for its files: {error.strerror or error}; set TMPDIR "
+            "to another"
+        )
         raise ValueError(msg) from None
 
 
@@ -70,8 +73,8 @@ def _telemetry_of(options: Namespace) -> "Telemetry | None":
 
     if not is_recorded():
         say(
-            "--otel has no exporter: set up an SDK, as opentelemetry-instrument does before it "
-            "starts promptkit"
+            "--otel has no exporter: configure an SDK, for example by starting promptkit with "
+            "opentelemetry-instrument"
         )
     return Telemetry(TCP)
 
@@ -208,24 +211,24 @@ def _usage_errors(options: Namespace) -> Iterator[str]:
         if getattr(options, option) and find_spec(library) is None:
             yield f"--{option} needs {library}: {install_command(extras)}"
     if options.workers > 1 and sys.platform == "win32":
-        yield "--workers needs another system than Windows, which cannot fork"
+        yield "--workers is not supported on Windows, which cannot fork"
     if options.workers > _MAX_WORKERS:
-        yield f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
+        yield f"--workers accepts at most {_MAX_WORKERS}: a worker for each processor is enough"
     if options.uds is None and (options.uds_mode is not None or options.uds_group is not None):
-        yield "--uds-mode and --uds-group are about the socket of --uds: name its path, too"
+        yield "--uds-mode and --uds-group require --uds"
     yield from _token_errors(options)
 
 
 def _token_errors(options: Namespace) -> Iterator[str]:
     if options.issuer is not None and options.token_file is not None:
-        yield "--issuer and --token-file do not go together: tokens come from one of them"
+        yield "--issuer and --token-file cannot be combined: choose one"
     if not _requires_tokens(options):
         if options.require_scope:
-            yield "--require-scope is about tokens: name --issuer or --token-file, too"
+            yield "--require-scope requires --issuer or --token-file"
     elif options.no_auth:
-        yield "--no-auth does not go together with --issuer or --token-file, which require tokens"
+        yield "--no-auth cannot be combined with --issuer or --token-file, which require tokens"
     elif options.scopes is not None:
-        yield "--scopes is for servers without tokens: with --issuer or --token-file, tokens hold the scopes"
+        yield "--scopes cannot be combined with --issuer or --token-file: tokens contain the scopes"
 
 
 def _requires_tokens(options: Namespace) -> bool:
@@ -246,8 +249,8 @@ def _listen(options: Namespace) -> list[Listener]:
     if public := [listener.url for listener in listeners if not listener.is_local and is_open]:
         msg = (
             f"{public[0]} can be reached from other machines without authentication: serve at "
-            f"127.0.0.1, require tokens with --issuer or --token-file, or pass --no-auth if every "
-            f"caller may use these prompts"
+            f"127.0.0.1, require tokens with --issuer or --token-file, or pass --no-auth if "
+            f"every caller can use these prompts"
         )
         raise ListenError(msg)
     if options.uds is not None:
@@ -259,7 +262,7 @@ def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack
     """Compile the recipes and serve them. Return only if they cannot be served."""
     reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
-        return fail(REFUSED_BY_STRICT, Exit.FAILED)
+        return fail(STRICT_ERROR, Exit.FAILED)
     try:
         make_application = application_factory(options, reloader, catalog, listeners)
     except OSError as error:
@@ -300,7 +303,7 @@ class _Service(Struct):
 
     def announce(self) -> None:
         """Report the addresses. Call this once signals are handled."""
-        say(f"serving at {' and '.join(map(_where, self.listeners))}")
+        say(f"serving at {' and '.join(map(_format_address, self.listeners))}")
 
     def supervise(self) -> int:
         """Serve in forked workers until a signal, and return the exit code."""
@@ -354,5 +357,5 @@ def _connection_limits(options: Namespace) -> "ConnectionLimits":
     return ConnectionLimits(**{name: value for name, value in chosen.items() if value is not None})
 
 
-def _where(listener: Listener) -> str:
+def _format_address(listener: Listener) -> str:
     return f"{listener.url}/mcp" if listener.url.startswith("http") else listener.url

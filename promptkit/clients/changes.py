@@ -20,7 +20,7 @@ from promptkit.clients.configuration_files import ConfigurationFile, ServerTable
 from promptkit.clients.servers import InstalledServer, is_ours, url_in
 from promptkit.files.writing import (
     FileContents,
-    FileRefusedError,
+    FileEditError,
     ForeignEntryError,
     back_up,
     check,
@@ -38,7 +38,7 @@ class EntryChange(Struct, frozen=True):
     The addition, change or removal of one server in a configuration.
 
     Args:
-        place:
+        file:
             The configuration file.
 
         contents:
@@ -54,22 +54,22 @@ class EntryChange(Struct, frozen=True):
             The current entry; None if there is none.
 
         entry:
-            The wanted entry; None to remove it.
+            The new entry; None to remove it.
 
-        client_found:
+        is_client_found:
             Whether the client is on this machine.
 
         commands:
             The client's commands that make the change; none if promptkit edits the file.
     """
 
-    place: ConfigurationFile
+    file: ConfigurationFile
     contents: FileContents
     after: str
     name: str
     before: _Entry
     entry: _Entry
-    client_found: bool
+    is_client_found: bool
     commands: Sequence[Sequence[str]] = ()
 
     @property
@@ -80,13 +80,13 @@ class EntryChange(Struct, frozen=True):
     @property
     def diff(self) -> str:
         """The changed lines, without context, because context could contain the keys of other servers."""
-        file = str(self.place.path)
+        file = str(self.file.path)
         before = os.devnull if self.contents.data is None else file
         old, new = (text.splitlines(keepends=True) for text in (self.contents.text, self.after))
         lines = unified_diff(old, new, before, file)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
 
-    def carry_out(self) -> Path | None:
+    def apply(self) -> Path | None:
         """
         Change the configuration.
 
@@ -94,21 +94,22 @@ class EntryChange(Struct, frozen=True):
             The backup of the old file; None if there was no file.
 
         Raises:
-            FileRefusedError: If the file cannot be changed, or has been changed since it was read.
+            FileEditError: If the file cannot be changed, or has been changed since it was read.
         """
         if not self.commands:
             return replace_file(self.contents, self.after.encode())
         try:
             backup = back_up(self.contents)
         except OSError as error:
-            msg = f"no backup can be written: {error.strerror}"
-            raise FileRefusedError(msg) from None
+            msg = f"cannot write a backup: {error.strerror}"
+            raise FileEditError(msg) from None
         for command in self.commands:
             _run(command)
-        entry = read_servers(self.place).get(self.name)
+        entry = read_servers(self.file).get(self.name)
         # Another program could have the client's name.
         check(
-            _holds(entry, self.entry), f"{self.commands[0][0]} exited without an error, but did not change it"
+            _holds(entry, self.entry),
+            f"{self.commands[0][0]} exited successfully, but did not change the file",
         )
         return backup
 
@@ -133,7 +134,7 @@ def plan_change(
             The URL of a server that the client reaches over HTTP.
 
     Raises:
-        FileRefusedError: If the file cannot be read or changed, or contains a server with this name that
+        FileEditError: If the file cannot be read or changed, or contains a server with this name that
             promptkit did not write.
     """
     contents = file.read()
@@ -144,9 +145,9 @@ def plan_change(
     entry = server(current).entry(file.settings, current) if server else None
     after, commands = contents.text, list[list[str]]()
     if not _holds(current, entry):
-        after = table.changed(name, entry)
+        after = table.with_entry(name, entry)
         commands = _own_commands(file, name, current, ServerTable(file.settings, after).entries.get(name))
-    return EntryChange(file, contents, after, name, current, entry, file.client_is_found, commands)
+    return EntryChange(file, contents, after, name, current, entry, file.is_client_found, commands)
 
 
 def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str) -> Iterator[str]:
@@ -174,9 +175,9 @@ def _span(start: int, length: int) -> str:
 def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
     if is_ours(file.settings, entry, url):
         return
-    reason = "is not promptkit's: choose another --name"
+    reason = "was not added by promptkit: choose another --name"
     if other_url := url_in(file.settings, entry):
-        reason = f"leads to {other_url}: choose another --name, or uninstall that --url first"
+        reason = f"has the URL {other_url}: choose another --name, or uninstall that URL first"
     msg = f"its server {name!r} {reason}"
     raise ForeignEntryError(msg)
 
@@ -200,7 +201,7 @@ def _own_commands(file: ConfigurationFile, name: str, before: _Entry, after: _En
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run a command that changes a file. Raises FileRefusedError with the command's output if it fails."""
+    """Run a command that changes a file. Raises FileEditError with the command's output if it fails."""
     label = " ".join(command[:3])
     try:
         process = subprocess.run(  # noqa: S603 (the client's own command)
@@ -214,6 +215,6 @@ def _run(command: Sequence[str]) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         msg = f"{label} failed: {error}"
-        raise FileRefusedError(msg) from None
-    output = (process.stderr or process.stdout).strip() or f"it ended with {process.returncode}"
+        raise FileEditError(msg) from None
+    output = (process.stderr or process.stdout).strip() or f"it exited with code {process.returncode}"
     check(process.returncode == 0, f"{label} failed: {output}")

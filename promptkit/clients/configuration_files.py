@@ -13,7 +13,7 @@ from platformdirs import user_config_path
 from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE, ClientConfiguration
 from promptkit.files.folder import Folder
-from promptkit.files.writing import FileContents, FileRefusedError, check, read_file
+from promptkit.files.writing import FileContents, FileEditError, check, read_file
 from promptkit.loader.targets import is_within
 
 Scope: TypeAlias = Literal["user", "project"]
@@ -70,7 +70,7 @@ class ConfigurationFile(Struct, frozen=True):
         return next((file for file in files if os.path.lexists(file)), files[0])
 
     @property
-    def client_is_found(self) -> bool:
+    def is_client_found(self) -> bool:
         """Whether the client seems to be installed on this machine."""
         home = self.settings.home
         folder = self._expand(home) if home else ConfigurationFile(self.client).path.parent
@@ -87,16 +87,16 @@ class ConfigurationFile(Struct, frozen=True):
         Return the client's folder of skills.
 
         Links in the user's folder are followed. A project may contain links of other authors, so these must
-        not lead out of the project.
+        not point outside the project.
 
         Raises:
-            OSError: If a link leads out of the project.
+            OSError: If a link points outside the project.
         """
         path = self._expand(self.settings.skills[self.scope])
         return Folder(path) if self.scope == "user" else Folder.inside(self.project, path)
 
     def read(self) -> FileContents:
-        """Read the file, or return empty contents if it is missing. Raises `FileRefusedError` on failure."""
+        """Read the file, or return empty contents if it is missing. Raises `FileEditError` on failure."""
         return read_file(self.path, self.project if self.scope == "project" else None)
 
     def format_path(self, path: str) -> str:
@@ -142,7 +142,7 @@ class ServerTable:
             The text of the file; empty if there is no file.
 
     Raises:
-        FileRefusedError: If the text cannot be parsed.
+        FileEditError: If the text cannot be parsed.
     """
 
     def __init__(self, settings: ClientConfiguration, text: str) -> None:
@@ -159,7 +159,7 @@ class ServerTable:
         entries = _at(self._data, self._path)
         return entries if isinstance(entries, Mapping) else {}
 
-    def changed(self, name: str, entry: Mapping[str, Any] | None) -> str:
+    def with_entry(self, name: str, entry: Mapping[str, Any] | None) -> str:
         """
         Return the text with an entry changed, added or removed.
 
@@ -170,10 +170,10 @@ class ServerTable:
                 The name of the server.
 
             entry:
-                The wanted entry; None to remove it.
+                The new entry; None to remove it.
 
         Raises:
-            FileRefusedError: If the change would affect other parts of the text.
+            FileEditError: If the change would affect other parts of the text.
         """
         merged = None if entry is None else self._merge(name, entry)
         path = (*self._path, name)
@@ -181,7 +181,7 @@ class ServerTable:
             text: str = self._editor.set_entry(self._text, path, merged)
             data = self._editor.read(text)
             is_valid = _at(data, path) == merged and _without(data, path) == _without(self._data, path)
-        except (FileRefusedError, RecursionError, TypeError):  # the new entry is not valid in its context
+        except (FileEditError, RecursionError, TypeError):  # the new entry is not valid in its context
             is_valid = False
         check(is_valid, "it cannot be changed without changing other parts of the file")
         return self._mark + text
@@ -193,7 +193,10 @@ class ServerTable:
             table = table.get(key, {})
             if table is None and self._settings.format == "yaml":  # an empty value in YAML
                 table = {}
-            check(isinstance(table, Mapping), f"{name!r} has no place in it, as {key!r} holds something else")
+            check(
+                isinstance(table, Mapping),
+                f"the server {name!r} cannot be added, because {key!r} is not a table",
+            )
         # The keys of the other kind of entry (stdio or HTTP) are removed.
         stale = {*self._settings.stdio, *(self._settings.url or ())} - entry.keys()
         if not any(key in entry for key, part in self._settings.stdio.items() if part in _PROGRAMS):
@@ -210,7 +213,7 @@ class ServerTable:
 
 
 def read_servers(file: ConfigurationFile) -> Mapping[str, Any]:
-    """Return the entries in a configuration, by name. Raises `FileRefusedError` if it cannot be read."""
+    """Return the entries in a configuration, by name. Raises `FileEditError` if it cannot be read."""
     return ServerTable(file.settings, file.read().text).entries
 
 

@@ -37,7 +37,7 @@ _MAX_DEPTH: Final = 64
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-class FolderRefusedError(PromptkitError):
+class FolderChangeError(PromptkitError):
     """Raised if promptkit cannot write into a folder or remove from it; the message suggests a fix."""
 
 
@@ -65,7 +65,7 @@ class FolderChange(Struct, frozen=True):
         removes:
             The paths of files to remove.
 
-        gone:
+        removed_names:
             The names of the files and folders to remove.
 
         note:
@@ -85,7 +85,7 @@ class FolderChange(Struct, frozen=True):
     names: tuple[str, ...]
     writes: Mapping[str, HashedBytes]
     removes: tuple[str, ...]
-    gone: tuple[str, ...]
+    removed_names: tuple[str, ...]
     note: Mapping[str, _Written]
     note_name: str
     before: bytes | None
@@ -94,9 +94,9 @@ class FolderChange(Struct, frozen=True):
     @property
     def is_needed(self) -> bool:
         """Whether anything changes."""
-        return bool(self.writes or self.removes or self.gone)
+        return bool(self.writes or self.removes or self.removed_names)
 
-    def carry_out(self) -> None:
+    def apply(self) -> None:
         """
         Write and remove the files.
 
@@ -108,7 +108,7 @@ class FolderChange(Struct, frozen=True):
         self.folder.create()
         with self.folder.locked():
             if _note_data(self.folder, self.note_name) != self.before:
-                raise _changed_meanwhile(self.note_name)
+                raise _changed_since(self.note_name)
             for path in self.removes:
                 if self._is_own(path, {self.digests[path]}):
                     self.folder.remove(path)
@@ -130,7 +130,7 @@ class FolderChange(Struct, frozen=True):
         if self.folder.status(path) is None:
             return False
         if self.folder.digest(path, MAX_BYTES) not in digests - {None}:
-            raise _changed_meanwhile(path)
+            raise _changed_since(path)
         return True
 
 
@@ -162,24 +162,24 @@ def folder_change(
             The names that can be removed; all by default.
 
     Raises:
-        FolderRefusedError: If the note is invalid, or if a file was not written by promptkit or has changed.
+        FolderChangeError: If the note is invalid, or if a file was not written by promptkit or has changed.
         OSError: If the folder cannot be read.
     """
     before = _note_data(folder, note_name) if folder.exists() else None
-    noted = {} if before is None else _decode_note(before, folder.shown / note_name)
-    gone = tuple(
+    noted = {} if before is None else _decode_note(before, folder.display_root / note_name)
+    removed_names = tuple(
         name
         for name, written in noted.items()
         if source in (None, written.source) and name not in wanted and (only is None or name in only)
     )
     writes, removes, digests = dict[str, HashedBytes](), list[str](), dict[str, str]()
-    for name in (*wanted, *gone):
+    for name in (*wanted, *removed_names):
         written, files = noted.get(name), wanted.get(name, {})
         if written is not None and source not in (None, written.source) and _source_exists(written.source):
             origin = written.source or "a build"
-            path = folder.shown / name
+            path = folder.display_root / name
             msg = f"{path} was written from {origin}: remove it from there, or rename one of the two"
-            raise FolderRefusedError(msg)
+            raise FolderChangeError(msg)
         old = {} if written is None else {_path(name, path): digest for path, digest in written.files.items()}
         new = {_path(name, path): content for path, content in files.items()}
         present = _present_files(folder, name, old, new)
@@ -190,16 +190,21 @@ def folder_change(
         }
         removes += [path for path in old if path not in new]
         digests |= old
-    note = {name: written for name, written in noted.items() if name not in gone}
+    note = {name: written for name, written in noted.items() if name not in removed_names}
     for name, files in wanted.items():
         note[name] = _Written(source or "", {path: content.digest for path, content in files.items()})
     try:
         _check_note(note)
-    except FolderRefusedError as error:
-        msg = f"{folder.shown / note_name} cannot be written: {error}: use another folder, or another name"
-        raise FolderRefusedError(msg) from None
+    except FolderChangeError as error:
+        msg = (
+            f"{folder.display_root / note_name} cannot be written: {error}: use another folder, or "
+            "another name"
+        )
+        raise FolderChangeError(msg) from None
     names = tuple(sorted(wanted))
-    return FolderChange(folder, names, writes, tuple(removes), gone, note, note_name, before, digests)
+    return FolderChange(
+        folder, names, writes, tuple(removes), removed_names, note, note_name, before, digests
+    )
 
 
 def has_entries(folder: Folder, note_name: str) -> bool:
@@ -214,11 +219,11 @@ def has_entries(folder: Folder, note_name: str) -> bool:
             The name of the note.
 
     Raises:
-        FolderRefusedError: If the note is invalid.
+        FolderChangeError: If the note is invalid.
         OSError: If the folder cannot be read.
     """
     data = _note_data(folder, note_name) if folder.exists() else None
-    return data is not None and bool(_decode_note(data, folder.shown / note_name))
+    return data is not None and bool(_decode_note(data, folder.display_root / note_name))
 
 
 def describe_failure(folder: str | os.PathLike[str], error: OSError) -> str:
@@ -245,7 +250,7 @@ def _present_files(
     Return the paths of the files of an entry that exist.
 
     Raises:
-        FolderRefusedError: If a file is neither in *written* nor in *wanted*.
+        FolderChangeError: If a file is neither in *written* nor in *wanted*.
     """
     known = {*written, *wanted}
     for path in _files_in(folder, name):
@@ -259,7 +264,7 @@ def _present_files(
         digest = folder.digest(path, MAX_BYTES)
         allowed = {written.get(path), wanted[path].digest if path in wanted else None}
         if digest is None or digest not in allowed:
-            reason = "was changed since it was written" if path in written else "was not written by promptkit"
+            reason = "has changed since it was written" if path in written else "was not written by promptkit"
             raise _not_own(folder, path, reason)
         present.add(path)
     return present
@@ -279,12 +284,12 @@ def _files_in(folder: Folder, name: str) -> list[str]:
     return [path for path, _ in folder.walk(name) if not any(map(is_left_out, path.split("/")))]
 
 
-def _not_own(folder: Folder, path: str, reason: str) -> FolderRefusedError:
-    return FolderRefusedError(f"{folder.shown / path} {reason}: move it away first")
+def _not_own(folder: Folder, path: str, reason: str) -> FolderChangeError:
+    return FolderChangeError(f"{folder.display_root / path} {reason}: move it first")
 
 
-def _changed_meanwhile(path: str) -> OSError:
-    return OSError(errno.EBUSY, "it was changed meanwhile, and stays: run the command again", path)
+def _changed_since(path: str) -> OSError:
+    return OSError(errno.EBUSY, "it changed in the meantime, and was kept: run the command again", path)
 
 
 def _note_data(folder: Folder, note_name: str) -> bytes | None:
@@ -294,42 +299,42 @@ def _note_data(folder: Folder, note_name: str) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _invalid_note(folder.shown / note_name, error.strerror or str(error)) from None
+        raise _invalid_note(folder.display_root / note_name, error.strerror or str(error)) from None
 
 
 def _decode_note(data: bytes, file: Path) -> dict[str, _Written]:
     try:
         note = msgspec.json.decode(data, type=dict[str, _Written])
         _check_note(note)
-    except (msgspec.MsgspecError, UnicodeDecodeError, FolderRefusedError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, FolderChangeError) as error:
         raise _invalid_note(file, str(error)) from None
     return note
 
 
-def _invalid_note(file: Path, reason: str) -> FolderRefusedError:
+def _invalid_note(file: Path, reason: str) -> FolderChangeError:
     text = f"{file} is not a valid record of written files: {reason}"
-    return FolderRefusedError(f"{text}: move it away, and run the command again")
+    return FolderChangeError(f"{text}: move it, and run the command again")
 
 
 def _check_note(note: Mapping[str, _Written]) -> None:
-    """Raise FolderRefusedError unless all entries of a note are valid."""
+    """Raise FolderChangeError unless all entries of a note are valid."""
     if len(note) > _MAX_NAMES:
         msg = f"it has more than {_MAX_NAMES:,} names"
-        raise FolderRefusedError(msg)
+        raise FolderChangeError(msg)
     for name, written in note.items():
         if "/" in name or is_left_out(name) or not _is_plain(name):
-            msg = f"{name[:100]!r} is not a name in the folder"
-            raise FolderRefusedError(msg)
+            msg = f"{name[:100]!r} is not a valid name"
+            raise FolderChangeError(msg)
         if len(written.source) > _MAX_SOURCE or len(written.files) > MAX_FILES:
             msg = f"{name[:100]!r} has a source of more than {_MAX_SOURCE:,} characters, or too many files"
-            raise FolderRefusedError(msg)
+            raise FolderChangeError(msg)
         for path, digest in written.files.items():
             if path != FILE and not _is_plain(path):
                 msg = f"{path[:100]!r} is not a plain path within {name[:100]!r}"
-                raise FolderRefusedError(msg)
+                raise FolderChangeError(msg)
             if not _DIGEST.fullmatch(digest):
-                msg = f"{path[:100]!r} in {name[:100]!r} has no SHA-256 as its digest"
-                raise FolderRefusedError(msg)
+                msg = f"{path[:100]!r} in {name[:100]!r} has an invalid SHA-256 digest"
+                raise FolderChangeError(msg)
 
 
 def _is_plain(path: str) -> bool:
@@ -360,7 +365,7 @@ def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | 
             sources, if no skill is wanted.
 
     Raises:
-        FolderRefusedError: If two skills have the same name, or if a file was not written by promptkit or has
+        FolderChangeError: If two skills have the same name, or if a file was not written by promptkit or has
             been changed since.
 
         OSError: If the folder cannot be read.
@@ -378,7 +383,7 @@ def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, Hashe
     Return the contents of each skill's files. Nested skills are among the files of the outer ones.
 
     Raises:
-        FolderRefusedError: If two skills have the same name.
+        FolderChangeError: If two skills have the same name.
     """
     by_folder = {skill.folder: skill for skill in skills}
     by_name = dict[str, CompiledSkill]()
@@ -386,6 +391,9 @@ def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, Hashe
         if any(parent in by_folder for parent in folders_above(folder)):
             continue
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
-            msg = f"{skill.uri_template} and {other.uri_template} would have one folder: rename one of them"
-            raise FolderRefusedError(msg)
+            msg = (
+                f"{skill.uri_template} and {other.uri_template} would have the same folder: rename "
+                "one of them"
+            )
+            raise FolderChangeError(msg)
     return {name: {file.path: file.content for file in skill.files} for name, skill in by_name.items()}

@@ -1,8 +1,8 @@
 """
-Edits one member in a JSON text, and preserves every other byte.
+Editing of one member in a JSON text that preserves every other byte.
 
-The text can contain comments and trailing commas. They are replaced by blanks, so that the `json` module can
-parse the text and find the ends of values.
+The text can contain comments and trailing commas. They are replaced with blanks, so that the `json` module
+can parse the text and find the ends of values.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from promptkit.files.writing import FileRefusedError, check, newline_of
+from promptkit.files.writing import FileEditError, check, newline_of
 
 _BLANKS: Final = r"[ \t\r\n]*"
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'
@@ -61,25 +61,25 @@ def read(text: str) -> dict[str, Any]:
     Parse a text; return an empty object for an empty text.
 
     Raises:
-        FileRefusedError: If *text*, without comments and trailing commas, is not a JSON object.
+        FileEditError: If *text*, without comments and trailing commas, is not a JSON object.
     """
     if not text.strip():
         return {}
     plain = _blanked(_TRAILING_COMMAS, _blanked(_COMMENTS, text))
     try:
         data: dict[str, Any] = json.loads(
-            plain, object_pairs_hook=_build_object, parse_constant=_refuse_constant
+            plain, object_pairs_hook=_build_object, parse_constant=_reject_constant
         )
     except json.JSONDecodeError as error:
-        msg = f"this is not JSON: {error.msg}"
-        raise FileRefusedError(msg, error.lineno, error.colno) from None
+        msg = f"it is not valid JSON: {error.msg}"
+        raise FileEditError(msg, error.lineno, error.colno) from None
     except ValueError:  # Python limits integers to 4,300 digits
-        msg = "it has a number with too many digits to be read"
-        raise FileRefusedError(msg) from None
+        msg = "it has a number with too many digits"
+        raise FileEditError(msg) from None
     except RecursionError:
-        msg = "it is nested too deeply to be read"
-        raise FileRefusedError(msg) from None
-    check(isinstance(data, dict), "it holds no object, so a server cannot be added")
+        msg = "it is nested too deeply"
+        raise FileEditError(msg) from None
+    check(isinstance(data, dict), "it is not an object, so a server cannot be added")
     return data
 
 
@@ -101,27 +101,27 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
         return f"{json.dumps(_nested(path, value), indent=2, ensure_ascii=False)}\n"
     bare = _blanked(_COMMENTS, text)
     plain = _blanked(_TRAILING_COMMAS, bare)
-    holder = _object_at(plain, bare, plain.index("{"))
-    unit = _unit(text, holder)
+    container = _object_at(plain, bare, plain.index("{"))
+    unit = _unit(text, container)
     for depth, name in enumerate(path, 1):
-        if name not in holder.members:
-            return _with_new(text, holder, name, _nested(path[depth:], value), unit)
-        member = holder.members[name]
+        if name not in container.members:
+            return _with_new(text, container, name, _nested(path[depth:], value), unit)
+        member = container.members[name]
         if depth < len(path):
-            holder = _object_at(plain, bare, member.value)
+            container = _object_at(plain, bare, member.value)
     if value is None:
-        return _without(text, bare, holder, member)
+        return _without(text, bare, container, member)
     dumped = _dumped(value, text, _indent_at(text, member.start), unit)
     return f"{text[: member.value]}{dumped}{text[member.end :]}"
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object. Raises FileRefusedError for duplicate names, which programs interpret differently."""
+    """Return an object. Raises FileEditError for duplicate names, which programs interpret differently."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        msg = f"it has {twice!r} twice in one object: take one of them out"
-        raise FileRefusedError(msg)
+        ((duplicate, _),) = Counter(name for name, _ in pairs).most_common(1)
+        msg = f"it has the duplicate key {duplicate!r}: remove one of the two"
+        raise FileEditError(msg)
     return members
 
 
@@ -132,13 +132,13 @@ def _nested(path: Sequence[str], value: Any) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> None:
-    msg = f"this is not JSON: {name} is not a value"
-    raise FileRefusedError(msg)
+def _reject_constant(name: str) -> None:
+    msg = f"it is not valid JSON: {name} is not a value"
+    raise FileEditError(msg)
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    """Replace the ``blanked`` matches of a pattern by blanks, preserving all positions."""
+    """Replace the ``blanked`` matches of a pattern with blanks, preserving all positions."""
     return pattern.sub(
         lambda match: re.sub(r"[^\r\n]", " ", match[0]) if match["blanked"] else match[0], text
     )
@@ -167,28 +167,28 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 _after_gap: Final = partial(_end_of, _GAP)
 
 
-def _with_new(text: str, holder: _Object, name: str, value: Any, unit: str) -> str:
+def _with_new(text: str, container: _Object, name: str, value: Any, unit: str) -> str:
     """Append a new member after the last one and the comments on its line."""
-    newline, outer = newline_of(text), _indent_at(text, holder.start)
-    indent = [outer + unit, *_indents(text, holder)][-1]
+    newline, outer = newline_of(text), _indent_at(text, container.start)
+    indent = [outer + unit, *_indents(text, container)][-1]
     comma = trailing_comma = ""
-    if holder.members:
-        *_, last = holder.members.values()
+    if container.members:
+        *_, last = container.members.values()
         end, position = last.end, _end_of(_COMMENTS_OF_LINE, text, last.comma or last.end)
         comma, trailing_comma = ("", ",") if last.comma else (",", "")
     else:
-        end = position = _end_of(_COMMENTS_AFTER, text, holder.start + 1)
+        end = position = _end_of(_COMMENTS_AFTER, text, container.start + 1)
     member = f"{newline}{indent}{json.dumps(name)}: {_dumped(value, text, indent, unit)}{trailing_comma}"
-    closing = "" if "\n" in text[position : holder.end] else f"{newline}{outer}"
+    closing = "" if "\n" in text[position : container.end] else f"{newline}{outer}"
     return f"{text[:end]}{comma}{text[end:position]}{member}{closing}{text[position:]}"
 
 
-def _without(text: str, bare: str, holder: _Object, member: _Member) -> str:
+def _without(text: str, bare: str, container: _Object, member: _Member) -> str:
     """Remove a member, with the blanks before it and its comma."""
     start, end = len(text[: member.start].rstrip()), member.comma or member.end
-    before = [other for other in holder.members.values() if other.start < member.start]
-    if len(holder.members) == 1 and not text[end : holder.end].strip():
-        end = holder.end
+    before = [sibling for sibling in container.members.values() if sibling.start < member.start]
+    if len(container.members) == 1 and not text[end : container.end].strip():
+        end = container.end
     gap = text[end : len(text) - len(text[end:].lstrip())]
     if bare[start - 1].isspace() and "\n" in text[start : member.start] and "\n" not in gap:
         start = text.index("\n", start) + 1  # the following text must not become part of the comment
@@ -208,10 +208,10 @@ def _unit(text: str, root: _Object) -> str:
     return next(_indents(text, root), "") or "  "
 
 
-def _indents(text: str, holder: _Object) -> Iterator[str]:
+def _indents(text: str, container: _Object) -> Iterator[str]:
     """Yield the blanks before each member that is the first on its line."""
-    end = holder.start + 1
-    for member in holder.members.values():
+    end = container.start + 1
+    for member in container.members.values():
         _, newline, before = text[end : member.start].rpartition("\n")
         if newline and not before.strip():
             yield before

@@ -108,7 +108,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             The kinds of content that the client does not deliver.
 
         effect:
-            What happens to them: ``leaves out``, ``fails at``, or ``does not show users``.
+            What happens to them: ``omits``, ``fails on``, or ``does not show users``.
 
         sends_first_only:
             Whether all messages after the first one are lost.
@@ -142,7 +142,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     has_prompts: bool = True
     most_arguments: int | None = None
     unsupported: tuple[Kind, ...] = ()
-    effect: str = "leaves out"
+    effect: str = "omits"
     sends_first_only: bool = False
     drops_roles: bool = False
     cuts_at_blanks: bool = False
@@ -157,19 +157,19 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     def limitations(self) -> tuple[str, ...]:
         """The limitations for prompts, each a phrase with the client as its subject: ``hides prompts``."""
         if not self.has_prompts:
-            return ("does not show prompts: it uses the tools of --tools",)
+            return ("does not support prompts: it uses the tools that --tools adds",)
         limit, names = self.most_arguments, ", ".join(map(repr, self.own_names))
         applies = {
             f"hides prompts with more than {limit} argument{'' if limit == 1 else 's'}": limit is not None,
             f"{self.effect} {', '.join(f'{kind}s' for kind in self.unsupported)}": bool(self.unsupported),
             "sends only the first message of a prompt": self.sends_first_only,
             "sends assistant turns as user turns": self.drops_roles,
-            "ends an argument at its first blank, unless it is the last": self.cuts_at_blanks,
-            "passes all words to the first argument and none to the others": self.joins_words,
+            "ends an argument at the first blank, unless it is the last argument": self.cuts_at_blanks,
+            "passes all words to the first argument": self.joins_words,
             f"sends {self.placeholder!r} for each argument when it starts": self.placeholder is not None,
-            "asks for arguments that have defaults, too": self.asks_for_all,
-            f"keeps arguments for itself that are called {names}": bool(self.own_names),
-            "may make the title of a prompt its command": self.types_titles,
+            "also asks for arguments with defaults": self.asks_for_all,
+            f"does not pass on arguments named {names}": bool(self.own_names),
+            "can use the title of a prompt as its command": self.types_titles,
         }
         return tuple(text for text, is_true in applies.items() if is_true)
 
@@ -199,8 +199,8 @@ class UnknownClientError(ValueError):
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         suggestion = nearest(name, known)
-        hint = f"did you mean {suggestion!r}?" if suggestion else f"there are {', '.join(known)}"
-        super().__init__(f"there is no client {name!r}: {hint}")
+        hint = f"did you mean {suggestion!r}?" if suggestion else f"choose one of {', '.join(known)}"
+        super().__init__(f"unknown client {name!r}: {hint}")
 
 
 def get_client(name: str, known: Collection[str] | None = None) -> ClientProfile:

@@ -178,7 +178,7 @@ def _located(target: str, file: ConfigurationFile) -> str:
         path = file.format_path(name)
         return f"{path}:{attribute}" if attribute else path
     if os.path.sep in name or not _is_installed(name):
-        reason = "there is no such folder or file, nor such a module that a client could import"
+        reason = "it is neither a folder or file nor a module that a client can import"
         raise LoadError(target, f"{reason}{suggest(name)}")
     return target
 

@@ -1,5 +1,5 @@
 """
-Edits one table in a TOML text line by line, and preserves every other line.
+Line-based editing of one table in a TOML text that preserves every other line.
 
 Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
 """
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from promptkit.files.toml import parse_toml
-from promptkit.files.writing import FileRefusedError, joined, newline_of
+from promptkit.files.writing import FileEditError, insert_lines, newline_of
 
 #: The heading of a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
@@ -21,13 +21,13 @@ def read(text: str) -> dict[str, Any]:
     Parse a text.
 
     Raises:
-        FileRefusedError: If *text* is not TOML, contains a key with too many parts, or is nested too deeply.
+        FileEditError: If *text* is not TOML, contains a key with too many parts, or is nested too deeply.
     """
     try:
         return parse_toml(text.encode())
     except ValueError as error:
-        msg = f"this is not TOML: {error}"
-        raise FileRefusedError(msg) from None
+        msg = f"it is not valid TOML: {error}"
+        raise FileEditError(msg) from None
 
 
 def set_entry(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
@@ -57,7 +57,7 @@ def set_entry(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -
         section = "".join(f"{line}{end}" for line in (*blank, heading, *settings))
     elif first and not lines[first - 1].strip():
         first -= 1
-    return joined("".join(lines[:first]), section, "".join(lines[last:]))
+    return insert_lines("".join(lines[:first]), section, "".join(lines[last:]))
 
 
 def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:

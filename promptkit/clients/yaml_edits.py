@@ -1,5 +1,5 @@
 """
-Edits one entry in a YAML text line by line, and preserves every other line.
+Line-based editing of one entry in a YAML text that preserves every other line.
 
 Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
 """
@@ -11,14 +11,14 @@ from io import StringIO
 from textwrap import indent
 from typing import Any, Final
 
-from promptkit.files.writing import FileRefusedError, check, joined, newline_of
+from promptkit.files.writing import FileEditError, check, insert_lines, newline_of
 
 #: Maximum length of a text in characters; parsing that many takes about a second.
 _MAX_CHARACTERS: Final = 1 << 17
 
 #: Maximum nesting depth of collections. The parser needs a second for a thousand brackets.
 _MAX_DEPTH: Final = 50
-_TOO_DEEP: Final = "it is nested too deeply to be read"
+_TOO_DEEP: Final = "it is nested too deeply"
 
 #: Characters that start an alias or a flow collection. They can also occur elsewhere.
 _SPECIAL: Final = re.compile(r"[*\[{]")
@@ -32,39 +32,41 @@ def read(text: str) -> dict[str, Any]:
     Parse a text; return an empty mapping for an empty text.
 
     Raises:
-        FileRefusedError: If *text* is not a YAML mapping, is too long, or has aliases, which an edit could
+        FileEditError: If *text* is not a YAML mapping, is too long, or has aliases, which an edit could
             change.
     """
     from ruamel.yaml import YAML  # slow to import
 
-    limit = f"{_MAX_CHARACTERS:,} characters, which are too many to be read as YAML"
-    check(len(text) <= _MAX_CHARACTERS, f"it has more than {limit}")
+    check(
+        len(text) <= _MAX_CHARACTERS,
+        f"it has more than {_MAX_CHARACTERS:,} characters, the limit for YAML files",
+    )
     reader = YAML(typ="safe", pure=True)
     try:
         if _SPECIAL.search(text):
             _check_events(reader.parse(StringIO(text)))
         with warnings.catch_warnings(action="ignore"):  # the warning about a duplicate anchor quotes the text
             data = reader.load(text)
-    except FileRefusedError:
+    except FileEditError:
         raise
     except RecursionError:
-        raise FileRefusedError(_TOO_DEEP) from None
+        raise FileEditError(_TOO_DEEP) from None
     except Exception as error:  # noqa: BLE001 (the parser raises many types, such as KeyError for '!!bool x')
         mark = getattr(error, "problem_mark", None)
         location = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        msg = f"this is not YAML: {getattr(error, 'problem', None) or str(error) or type(error).__name__}"
-        raise FileRefusedError(msg, *location) from None
-    check(data is None or isinstance(data, dict), "it holds no mapping, so a server cannot be added")
+        msg = f"it is not valid YAML: {getattr(error, 'problem', None) or str(error) or type(error).__name__}"
+        raise FileEditError(msg, *location) from None
+    check(data is None or isinstance(data, dict), "it is not a mapping, so a server cannot be added")
     return data or {}
 
 
 def _check_events(events: Iterable[Any]) -> None:
-    """Raise FileRefusedError for aliases and deep nesting, before they are loaded."""
+    """Raise FileEditError for aliases and deep nesting, before they are loaded."""
     depth = 0
     for event in events:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        check(name != "AliasEvent", "it has aliases, whose targets would change, too")
+        check(name != "AliasEvent", "it has aliases, whose targets would also change")
         check(depth <= _MAX_DEPTH, _TOO_DEEP)
 
 
@@ -83,22 +85,22 @@ def set_entry(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -
             The new value; None to remove the entry.
     """
     (parent, name), lines, newline = path, text.splitlines(keepends=True), newline_of(text)
-    holder = _find(lines, parent, 0, len(lines))
-    if holder is None:
-        return joined(text, _dumped({parent: {name: value}}, 0, newline), "")
-    end = _end(lines, holder)
-    index = _find(lines, name, holder + 1, end)
+    container = _find(lines, parent, 0, len(lines))
+    if container is None:
+        return insert_lines(text, _dumped({parent: {name: value}}, 0, newline), "")
+    end = _end(lines, container)
+    index = _find(lines, name, container + 1, end)
     first, last = (end, end) if index is None else (index, _end(lines, index))
-    siblings = [line for line in (*lines[holder + 1 : first], *lines[last:end]) if _has_content(line)]
-    depth = _indent(lines[holder]) + 2
+    siblings = [line for line in (*lines[container + 1 : first], *lines[last:end]) if _has_content(line)]
+    depth = _indent(lines[container]) + 2
     if value is None and not siblings:
-        lines[holder] = lines[holder].replace(":", ": {}", 1)
+        lines[container] = lines[container].replace(":", ": {}", 1)
     elif not siblings:
-        lines[holder] = re.sub(r":[ \t]*\{\}", ":", lines[holder], count=1)
+        lines[container] = re.sub(r":[ \t]*\{\}", ":", lines[container], count=1)
     else:
         depth = _indent(siblings[0])
     entry = "" if value is None else _dumped({name: value}, depth, newline)
-    return joined("".join(lines[:first]), entry, "".join(lines[last:]))
+    return insert_lines("".join(lines[:first]), entry, "".join(lines[last:]))
 
 
 def _find(lines: Sequence[str], key: str, start: int, end: int) -> int | None:

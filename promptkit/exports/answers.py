@@ -42,13 +42,13 @@ class Strictness(Struct, frozen=True):
         formats:
             The supported string formats.
 
-        takes_any_names:
+        supports_any_names:
             Whether an object can have members with arbitrary names.
 
-        takes_recursion:
+        supports_recursion:
             Whether a class can contain itself.
 
-        takes_any_root:
+        supports_any_root:
             Whether an answer can have a type other than object.
 
         all_required:
@@ -58,9 +58,9 @@ class Strictness(Struct, frozen=True):
     vendor: str
     keywords: frozenset[str]
     formats: frozenset[str]
-    takes_any_names: bool = False
-    takes_recursion: bool = True
-    takes_any_root: bool = False
+    supports_any_names: bool = False
+    supports_recursion: bool = True
+    supports_any_root: bool = False
     all_required: bool = True
 
     def schema(self, answer: Any) -> dict[str, Any]:
@@ -74,13 +74,13 @@ class Strictness(Struct, frozen=True):
             TypeError: If promptkit does not support the type.
         """
         schema = answer_schema(answer)
-        if not self.takes_any_root and schema.get("type") != "object":
-            self._refuse(answer_name(answer), "is not an object", "put it into a class, as its only member")
+        if not self.supports_any_root and schema.get("type") != "object":
+            self._reject(answer_name(answer), "is not an object", "wrap it in a class with one field")
         return self._adapted(schema, answer_name(answer))
 
     def _adapted(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
-        if "$ref" in schema and not self.takes_recursion:
-            self._refuse(path, "is of a class that holds itself", "name as many levels as there are")
+        if "$ref" in schema and not self.supports_recursion:
+            self._reject(path, "refers to itself", "declare a fixed number of levels")
         if "$ref" in schema:  # no other keywords are allowed next to it
             return {"$ref": schema["$ref"]}
         adapted = {keyword: value for keyword, value in schema.items() if keyword in self.keywords}
@@ -99,14 +99,14 @@ class Strictness(Struct, frozen=True):
     def _closed(self, schema: dict[str, Any], path: str) -> dict[str, Any]:
         """Return an object schema without additional properties."""
         if "properties" not in schema:
-            if self.takes_any_names:
+            if self.supports_any_names:
                 return schema
-            self._refuse(path, "has members of any name", "make it a list of objects with a name and a value")
+            self._reject(path, "has arbitrary keys", "use a list of objects with a name and a value")
         required = list(schema["properties"]) if self.all_required else schema.get("required", [])
         return {**schema, "required": required, "additionalProperties": False}
 
-    def _refuse(self, path: str, problem: str, hint: str) -> NoReturn:
-        msg = f"{self.vendor} takes no such answer: {path} {problem}; {hint}"
+    def _reject(self, path: str, problem: str, hint: str) -> NoReturn:
+        msg = f"{self.vendor} does not support the answer type: {path} {problem}; {hint}"
         raise UnsupportedAnswerError(msg)
 
 
@@ -129,8 +129,8 @@ ANTHROPIC: Final = Strictness(
     "Anthropic",
     _COMMON,
     _FORMATS | {"ipv4", "ipv6", "uuid", "email", "hostname", "uri"},
-    takes_recursion=False,
-    takes_any_root=True,
+    supports_recursion=False,
+    supports_any_root=True,
 )
 
 #: https://ai.google.dev/gemini-api/docs/structured-output#json-schema-support
@@ -138,7 +138,7 @@ GEMINI: Final = Strictness(
     "Gemini",
     _COMMON | {"minimum", "maximum", "minItems", "maxItems"},
     _FORMATS - {"duration"},
-    takes_any_names=True,
-    takes_any_root=True,
+    supports_any_names=True,
+    supports_any_root=True,
     all_required=False,
 )

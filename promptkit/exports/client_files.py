@@ -27,7 +27,7 @@ from promptkit.files.reading import HashedBytes
 _LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
 
 
-class ExportRefusedError(PromptkitError):
+class ClientFileError(PromptkitError):
     """A prompt cannot be exported for a client. The message has the reason and a hint."""
 
 
@@ -52,7 +52,7 @@ class LiveCommand(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.prompt.arguments.secret:
-            _refuse(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
+            _reject(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
 
     @property
     def base_command(self) -> str:
@@ -65,16 +65,16 @@ class LiveCommand(Struct, frozen=True):
         return f"{self.base_command} --typed {self.end}"
 
 
-def _refuse(prompt: CompiledPrompt, reason: str) -> NoReturn:
-    """Raise an `ExportRefusedError` with the reason."""
-    msg = f"prompt {prompt.name!r} cannot be written: {reason}"
-    raise ExportRefusedError(msg) from None
+def _reject(prompt: CompiledPrompt, reason: str) -> NoReturn:
+    """Raise a `ClientFileError` with the reason."""
+    msg = f"prompt {prompt.name!r} cannot be exported: {reason}"
+    raise ClientFileError(msg) from None
 
 
-def _refuse_at(prompt: CompiledPrompt, text: str, offset: int, syntax: str) -> NoReturn:
-    """Raise an `ExportRefusedError` for a part of the text that a client would interpret."""
+def _reject_at(prompt: CompiledPrompt, text: str, offset: int, syntax: str) -> NoReturn:
+    """Raise a `ClientFileError` for a part of the text that a client would interpret."""
     line = text.count("\n", 0, offset) + 1
-    _refuse(prompt, f"line {line} of its text has {syntax}, for which there is no escape: {_LIVE_HINT}")
+    _reject(prompt, f"line {line} of its text has {syntax}, which cannot be escaped: {_LIVE_HINT}")
 
 
 def _frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
@@ -82,27 +82,30 @@ def _frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
     Return the text of a prompt with placeholders for its arguments.
 
     Raises:
-        ExportRefusedError: If an argument is not free text, or is optional or secret; or if the rendering has
+        ClientFileError: If an argument is not free text, or is optional or secret; or if the rendering has
             content other than user text, or differs from a template.
     """
     for argument in prompt.arguments.ordered:
         if not argument.required:
             reason = f"is optional, but a frozen export cannot omit a placeholder: {_LIVE_HINT}"
         elif not argument.blank_is_value:
-            reason = f"takes {argument.reader.expected}, and a placeholder any text: {_LIVE_HINT}"
+            reason = f"requires {argument.reader.expected}, but a placeholder accepts any text: {_LIVE_HINT}"
         elif argument.arg.secret:
             reason = "is a secret, but clients store typed arguments"
         else:
             continue
-        _refuse(prompt, f"{argument.name!r} {reason}")
+        _reject(prompt, f"{argument.name!r} {reason}")
     try:
         turns = template_of(prompt).turns
     except TemplateError as error:
         reason, _, _ = error.reason.rpartition(": give ")
-        _refuse(prompt, f"{reason or error.reason}: {_LIVE_HINT}")
+        _reject(prompt, f"{reason or error.reason}: {_LIVE_HINT}")
     for number, turn in enumerate(turns, 1):
         if turn.role != "user":
-            _refuse(prompt, f"turn {number} is of the {turn.role}, but files are content of the user")
+            _reject(
+                prompt,
+                f"turn {number} has the role {turn.role!r}, but a client file can contain only user text",
+            )
     return tuple(part for number, turn in enumerate(turns) for part in (*["\n\n"][:number], *turn.parts))
 
 
@@ -117,14 +120,14 @@ def target_word(target: str) -> str:
     Validate a target as a word of a shell command.
 
     Raises:
-        ExportRefusedError: If a shell or a client would interpret it.
+        ClientFileError: If a shell or a client would interpret it.
     """
     if shlex.quote(target) != target or target.startswith("-"):
         msg = (
-            f"the target {target!r} cannot be part of a command: rename it, without blanks and "
+            f"the target {target!r} cannot be part of a command: rename it so that it has no blanks or "
             f"special characters"
         )
-        raise ExportRefusedError(msg)
+        raise ClientFileError(msg)
     return target
 
 
@@ -145,23 +148,23 @@ def claude_command(prompt: CompiledPrompt) -> bytes:
     Return a command with the text of a prompt.
 
     Raises:
-        ExportRefusedError: If Claude Code cannot represent the text.
+        ClientFileError: If Claude Code cannot represent the text.
     """
     parts = _frozen_parts(prompt)
     text = "".join(part if isinstance(part, str) else f"<{part.name}>" for part in parts)
     for syntax, description in _CLAUDE_RESERVED.items():
         if (match := syntax.search(text)) is not None:
-            _refuse_at(prompt, text, match.start(), description)
+            _reject_at(prompt, text, match.start(), description)
     names = [argument.name for argument in prompt.arguments.ordered]
     body = ""
     for part in parts:
         if isinstance(part, Placeholder):
             if body.endswith("\\"):
-                _refuse_at(prompt, body, len(body), "a backslash before the place of an argument")
+                _reject_at(prompt, body, len(body), "a backslash before an argument")
             body += f"$ARGUMENTS[{names.index(part.name)}]" if len(names) > 1 else "$ARGUMENTS"
             continue
         if body.endswith("$ARGUMENTS") and part.startswith("["):
-            _refuse_at(prompt, body, len(body), "'[' after an argument, where Claude Code expects its number")
+            _reject_at(prompt, body, len(body), "'[' after an argument, where Claude Code expects its number")
         body += _CLAUDE_PLACEHOLDER.sub(r"\\$", part)
     return _claude_file(prompt, body)
 
@@ -200,20 +203,22 @@ def gemini_command(prompt: CompiledPrompt) -> bytes:
     Return a command with the text of a prompt.
 
     Raises:
-        ExportRefusedError: If Gemini CLI cannot represent the text.
+        ClientFileError: If Gemini CLI cannot represent the text.
     """
     if len(names := [argument.name for argument in prompt.arguments.ordered]) > 1:
-        reason = "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes "
+        reason = (
+            "Gemini CLI has one placeholder, {{args}}, for all typed text, but the prompt has the arguments "
+        )
         listed = ", ".join(map(repr, names))
-        _refuse(prompt, f"{reason}{listed}: use --live to write a file that tells them apart")
+        _reject(prompt, f"{reason}{listed}: {_LIVE_HINT}")
     parts = _frozen_parts(prompt)
     literal = "".join(part if isinstance(part, str) else "\0" for part in parts)
     if "{{args}}" in literal:
-        _refuse_at(prompt, literal, literal.index("{{args}}"), "'{{args}}', a placeholder of Gemini CLI")
+        _reject_at(prompt, literal, literal.index("{{args}}"), "'{{args}}', a placeholder of Gemini CLI")
     text = "".join(part if isinstance(part, str) else "{{args}}" for part in parts)
     if (match := re.search(r"[!@]\{", text)) is not None:
         subject = "a command" if match[0] == "!{" else "the name of a file"
-        _refuse_at(prompt, text, match.start(), f"{match[0]!r}, after which Gemini CLI expects {subject}")
+        _reject_at(prompt, text, match.start(), f"{match[0]!r}, after which Gemini CLI expects {subject}")
     return _gemini_file(prompt, text)
 
 
@@ -238,9 +243,8 @@ def _gemini_file(prompt: CompiledPrompt, text: str) -> bytes:
 
 #: Instructions for passing arguments.
 _ARGUMENTS_HINT: Final = (
-    "Add each argument as `NAME=VALUE`, in quotes that keep a shell from "
-    "reading it. Write a value that is long, has several lines or comes from someone else to a "
-    "file, and pass `NAME=@FILE`."
+    "Add each argument as `NAME=VALUE`, quoted so that the shell does not interpret it. Write a value "
+    "that is long, has several lines or comes from an untrusted source to a file, and pass `NAME=@FILE`."
 )
 
 
@@ -254,7 +258,7 @@ def skill_files(prompt: CompiledPrompt) -> dict[str, HashedBytes]:
     Return the files of a skill with the text of a prompt, and a marker for each argument.
 
     Raises:
-        ExportRefusedError: If the prompt cannot be a skill.
+        ClientFileError: If the prompt cannot be a skill.
     """
     parts = _frozen_parts(prompt)
     text = "".join(part for part in parts if isinstance(part, str))
@@ -268,7 +272,7 @@ def skill_files(prompt: CompiledPrompt) -> dict[str, HashedBytes]:
         return _skill(prompt, body)
     lines = _argument_lines(prompt, opened, closed)
     intro = (
-        "Replace each of these by the value that the user gives, and then follow the "
+        "Replace each of these placeholders with the value that the user provides, and then follow the "
         "instructions below the line."
     )
     return _skill(prompt, "\n".join([intro, "", *lines, "", "---", "", body]))
@@ -279,7 +283,7 @@ def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
     Return the files of a skill that runs the command rendering a prompt.
 
     Raises:
-        ExportRefusedError: If the format of skills does not allow it.
+        ClientFileError: If the format of skills does not allow it.
     """
     prompt = command.prompt
     lines = [
@@ -292,8 +296,8 @@ def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
     return _skill(prompt, "\n".join(lines))
 
 
-def only_when_asked(files: dict[str, HashedBytes]) -> dict[str, HashedBytes]:
-    """Add the setting that makes Codex use a skill only when asked, as with prompts."""
+def require_explicit_use(files: dict[str, HashedBytes]) -> dict[str, HashedBytes]:
+    """Add the setting that makes Codex use a skill only when the user asks for it, as with prompts."""
     return {**files, "agents/openai.yaml": HashedBytes(b"policy:\n  allow_implicit_invocation: false\n")}
 
 
@@ -307,5 +311,5 @@ def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") 
 def _skill(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
     for _, problem, hint in check_fields(fields, fields["name"]):
-        _refuse(prompt, f"as a skill, {problem}: {hint}")
+        _reject(prompt, f"as a skill, {problem}: {hint}")
     return {SKILL_FILE: HashedBytes(write_skill(fields, body))}

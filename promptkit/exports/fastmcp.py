@@ -43,7 +43,7 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
         CompileError: If a prompt does not compile; a `Catalog` serves the valid ones.
     """
     source = InProcessServer(target)
-    for listed in source.listed():
+    for listed in source.list_prompts():
         server.add_prompt(_AddedPrompt.of(source, listed))
     server.add_completion_handler(_completion_handler(source, server._completion_handler))  # noqa: SLF001 (there is no other way)
 

@@ -80,7 +80,7 @@ def add_prompts(server: MCPServer[Any] | LowLevelServer[Any], target: Target) ->
             page = await previous["prompts/list"](context, params)
         prompts = [prompt for prompt in page.prompts if prompt.name not in source.catalog]
         if page.next_cursor is None:
-            prompts += source.listed()
+            prompts += source.list_prompts()
         return page.model_copy(update={"prompts": prompts})
 
     async def get_prompt(context: Any, params: GetPromptRequestParams) -> Any:
@@ -127,7 +127,7 @@ class InProcessServer:
         self._pending: dict[int, Future[dict[str, Any]]] = {}
         self._ids = count(1)
 
-    def listed(self) -> list[Prompt]:
+    def list_prompts(self) -> list[Prompt]:
         """Return the prompts as clients list them."""
         lowering = lowering_for(LATEST_HANDSHAKE)
         listings = msgspec.to_builtins([lowering.prompt(prompt) for prompt in self.catalog.prompts])

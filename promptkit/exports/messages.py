@@ -51,7 +51,7 @@ def openai_chat(
             The rendering of a prompt.
 
         lossy:
-            Whether to replace content that OpenAI does not support by a text description.
+            Whether to replace content that OpenAI does not support with a text description.
 
         system_role:
             The role of the system part. Many servers that are compatible with OpenAI's support only
@@ -82,7 +82,7 @@ def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
             The rendering of a prompt.
 
         lossy:
-            Whether to replace content that OpenAI does not support by a text description.
+            Whether to replace content that OpenAI does not support with a text description.
 
     Returns:
         One dictionary per turn. Consecutive messages of the same role form one turn.
@@ -106,7 +106,7 @@ def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
             The rendering of a prompt.
 
         lossy:
-            Whether to replace content that Anthropic does not support by a text description.
+            Whether to replace content that Anthropic does not support with a text description.
 
     Returns:
         One dictionary per turn. Consecutive messages of the same role form one turn.
@@ -142,7 +142,7 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
             The rendering of a prompt.
 
         lossy:
-            Whether to replace content that Gemini does not support by a text description.
+            Whether to replace content that Gemini does not support with a text description.
 
     Returns:
         One dictionary per turn. Consecutive messages of the same role form one turn. Files are `bytes`, as

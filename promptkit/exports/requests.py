@@ -26,7 +26,7 @@ def openai_chat_request(
             The type of the answer. The default is that of the prompt.
 
         lossy:
-            Whether to replace content that OpenAI does not support by a text description.
+            Whether to replace content that OpenAI does not support with a text description.
 
         system_role:
             The role of the system part. Many servers that are compatible with OpenAI's support only
@@ -67,7 +67,7 @@ def openai_responses_request(
             The type of the answer. The default is that of the prompt.
 
         lossy:
-            Whether to replace content that OpenAI does not support by a text description.
+            Whether to replace content that OpenAI does not support with a text description.
 
         **fields:
             Other fields of the request, such as ``model``. They override the generated fields.
@@ -106,7 +106,7 @@ def anthropic_request(
             The type of the answer. The default is that of the prompt.
 
         lossy:
-            Whether to replace content that Anthropic does not support by a text description.
+            Whether to replace content that Anthropic does not support with a text description.
 
         **fields:
             Other fields of the request, such as ``model`` and ``max_tokens``, both of which Anthropic
@@ -149,7 +149,7 @@ def gemini_request(
             The type of the answer. The default is that of the prompt.
 
         lossy:
-            Whether to replace content that Gemini does not support by a text description.
+            Whether to replace content that Gemini does not support with a text description.
 
         **fields:
             Other fields of the request, such as ``model``. A ``config`` dictionary is merged with the

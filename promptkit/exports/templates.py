@@ -67,7 +67,7 @@ class TemplateError(PromptkitError, ValueError):
         self.is_close = is_close
 
     def __str__(self) -> str:
-        hint = " (lossy=True makes one that differs there)" if self.is_close else ""
+        hint = " (lossy=True accepts the difference)" if self.is_close else ""
         return f"prompt {self.prompt!r} cannot be a template: {self.reason}{hint}"
 
 
@@ -114,7 +114,7 @@ class PromptTemplate(Struct, frozen=True):
     prompt: CompiledPrompt
     turns: tuple[TemplateTurn, ...]
 
-    def filled(self, texts: Mapping[str, str]) -> _Rendering:
+    def fill(self, texts: Mapping[str, str]) -> _Rendering:
         """Fill in the placeholders, and return roles and texts."""
         return [
             (turn.role, "".join(part if isinstance(part, str) else texts[part.name] for part in turn.parts))
@@ -151,17 +151,19 @@ def template_of(
     compiled = prompt.compiled if isinstance(prompt, Prompt) else prompt
     source = _Source(compiled, values or {})
     marks, other_marks = ({name: _mark(name, turn) for name in source.placeholders} for turn in "ab")
-    template = PromptTemplate(compiled, _turns(source.render(marks, "for a made-up word"), marks))
+    template = PromptTemplate(compiled, _turns(source.render(marks, "with unique words"), marks))
     for name in source.placeholders:
         if all(Placeholder(name) not in turn.parts for turn in template.turns):
-            source.refuse(f"the text of {name!r} is not part of the result unchanged: give {name!r} a value")
-    source.compare(template, marks, "rendered again")
-    source.compare(template, other_marks, "for other words")
+            source.reject(
+                f"the text of {name!r} does not appear unchanged in the rendering: give {name!r} a value"
+            )
+    source.compare(template, marks, "when rendered again")
+    source.compare(template, other_marks, "with other words")
     source.compare(
-        template, dict.fromkeys(source.placeholders, "word"), "for the same word in all placeholders"
+        template, dict.fromkeys(source.placeholders, "word"), "with the same word for every placeholder"
     )
     for name, text in [] if lossy else product(source.placeholders, _TEXTS):
-        source.compare(template, {**marks, name: text}, f"where {name!r} is {short.repr(text)}", name)
+        source.compare(template, {**marks, name: text}, f"when {name!r} is {short.repr(text)}", name)
     return template
 
 
@@ -193,11 +195,12 @@ class _Source:
         self.placeholders = tuple(arg.name for arg in unfixed if _takes_text(arg))
         for arg in unfixed:
             if arg.required and not _takes_text(arg):
-                self.refuse(
-                    f"{arg.name!r} takes {arg.reader.expected}, and a placeholder any text: give it a value"
+                self.reject(
+                    f"{arg.name!r} requires {arg.reader.expected}, but a placeholder accepts any "
+                    "text: give it a value"
                 )
 
-    def refuse(self, reason: str, *, is_close: bool = False) -> NoReturn:
+    def reject(self, reason: str, *, is_close: bool = False) -> NoReturn:
         """Raise a `TemplateError`."""
         raise TemplateError(self._prompt.name, _with_names(reason), is_close=is_close) from None
 
@@ -211,21 +214,24 @@ class _Source:
             ):
                 raise
             reason = explanation("it", error) or f"it raises {type(error).__name__}: {error}"
-            self.refuse(f"{where}, rendering fails: {reason}", is_close=bool(name))
+            self.reject(f"{where}, rendering fails: {reason}", is_close=bool(name))
         for number, message in enumerate(workflow.messages, 1):
             content = message.content
             if isinstance(content, Media) or (isinstance(content, EmbeddedResource) and content.blob):
-                self.refuse(f"message {number} holds {content.mime_type}, and a template is text alone")
+                self.reject(
+                    f"message {number} contains {content.mime_type}, but a template can contain only text"
+                )
         return [(message.role, str(message.content)) for message in workflow.shown]
 
     def compare(self, template: PromptTemplate, texts: Mapping[str, str], where: str, name: str = "") -> None:
         """Raise a `TemplateError` if the rendering differs from the template."""
-        rendering, expected = self.render(texts, where, name), template.filled(texts)
+        rendering, expected = self.render(texts, where, name), template.fill(texts)
         if rendering != expected:
             actual, template_excerpt = _excerpt(rendering, expected), _excerpt(expected, rendering)
             hint = f": give {name!r} a value" if name else ""
-            self.refuse(
-                f"{where}, it says {actual}, and a template {template_excerpt}{hint}", is_close=bool(name)
+            self.reject(
+                f"{where}, the prompt renders {actual}, but the template {template_excerpt}{hint}",
+                is_close=bool(name),
             )
 
 
@@ -234,7 +240,7 @@ def _takes_text(argument: Argument) -> bool:
 
 
 def _with_names(text: str) -> str:
-    """Replace marks in *text* by the names of their arguments in braces."""
+    """Replace marks in *text* with the names of their arguments in braces."""
     return _MARK.sub(lambda match: f"{{{{{bytes.fromhex(match[1]).decode()}}}}}", text)
 
 
@@ -244,7 +250,7 @@ def _excerpt(rendering: _Rendering, other: _Rendering) -> str:
     turns = next(pair for pair in pairs if pair[0] != pair[1])
     has_role = turns[0][0] != turns[1][0]
     text, second = (_with_names(f"[{role}] {text}" if role and has_role else text) for role, text in turns)
-    # Made-up words are shown alike, so the texts can be equal.
+    # Different marks of an argument look the same here, so the texts can be equal.
     offset = 0 if text == second else len(commonprefix((text, second)))  # noqa: RUF071 (of characters)
     start = offset - _CONTEXT if offset > _CONTEXT else 0
     return repr(f"{'...' if start else ''}{text[start : offset + _CONTEXT]}")

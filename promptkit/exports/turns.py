@@ -56,8 +56,8 @@ class UnsupportedPart(Struct, frozen=True):
 
     def __str__(self) -> str:
         if self.role == "system":
-            return f"it has a system part: {self.hint}"
-        return f"message {self.message} holds {self.kind} of the {self.role}: {self.hint}"
+            return f"the rendering has a system part: {self.hint}"
+        return f"message {self.message} ({self.role}) contains {self.kind}: {self.hint}"
 
 
 class ExportError(PromptkitError, ValueError):
@@ -78,12 +78,12 @@ class ExportError(PromptkitError, ValueError):
         self.parts = parts
 
     def __str__(self) -> str:
-        return f"{self.reason} (lossy=True replaces unsupported content by text)"
+        return f"{self.reason} (lossy=True replaces unsupported content with text)"
 
     @property
     def reason(self) -> str:
         """The unsupported messages and their hints."""
-        return f"{self.vendor} cannot take it: {'; '.join(map(str, self.parts))}"
+        return f"{self.vendor} cannot represent the rendering: {'; '.join(map(str, self.parts))}"
 
 
 @attrs.frozen
@@ -201,7 +201,7 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
             The vendor.
 
         lossy:
-            Whether to replace unsupported content by a text description, and a system part by a user turn.
+            Whether to replace unsupported content with text, and the system part with a user turn.
 
         has_system:
             Whether the first turn can be the system part, with the role ``"system"``.
@@ -212,7 +212,7 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
     turns: list[Turn] = []
     unsupported: list[UnsupportedPart] = []
     if workflow.system is not None and not has_system:
-        hint = f"make the whole request, with {vendor.request}(...)"
+        hint = f"build the whole request with {vendor.request}(...)"
         unsupported.append(UnsupportedPart(0, "system", "text", hint))
     marks = None
     if workflow.cache_points and vendor.mark is not None:
@@ -322,13 +322,13 @@ def _unsupported_part(number: int, message: Message, vendor: Vendor) -> Unsuppor
     family = kind.partition("/")[0]
     alternatives = sorted(mime_type for mime_type in vendor.files if mime_type.partition("/")[0] == family)
     if message.role == "assistant":
-        hint = "put it into a user turn, because assistant turns are text"
+        hint = "move it to a user turn, because assistant turns can contain only text"
     elif family == "text":
         hint = "embed it with text= in place of blob="
     else:
         hint = (
             f"convert it to {' or '.join(alternatives[:_MAX_NAMED])}"
             if alternatives
-            else "write a text with the same content"
+            else "write its content as text"
         )
     return UnsupportedPart(number, message.role, kind, hint)

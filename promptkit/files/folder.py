@@ -78,8 +78,8 @@ class Folder:
         path:
             The absolute path of the folder.
 
-        shown:
-            The path as messages show it: as the user typed it.
+        display_root:
+            The folder's path for messages: as the user typed it.
     """
 
     def __init__(self, root: str | os.PathLike[str], within: str = "", *, is_portable: bool = True) -> None:
@@ -88,7 +88,7 @@ class Folder:
         self._subfolders = tuple(filter(None, within.split("/")))
         self._check: Callable[[str], None] = check_plain if is_portable else _check_listed
         self.path = Path(self._root, *self._subfolders)
-        self.shown = Path(os.path.normpath(os.path.join(self._typed, *self._subfolders)))
+        self.display_root = Path(os.path.normpath(os.path.join(self._typed, *self._subfolders)))
 
     @classmethod
     def named(cls, path: str | os.PathLike[str], *, is_portable: bool = True) -> "Folder":
@@ -104,7 +104,7 @@ class Folder:
             folder = cls(normalized, is_portable=is_portable)
         else:
             folder = cls(".", "" if normalized == "." else "/".join(parts), is_portable=is_portable)
-        folder.shown = Path(path)
+        folder.display_root = Path(path)
         return folder
 
     @classmethod
@@ -122,7 +122,7 @@ class Folder:
                 The folder, absolute or relative to *root*.
 
         Raises:
-            OSError: If a link leads out of *root*.
+            OSError: If a link points outside *root*.
         """
         real_root = Path(os.path.realpath(root))
         path_in_root = Path(root, path)
@@ -130,12 +130,12 @@ class Folder:
         if not real.is_relative_to(real_root):
             raise OSError(
                 errno.ELOOP,
-                f"it leads out of {os.fspath(root)}: put a folder in its place",
+                f"it is outside {os.fspath(root)}: replace the link with a folder",
                 str(path_in_root),
             )
         within = real.relative_to(real_root)
         folder = cls(real_root, "/".join(within.parts))
-        folder.shown = path_in_root
+        folder.display_root = path_in_root
         return folder
 
     def __str__(self) -> str:
@@ -143,7 +143,7 @@ class Folder:
 
     def display_path(self, path: str) -> str:
         """Return the path of a file below this folder for messages: relative if the folder's own path is."""
-        return str(self.shown / path)
+        return str(self.display_root / path)
 
     def exists(self) -> bool:
         """Return whether the folder exists. Raises OSError if a link or a file is in its place."""
@@ -178,16 +178,18 @@ class Folder:
 
     def resolve(self, path: str) -> str:
         """
-        Return the path of the file that *path* leads to, following links within this folder.
+        Return the path of the file that *path* refers to, following links within this folder.
 
         Raises:
-            OSError: If the file does not exist, or a link leads out of the folder.
+            OSError: If the file does not exist, or a link points outside the folder.
         """
         check_plain(path)
         root = os.path.realpath(self.path)
         target = os.path.realpath(os.path.join(root, path), strict=True)
         if not target.startswith(os.path.join(root, "")):
-            raise OSError(errno.ELOOP, f"it leads out of {self.path.name!r}: put a copy in its place", path)
+            raise OSError(
+                errno.ELOOP, f"it is outside {self.path.name!r}: replace the link with a copy", path
+            )
         return os.path.relpath(target, root).replace(os.sep, "/")
 
     def read(self, path: str, limit: int, check: Callable[[os.stat_result], object] = bool) -> bytes:
@@ -240,7 +242,7 @@ class Folder:
         file = open(descriptor, "r+b")  # noqa: SIM115 (the caller closes it)
         if os.fstat(descriptor).st_nlink > 1:
             file.close()
-            raise OSError(errno.EMLINK, "it has other names (hard links), and they would change too", path)
+            raise OSError(errno.EMLINK, "it has other hard links, whose content would change too", path)
         return file
 
     def write(
@@ -374,7 +376,8 @@ class Folder:
             try:
                 # Each folder is opened from the root, so a deep chain would take quadratic time.
                 if parent.count("/") >= _MAX_DEPTH:
-                    raise OSError(errno.ENAMETOOLONG, f"it is nested in {_MAX_DEPTH} folders", parent)  # noqa: TRY301
+                    msg = f"it is nested more than {_MAX_DEPTH} folders deep"
+                    raise OSError(errno.ENAMETOOLONG, msg, parent)  # noqa: TRY301
                 entries = self.entries(parent)
             except OSError as error:
                 if on_error is None:
@@ -401,7 +404,7 @@ class Folder:
         Raises:
             FolderLockedError: If another process holds it, unless *wait* is true.
         """
-        if sys.platform == "win32":  # open files keep other processes out there
+        if sys.platform == "win32":  # open files already keep other processes out on Windows
             yield
             return
         import fcntl
@@ -487,7 +490,7 @@ class Folder:
         return descriptor
 
 
-_LINK: Final = "it is a link: replace it by its target, or name the target"
+_LINK: Final = "it is a link: replace it with its target, or use the path of the target"
 
 
 @contextmanager
@@ -501,7 +504,7 @@ def _errors_with_path(path: str) -> Iterator[None]:
 
 def remove_outward_links(folder: Path) -> None:
     """
-    Remove all links below *folder* that lead out of it, so that no file outside is read through them.
+    Remove all links below *folder* that point outside, so that no file outside is read through them.
 
     Args:
         folder:

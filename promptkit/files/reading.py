@@ -1,5 +1,5 @@
 """
-Reads files of users and repositories, with a size limit, and pipes or devices only where they are allowed.
+Size-limited reading of files from users and repositories; pipes and devices only where they are allowed.
 """
 
 import errno
@@ -37,7 +37,7 @@ NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class NotRegularError(OSError):
-    """A path leads to a pipe, a socket or a device instead of a file."""
+    """A path refers to a pipe, a socket or a device instead of a file."""
 
 
 class TooLargeError(OSError):
@@ -145,7 +145,7 @@ def may_exist(path: str) -> bool:
     """
     Return whether a path from an untrusted source might exist.
 
-    Network paths always count, and are not looked up, because Windows would log in to the other machine.
+    Network paths always count. They are not looked up, because Windows would log in to the other machine.
     """
     return path.startswith(("//", "\\\\")) or os.path.exists(path)
 
@@ -153,7 +153,7 @@ def may_exist(path: str) -> bool:
 def check_regular(status: os.stat_result, path: str | os.PathLike[str]) -> None:
     """Raise OSError unless *status* describes a regular file."""
     if stat.S_ISLNK(status.st_mode):
-        raise OSError(errno.ELOOP, "it is a link: put a file in its place", os.fspath(path))
+        raise OSError(errno.ELOOP, "it is a link: replace it with a file", os.fspath(path))
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     if not stat.S_ISREG(status.st_mode):
@@ -168,7 +168,7 @@ def is_another_user(user: int) -> bool:
     return user not in (0, current) and not (current == 0 and os.environ.get("SUDO_UID") == str(user))
 
 
-def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | None = None) -> bool:
+def is_foreign(path: str | os.PathLike[str], trusted_folder: str | os.PathLike[str] | None = None) -> bool:
     """
     Return whether *path* itself, not the target of a link, belongs to another user.
 
@@ -178,7 +178,7 @@ def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | No
         path:
             A file or a folder. If it does not exist, it is not foreign.
 
-        beside:
+        trusted_folder:
             A folder whose owner is trusted as well.
     """
     try:
@@ -187,7 +187,11 @@ def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | No
         return False
     if not is_another_user(owner):
         return False
-    return beside is None or not os.path.exists(beside) or owner != os.stat(beside).st_uid
+    return (
+        trusted_folder is None
+        or not os.path.exists(trusted_folder)
+        or owner != os.stat(trusted_folder).st_uid
+    )
 
 
 #: Paths of pipes that shells open for the process: ``<(command)``, or standard input.
@@ -225,7 +229,7 @@ def open_input(path: str | os.PathLike[str]) -> BufferedReader:
     if stat.S_ISFIFO(status.st_mode) and _OWN_PIPE.fullmatch(os.fspath(path)):
         return open(path, "rb")
     if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        reason = "it is not a regular file; for a pipe, write - and redirect it to standard input"
+        reason = "it is not a regular file; for a pipe, pass - and redirect it to standard input"
         raise OSError(errno.EINVAL, reason, os.fspath(path))
     return open_regular_file(path)
 

@@ -1,4 +1,4 @@
-"""Parses untrusted TOML in linear time."""
+"""A parser for untrusted TOML that takes linear time."""
 
 import re
 import tomllib
@@ -29,5 +29,5 @@ def parse_toml(data: bytes) -> dict[str, Any]:
     try:
         return tomllib.loads(data.decode())
     except RecursionError:
-        msg = "it is nested too deeply to be read"
+        msg = "it is nested too deeply"
         raise ValueError(msg) from None

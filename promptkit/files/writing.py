@@ -19,7 +19,7 @@ _MAX_BYTES: Final = 16 << 20
 _CHANGED: Final = "another program changed it at the same time, so it was not written: run the command again"
 
 
-class FileRefusedError(Exception):
+class FileEditError(Exception):
     """
     A file cannot be read or written, and is unchanged.
 
@@ -40,19 +40,19 @@ class FileRefusedError(Exception):
         self.column = column
 
     @property
-    def place(self) -> str:
-        """The suffix for the file's path in messages, such as ``:3:5``; empty if unknown."""
+    def location(self) -> str:
+        """The line and column as a suffix of the file's path, such as ``:3:5``; empty if unknown."""
         return f":{self.line}:{self.column}" if self.line else ""
 
 
-class ForeignEntryError(FileRefusedError):
+class ForeignEntryError(FileEditError):
     """The entry with this name was written by another program or the user."""
 
 
-def check(is_fine: object, reason: str) -> None:
-    """Raise `FileRefusedError` with *reason* unless *is_fine* is true."""
-    if not is_fine:
-        raise FileRefusedError(reason)
+def check(condition: object, reason: str) -> None:
+    """Raise `FileEditError` with *reason* unless *condition* is true."""
+    if not condition:
+        raise FileEditError(reason)
 
 
 class FileContents(Struct, frozen=True):
@@ -61,7 +61,7 @@ class FileContents(Struct, frozen=True):
 
     Args:
         folder:
-            The folder of the file, with links resolved: links remain, and their target is written.
+            The folder of the file, with links resolved: links stay as they are, and their target is written.
 
         name:
             The name of the file in it.
@@ -81,12 +81,12 @@ class FileContents(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The content as text; "" if the file did not exist. Raises `FileRefusedError` if it is not UTF-8."""
+        """The content as text; "" if the file did not exist. Raises `FileEditError` if it is not UTF-8."""
         try:
             return (self.data or b"").decode()
         except UnicodeDecodeError:
             msg = "it is not UTF-8"
-            raise FileRefusedError(msg) from None
+            raise FileEditError(msg) from None
 
 
 def read_file(file: Path, project: str | None = None) -> FileContents:
@@ -98,22 +98,22 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
             Its path.
 
         project:
-            The folder that links must not lead out of, because they might be untrusted; None if they can lead
+            The folder that links must stay in, because they might be untrusted; None if links can point
             anywhere.
 
     Raises:
-        FileRefusedError: If it is not a regular file, cannot be read, or leads out of the project.
+        FileEditError: If it is not a regular file, cannot be read, or is outside the project.
     """
     path = Path(os.path.realpath(file))
     is_within = project is None or path.is_relative_to(os.path.realpath(project))
-    check(is_within, "it leads out of the project: replace the link by a file")
+    check(is_within, "it is outside the project: replace the link with a file")
     try:
         folder = Folder(path.parent) if project is None else Folder.inside(project, path.parent)
         return FileContents(folder, path.name, _data(folder, path.name))
     except OSError as error:
         is_not_regular = isinstance(error, IsADirectoryError) or error.errno == errno.EINVAL
         msg = "it is not a file" if is_not_regular else f"it cannot be read: {error.strerror}"
-        raise FileRefusedError(msg) from None
+        raise FileEditError(msg) from None
 
 
 def replace_file(contents: FileContents, data: bytes) -> Path | None:
@@ -131,7 +131,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
         The backup of the old content; None if the file did not exist.
 
     Raises:
-        FileRefusedError: If it cannot be written, or has changed since it was read.
+        FileEditError: If it cannot be written, or has changed since it was read.
     """
     try:
         _check_writable(contents)
@@ -142,7 +142,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         msg = f"it cannot be written: {error.strerror}{where}"
-        raise FileRefusedError(msg) from None
+        raise FileEditError(msg) from None
     return backup
 
 
@@ -179,7 +179,7 @@ def newline_of(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def joined(before: str, lines: str, after: str) -> str:
+def insert_lines(before: str, lines: str, after: str) -> str:
     """Return *lines* between two parts of a text, ending the line before them if necessary."""
     gap = newline_of(before) if before and not before.endswith("\n") else ""
     return f"{before}{gap}{lines}{after}"
@@ -197,11 +197,11 @@ def _check_writable(contents: FileContents) -> None:
         return
     status = contents.folder.status(contents.name)
     if status is None:
-        raise FileRefusedError(_CHANGED)
+        raise FileEditError(_CHANGED)
     # The mode counts for root as well: a file was made read-only for a reason.
     is_writable = status.st_mode & 0o222 and os.access(contents.path, os.W_OK)
-    check(is_writable, "it is read-only: make it writable, or write into it by hand")
-    check(status.st_nlink == 1, "it has other names (hard links), which would no longer be the same")
+    check(is_writable, "it is read-only: make it writable, or edit it yourself")
+    check(status.st_nlink == 1, "it has other hard links, which would no longer be the same file")
     is_own = not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
     check(is_own, "it belongs to another user")
 
@@ -224,7 +224,7 @@ def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
     try:
         file = folder.open_for_reading(name)
     except FileNotFoundError:
-        raise FileRefusedError(_CHANGED) from None
+        raise FileEditError(_CHANGED) from None
     with file:
         source = file.fileno()
         status = os.fstat(source)

@@ -154,7 +154,7 @@ class Client:
         scopes: Iterable[str] = (),
     ) -> None:
         catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
-        self._revision = _revision(revision)
+        self._revision = _validate_revision(revision)
         self._answers = answers
         self._info = {"name": name, "version": VERSION}
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
@@ -177,7 +177,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Close the connection. Later requests raise RuntimeError; closing it again does nothing."""
+        """Close the connection. Later requests raise RuntimeError; closing the client again does nothing."""
         self._finalize()
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -241,7 +241,7 @@ class Client:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         if not self._finalize.alive:
-            msg = "the client is closed: make another one"
+            msg = "the client is closed: create another one"
             raise RuntimeError(msg)
         self._sent.put(msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n")
 
@@ -286,7 +286,7 @@ class Client:
                 None is omitted.
 
         Returns:
-            The received messages. Older revisions can have other content in place of types they lack.
+            The received messages. With older revisions, other content replaces types that they lack.
 
         Raises:
             ProtocolError: If the prompt is unknown, an argument is invalid, or rendering fails.
@@ -430,14 +430,14 @@ def _close(server: Server, sent: SimpleQueue[bytes]) -> None:
     server.close(0.0)
 
 
-def _revision(date: str | None) -> str:
+def _validate_revision(date: str | None) -> str:
     """Validate the date of a revision."""
     if date is None:
         return list(REVISIONS)[-1]
     if date not in REVISIONS:
         suggestion = nearest(date, REVISIONS)
         hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-        msg = f"there is no revision {date!r} of the protocol, only {', '.join(REVISIONS)}{hint}"
+        msg = f"unknown protocol revision {date!r}: choose one of {', '.join(REVISIONS)}{hint}"
         raise ValueError(msg)
     return date
 
@@ -463,8 +463,12 @@ def _received_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResou
         raise SkillMismatchError(str(error)) from None
     for key in dict.fromkeys((*fields, *listed.frontmatter)):
         listed_value, value = listed.frontmatter.get(key), fields.get(key)
-        _check(listed_value == value, f"{key} is {value!r} in {SKILL_FILE}, and {listed_value!r} in the list")
-    _check(folder.rpartition("/")[2] == fields.get("name"), f"{listed.uri!r} does not have its name")
+        _check(
+            listed_value == value, f"{key} is {value!r} in {SKILL_FILE}, but {listed_value!r} in the listing"
+        )
+    _check(
+        folder.rpartition("/")[2] == fields.get("name"), f"{listed.uri!r} does not end with the skill's name"
+    )
     return ReceivedSkill(listed, text, files)
 
 

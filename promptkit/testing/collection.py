@@ -1,7 +1,7 @@
 """
 The collection of ``pytest --promptkit``: which recipes it tests, and a test for each prompt in them.
 
-A test of a prompt demands that its source has no diagnostics, and that it renders.
+A test of a prompt requires that its source has no diagnostics, and that it renders.
 """
 
 from collections import defaultdict
@@ -100,7 +100,10 @@ def _is_named(config: pytest.Config) -> bool:
 def _targets_in_files(config: pytest.Config) -> Iterator[str]:
     for target in targets_for(config):
         if not _target_path(target).exists():
-            msg = f"--promptkit takes files: {target!r} is a module; name the folder that it is in"
+            msg = (
+                f"--promptkit accepts files and folders, but {target!r} is a module: use the folder "
+                "that contains it"
+            )
             raise pytest.UsageError(msg)
         yield str(Path(target).resolve())
 
@@ -133,7 +136,7 @@ def _target_path(target: str) -> Path:
 Declared: TypeAlias = Prompt[..., Any] | Resource[..., Any]
 
 
-class Checked(Struct, frozen=True):
+class CheckResult(Struct, frozen=True):
     """
     The diagnostics of one prompt, or of a file outside its prompts.
 
@@ -144,7 +147,7 @@ class Checked(Struct, frozen=True):
         line:
             The line where the prompt is defined; 0 for a file.
 
-        findings:
+        diagnostics:
             The diagnostics.
 
         compiled:
@@ -153,7 +156,7 @@ class Checked(Struct, frozen=True):
 
     name: str
     line: int
-    findings: tuple[Diagnostic, ...]
+    diagnostics: tuple[Diagnostic, ...]
     compiled: CompiledPrompt | None = None
 
 
@@ -193,7 +196,7 @@ class CheckedTarget:
 
     def _by_file(
         self, files: dict[Path, LoadedFile], diagnostics: Iterable[Diagnostic]
-    ) -> dict[Path, list[Checked]]:
+    ) -> dict[Path, list[CheckResult]]:
         """Assign each diagnostic to its file or to the file that failed to import, or to the first file."""
         failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
         by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
@@ -206,7 +209,7 @@ class CheckedTarget:
 
     def _checked(
         self, file: Path, loaded: LoadedFile, diagnostics: Iterable[Diagnostic]
-    ) -> Iterator[Checked]:
+    ) -> Iterator[CheckResult]:
         declared: list[Declared] = sorted(
             (*loaded.prompts, *loaded.resources), key=lambda declaration: declaration.location
         )
@@ -219,10 +222,10 @@ class CheckedTarget:
             if isinstance(declaration, Prompt)
         ]
         if by_declaration:
-            yield Checked(file.name, 0, tuple(chain.from_iterable(by_declaration.values())))
+            yield CheckResult(file.name, 0, tuple(chain.from_iterable(by_declaration.values())))
         for prompt, own_diagnostics in prompts:
             name, location = prompt.options.name, prompt.location
-            yield Checked(name, location.line, tuple(own_diagnostics), self._served.get((name, location)))
+            yield CheckResult(name, location.line, tuple(own_diagnostics), self._served.get((name, location)))
 
 
 def _owner(diagnostic: Diagnostic, declared: Sequence[Declared]) -> Declared | None:
@@ -242,7 +245,7 @@ class CaseError(Exception):
 
 class RenderingError(Exception):
     """
-    A prompt failed to render or to encode; the cause is the original exception.
+    A prompt failed to render, or its rendering could not be encoded; the cause is the original exception.
 
     Args:
         prompt:
@@ -367,7 +370,7 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     return None if targets is None else RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 
 
-class FindingsError(Exception):
+class DiagnosticsError(Exception):
     """The diagnostics of a prompt, as ``promptkit check`` reports them."""
 
 
@@ -437,7 +440,7 @@ class PromptItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
         """Return the error without a traceback through promptkit."""
         error = excinfo.value
-        if isinstance(error, CaseError | FindingsError | ModuleNotFoundError):
+        if isinstance(error, CaseError | DiagnosticsError | ModuleNotFoundError):
             return str(error)
         if isinstance(error, RenderingError) and error.__cause__ is not None:
             return f"{error}\n\n{format_exception(error.__cause__)}"
@@ -448,18 +451,18 @@ class PromptItem(pytest.Function):
         return self.path, max(self._line - 1, 0), self.name
 
 
-def _test(checked: Checked, target: CheckedTarget) -> Callable[[], None]:
+def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
     """Return a test that a prompt renders, and that neither it nor its renderings have diagnostics."""
 
     def test() -> None:
-        _demand_none(checked.findings)
+        _require_no_diagnostics(checked.diagnostics)
         if checked.compiled is None:
             return
         if not checked.compiled.sample:
             pytest.skip(f"not rendered: {NO_SAMPLE}")
         rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
         for workflow in rendered:
-            _demand_none(target.of_rendering(checked.compiled, workflow))
+            _require_no_diagnostics(target.of_rendering(checked.compiled, workflow))
         rejection = check_generated(checked.compiled)
         if rejection is not None and not rendered:
             pytest.skip(f"not rendered: {rejection}")
@@ -474,7 +477,7 @@ def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> 
         rendered = check_case(prompt, case)
         if rendered is None:
             return
-        _demand_none(target.of_rendering(prompt, rendered))
+        _require_no_diagnostics(target.of_rendering(prompt, rendered))
         if request.config.pluginmanager.hasplugin("syrupy"):
             from promptkit.testing.snapshots import changes_of
 
@@ -485,6 +488,6 @@ def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> 
     return test
 
 
-def _demand_none(findings: Sequence[Diagnostic]) -> None:
-    if findings:
-        raise FindingsError("\n".join(map(str, findings)))
+def _require_no_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    if diagnostics:
+        raise DiagnosticsError("\n".join(map(str, diagnostics)))

@@ -87,7 +87,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("promptkit").addoption(
         "--promptkit",
         action="store_true",
-        help="test every prompt: it compiles without a diagnostic, and renders with its examples "
+        help="test every prompt: that it compiles without diagnostics, and renders with its examples "
         "and with generated arguments",
     )
 

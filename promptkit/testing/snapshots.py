@@ -54,7 +54,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
         elif isinstance(data, Workflow | Message | Content):
             text = transcript(data)
         else:
-            msg = f"promptkit_snapshot takes what a prompt renders to, or text, not {describe(data)}"
+            msg = f"promptkit_snapshot accepts a rendering or text, not {describe(data)}"
             raise TypeError(msg)
         return f"{text}\n"
 
@@ -98,7 +98,7 @@ def changes_of(
             return None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        return f"{label} has a snapshot that cannot be used: {file}: {reason}"
+        return f"{label} has a snapshot that cannot be read: {file}: {reason}"
     return differences(
-        f"{label} renders another text (- snapshot, + now)", old_text or "", visible_line_ends(text)
+        f"{label} renders different text (- snapshot, + current)", old_text or "", visible_line_ends(text)
     )

@@ -25,7 +25,7 @@ from promptkit.types import kinds
 from promptkit.types.errors import ConversionError
 from promptkit.types.unstructuring import json_of, text_of
 
-with needed_by("making arguments up (wire_arguments, call_arguments, pytest --promptkit)", "hypothesis"):
+with needed_by("generating arguments (wire_arguments, call_arguments, pytest --promptkit)", "hypothesis"):
     from hypothesis import HealthCheck, given, reject, settings
     from hypothesis import strategies as st
 

@@ -57,7 +57,7 @@ def transcript(value: Turns) -> str:
 
 def visible_line_ends(text: str) -> str:
     """
-    Replace each line end except the line feed by a symbol, such as ``␍`` for a carriage return.
+    Replace each line end except the line feed with a symbol, such as ``␍`` for a carriage return.
 
     A symbol in *text* itself gets a leading backslash.
     """
@@ -142,7 +142,7 @@ _MAX_LINE: Final = 100
 _CONTEXT: Final = 40
 
 #: The number of differences with labels in an explanation, of which pytest shows eight lines by default.
-_LABELLED: Final = 2
+_MAX_LABELLED: Final = 2
 
 
 def explain(operator: str, left: object, right: object, *, full: bool = False) -> list[str] | None:
@@ -161,7 +161,7 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
         return [f"{head}: they are equal", *(_format_line(line.text, full=full) for line in lines_of(left))]
     hint = _hint(left, right)
     differ = "the transcripts differ (- right, + left)"
-    head = f"{head}: these are never equal; compare {hint}" if hint else f"{head}: {differ}"
+    head = f"{head}: values of these types are never equal: compare {hint}" if hint else f"{head}: {differ}"
     return [head, *_diff_lines([*lines_of(right)], [*lines_of(left)], full=full)]
 
 
@@ -175,7 +175,9 @@ def _explain_search(operator: str, text: object, turns: object, *, full: bool) -
     """Return all lines if *text* is missing, or the matching lines if it should be missing."""
     lines = [line.text for line in lines_of(turns)]
     matching = [line for line in lines if str(text) in line]
-    outcome = "its text contains that" if operator == "not in" else "no text of it contains that"
+    outcome = (
+        "its text contains this string" if operator == "not in" else "its text does not contain this string"
+    )
     selected = matching if operator == "not in" and matching else lines
     head = f"{_format_line(repr(text), full=full)} {operator} {type(turns).__name__}: {outcome}"
     return [head, *(_format_line(line, full=full) for line in selected)]
@@ -190,7 +192,7 @@ def _hint(left: object, right: object) -> str | None:
     if isinstance(left, type(right)) or isinstance(right, type(left)):
         return None
     is_text = isinstance(left, str) or isinstance(right, str)
-    return "its .text, or str(...) of it, with a string" if is_text else "values of one type"
+    return ".text or str(...) with a string" if is_text else "values of the same type"
 
 
 def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
@@ -199,7 +201,7 @@ def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str
     changes = [opcode for opcode in matcher.get_opcodes() if opcode[0] != "equal"]
     for _, i, j, k, m in changes:
         turn = (old[i:j] or new[k:m])[0].turn
-        if turn and (full or len(changes) <= _LABELLED):
+        if turn and (full or len(changes) <= _MAX_LABELLED):
             yield f"{turn}:"
         for before, after in zip_longest(old[i:j], new[k:m]):
             common = commonprefix([before.text, after.text]) if before and after else ""  # noqa: RUF071

@@ -104,18 +104,18 @@ def _run(
     limit: int,
     timeout: float,
     check: bool,  # noqa: FBT001 (passed on)
-    is_unwanted: Callable[[], bool],
+    should_stop: Callable[[], bool],
 ) -> str:
     words = _words(command)
     if index(limit) < 1 or not timeout > 0:
-        msg = f"run(limit={limit!r}, timeout={timeout!r}): both have to be above 0"
+        msg = f"run(limit={limit!r}, timeout={timeout!r}): limit and timeout must be above 0"
         raise ValueError(msg)
     command_text = shortened(command_line(words))
     max_bytes = _CHARACTER_BYTES * limit
     try:
-        outcome = execute(words, workspace(), limit=max_bytes, timeout=timeout, is_unwanted=is_unwanted)
+        outcome = execute(words, workspace(), limit=max_bytes, timeout=timeout, should_stop=should_stop)
     except FileNotFoundError:
-        msg = f"cannot run {command_text}: there is no program {shortened(words[0])!r} where the server runs"
+        msg = f"cannot run {command_text}: the server's machine has no program {shortened(words[0])!r}"
         raise PromptError(msg) from None
     except OSError as error:
         msg = f"cannot run {command_text}: {error.strerror}"
@@ -135,11 +135,11 @@ def _words(command: Iterable[Word]) -> list[str]:
         text = os.fspath(word) if isinstance(word, str | os.PathLike) else None
         if not isinstance(text, str):
             kind = type(word).__name__
-            msg = f"run(...): word {position}: expected text or a path, not {kind}; make it a str first"
+            msg = f"run(...): word {position} must be text or a path, not {kind}: convert it to str first"
             raise TypeError(msg)
         words.append(_validated(text))
     if not words:
-        msg = "run(...) names no program: write its words one by one, as in run('git', 'status')"
+        msg = "run(...) needs a program: pass the command word by word, as in run('git', 'status')"
         raise TypeError(msg)
     return words
 
@@ -152,7 +152,10 @@ def _validated(word: str) -> str:
         is_valid = False
     if not is_valid:
         escaped = escape_invisible(shortened(word), one_line=True)
-        msg = f"no program can be given '{escaped}': it has a null character, or half of a character"
+        msg = (
+            f"'{escaped}' cannot be passed to a program: it contains a null character or an unpaired "
+            "surrogate"
+        )
         raise PromptError(msg)
     return word
 
@@ -160,11 +163,11 @@ def _validated(word: str) -> str:
 def _describe_failure(outcome: Outcome, timeout: float, *, check: bool) -> str | None:
     """Describe how a command failed; return None if it succeeded."""
     if outcome.stopped == "timeout":
-        return f"took longer than {timeout:g} s and was ended"
+        return f"took longer than {timeout:g} s and was terminated"
     if not check or not outcome.code or outcome.stopped is not None:
         return None
     if outcome.code < 0:
-        return f"was ended by a signal ({signal.strsignal(-outcome.code) or -outcome.code})"
+        return f"was terminated by a signal ({signal.strsignal(-outcome.code) or -outcome.code})"
     return f"exited with code {outcome.code}"
 
 

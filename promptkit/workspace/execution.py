@@ -1,7 +1,7 @@
 """
 Execution of one command in its own process group, with captured output and a reliable end.
 
-The command has no input and no terminal, and its output goes nowhere else. Windows does not have such groups,
+The command has no input and no terminal, and its output is only captured. Windows does not have such groups,
 so there its child processes can outlive it.
 """
 
@@ -80,7 +80,7 @@ class Outcome(Struct, frozen=True):
 
 
 def execute(
-    words: Sequence[str], folder: Path, *, limit: int, timeout: float, is_unwanted: Callable[[], bool]
+    words: Sequence[str], folder: Path, *, limit: int, timeout: float, should_stop: Callable[[], bool]
 ) -> Outcome:
     """
     Run a command, and return once its process group has ended.
@@ -98,18 +98,18 @@ def execute(
         timeout:
             The maximum run time in seconds, after which it is terminated.
 
-        is_unwanted:
+        should_stop:
             Returns whether the result is no longer needed. It is called repeatedly.
 
     Raises:
         OSError: If the command cannot be started.
 
-        RequestCancelledError: If it is unwanted.
+        RequestCancelledError: If *should_stop* returns True.
     """
     command = _Command(words, folder)
     try:
         output, error = _OutputBuffer(command.stdout, limit), _OutputBuffer(command.stderr, _ERROR_BYTES)
-        stopped = _read(command, output, error, time.monotonic() + timeout, is_unwanted)
+        stopped = _read(command, output, error, time.monotonic() + timeout, should_stop)
     finally:
         command.end()
     return Outcome(bytes(output.data), bytes(error.data), command.returncode, stopped)
@@ -201,11 +201,11 @@ def _read(
     output: _OutputBuffer,
     error: _OutputBuffer,
     deadline: float,
-    is_unwanted: Callable[[], bool],
+    should_stop: Callable[[], bool],
 ) -> Literal["limit", "timeout"] | None:
     """Read a command's output until it ends or must be terminated; return the reason for terminating it."""
     while not output.is_full:
-        if is_unwanted():
+        if should_stop():
             raise RequestCancelledError
         pipes = [buffer for buffer in (output, error) if not buffer.is_closed]
         has_ended = command.has_ended(0 if pipes else _POLL_INTERVAL_S)

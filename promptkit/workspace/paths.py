@@ -43,7 +43,7 @@ def workspace() -> Path:
     if folder:
         if not os.path.isdir(folder):  # noqa: PTH112 (Path.is_dir raises if a parent is not accessible)
             # The message omits the path, because clients can be on other machines.
-            msg = f"{variable} names no folder where the server runs: correct it, or use --workspace DIR"
+            msg = f"{variable} is not a folder on the server's machine: correct it, or use --workspace DIR"
             raise PromptError(msg)
         return Path(folder).absolute()
     current = None if variable == VARIABLE else _current_folder()
@@ -90,11 +90,11 @@ def files(pattern: str) -> Callable[[], list[str]]:
         `PromptError` if there is no workspace.
 
     Raises:
-        ValueError: If *pattern* is empty, or leads out of the workspace.
+        ValueError: If *pattern* is empty, or points outside the workspace.
     """
     parts = PurePosixPath(pattern).parts
     if not parts or pattern.startswith("/") or ".." in parts:
-        msg = f"files(pattern) is {pattern!r}: write it relative to the workspace, as in '**/*.py'"
+        msg = f"the pattern of files(...) is {pattern!r}: write it relative to the workspace, as in '**/*.py'"
         raise ValueError(msg)
 
     def list_files() -> list[str]:
@@ -110,7 +110,7 @@ def files(pattern: str) -> Callable[[], list[str]]:
 def _list_with_git(root: Path) -> Iterable[str] | None:
     """Return the files that git lists within the time limit; None if *root* is not in a repository."""
     try:
-        outcome = execute(_GIT, root, limit=_MAX_BYTES, timeout=_TIMEOUT_S, is_unwanted=is_cancelled)
+        outcome = execute(_GIT, root, limit=_MAX_BYTES, timeout=_TIMEOUT_S, should_stop=is_cancelled)
     except OSError:  # git is not installed
         return None
     if outcome.stopped is None and outcome.code != 0:

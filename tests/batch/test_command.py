@@ -62,7 +62,7 @@ class TestLines:
         """Bedrock accepts only models of Anthropic; its body has the version and no model."""
         with pytest.raises(SystemExit):
             batch("triage", tickets, vendor="bedrock")
-        assert "bedrock is for models of Anthropic, and 'm' is none" in capsys.readouterr().err
+        assert "bedrock supports only Anthropic models, and 'm' is not one" in capsys.readouterr().err
 
         batch("triage", tickets, vendor="bedrock", model="anthropic.claude-x")
         (line, _) = requests_in(folder / "out")
@@ -97,17 +97,17 @@ class TestColumns:
             (["--set", "severity=hihg"], "'severity' is 'hihg', not one of low, high"),
             (
                 ["--map", "text=ticket", "--set", "ticket=x"],
-                "argument 'ticket' has both a value for all rows and column 'text': leave out one",
+                "argument 'ticket' has both a value for all rows and column 'text': remove one",
             ),
             (
                 [],
-                "there is no column 'ticket', which prompt 'triage' needs; there are 'text', 'votes': map",
+                "the table has no column 'ticket' for prompt 'triage'; its columns are 'text', 'votes': map",
             ),
             (
                 ["--map", "text=ticket", "--key", "id"],
-                "there is no column 'id', which is the key; there are 'text', 'votes'",
+                "the key column 'id' does not exist; the columns are 'text', 'votes'",
             ),
-            (["--map", "text"], "'text' has no '=' between two words"),
+            (["--map", "text"], "'text' does not have the form NAME=VALUE"),
             (
                 ["--field", "tier=flex"],
                 "'flex' is not JSON: write text in double quotes, as in 'tier=\"flex\"'",
@@ -118,7 +118,7 @@ class TestColumns:
                 ["--map", "text=ticket", "--field", "workflow=1"],
                 "multiple values for argument 'workflow'",
             ),
-            (["--map", "nosuch=severity", "--map", "text=ticket"], "there is no column 'nosuch', which"),
+            (["--map", "nosuch=severity", "--map", "text=ticket"], "the table has no column 'nosuch'"),
         ],
     )
     def test_invalid_options(self, batch, folder, capsys, arguments, message):
@@ -171,7 +171,7 @@ class TestBadRows:
 
         assert result.code == 1
         assert "wrote 2 requests" in result.out
-        assert "rejected 6 rows: 'out/rejected.jsonl' says why" in result.out
+        assert "rejected 6 rows: see 'out/rejected.jsonl'" in result.out
         assert rejected_in(folder / "out") == [
             (3, "votes", "'votes' is 'many', not a whole number"),
             (4, "ticket", "'ticket' is missing"),
@@ -257,9 +257,17 @@ class TestBadRows:
         assert [line["custom_id"] for line in requests_in(folder / "out")] == ["a", "7"]
         assert rejected_in(folder / "out") == [
             (1, "votes", "'votes' is 'bad', not a whole number"),
-            (3, None, "its key is that of an earlier row"),
-            (4, None, "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _"),
-            (5, None, "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _"),
+            (3, None, "an earlier row has the same key"),
+            (
+                4,
+                None,
+                "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
+            ),
+            (
+                5,
+                None,
+                "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
+            ),
         ]
 
 
@@ -269,12 +277,12 @@ class TestFiles:
         (folder / "t.csv").write_text("ticket\n" + "".join(f"t{n}\n" for n in range(25)), encoding="utf-8")
         monkeypatch.setattr(
             "promptkit.cli.batch.LINE_FORMATS",
-            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], most_lines=10)},
+            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], max_lines=10)},
         )
         batch("triage", "t.csv", out="lines")
         monkeypatch.setattr(
             "promptkit.cli.batch.LINE_FORMATS",
-            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], most_bytes=1000)},
+            {"openai-chat": _with_limits(LINE_FORMATS["openai-chat"], max_bytes=1000)},
         )
         batch("triage", "t.csv", out="bytes")
 
@@ -304,7 +312,7 @@ class TestFiles:
         size = (folder / "out" / "requests-00001.jsonl").stat().st_size
         assert result.out.splitlines() == [
             f"would write 2 requests of {size:,} bytes to 1 file in 'out'",
-            "their text has about 21 tokens",
+            "the requests have about 21 tokens of text",
         ]
         assert full_run.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
 
@@ -323,9 +331,12 @@ class TestFiles:
 
         second_run, resumed = batch("triage", tickets), batch("triage", tickets, "--resume")
 
-        message = "promptkit: 'out' has a whole batch: name another folder with -o\n"
+        message = "promptkit: 'out' already has a finished batch: choose another folder with -o\n"
         assert (second_run.code, second_run.err) == (2, message)
-        assert (resumed.code, resumed.out) == (0, "'out' has a whole batch: nothing is left to do\n")
+        assert (resumed.code, resumed.out) == (
+            0,
+            "'out' already has a finished batch: nothing is left to do\n",
+        )
         assert requests_in(folder / "out") == before
 
     def test_empty_table(self, batch, folder):
@@ -343,7 +354,7 @@ class TestUsage:
         ("arguments", "message"),
         [
             (["triage"], "write PROMPT ROWS, or --join RESULTS ROWS"),
-            (["triage", "t.jsonl"], "name a vendor with --for: each has files of its own"),
+            (["triage", "t.jsonl"], "specify a vendor with --for: each has its own file format"),
             (
                 ["triage", "t.jsonl", "--for", "openai-chat"],
                 "name the model with --model: every request needs it",
@@ -368,15 +379,15 @@ class TestUsage:
             (("triaeg", "t.jsonl"), "unknown prompt 'triaeg'; did you mean 'triage'?"),
             (
                 ("lists", "t.jsonl"),
-                "OpenAI takes no such answer: list is not an object; put it into",
+                "OpenAI does not support the answer type: list is not an object; wrap it in",
             ),
             (("triage", "nosuch.csv"), "promptkit: 'nosuch.csv' cannot be read: No such file or directory\n"),
             (
                 ("triage", "twcie.csv"),
                 "'twcie.csv' cannot be read: No such file or directory; did you mean 'twice.csv'?\n",
             ),
-            (("triage", "empty.csv"), "there is no header: the first line names the columns"),
-            (("triage", "twice.csv"), "the header names 'a' twice: name each column once"),
+            (("triage", "empty.csv"), "the table has no header: write the column names in the first line"),
+            (("triage", "twice.csv"), "the header repeats 'a': use each column name once"),
         ],
     )
     def test_unknown_prompt_and_invalid_tables(self, batch, folder, arguments, message):

@@ -52,7 +52,7 @@ def table(folder):
 @pytest.fixture(autouse=True)
 def small_files(monkeypatch):
     form = LINE_FORMATS["openai-chat"]
-    monkeypatch.setattr("promptkit.cli.batch.LINE_FORMATS", {"openai-chat": replace(form, most_lines=10)})
+    monkeypatch.setattr("promptkit.cli.batch.LINE_FORMATS", {"openai-chat": replace(form, max_lines=10)})
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ class TestEntriesThatAreNotFiles:
             assert result.code == 2
             assert is_one_line(result)
             assert f"'out/{name}' cannot be used: " in result.err
-            assert "name another folder with -o" in result.err
+            assert "choose another folder with -o" in result.err
             assert snapshot(folder) == before
 
     @pytest.mark.parametrize(("kind", "name"), [*ODD_ENTRIES.items(), ("pipe", "requests-00003.jsonl")])
@@ -152,7 +152,7 @@ class TestEntriesThatAreNotFiles:
 
         assert result.code == 1
         assert is_one_line(result)
-        assert "it has other names (hard links)" in result.err
+        assert "it has other hard links" in result.err
         assert victim.read_bytes().endswith(b"more")
 
     @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
@@ -277,7 +277,7 @@ class TestCheckpoints:
 
         assert result.code == 2
         assert is_one_line(result)
-        assert "name another folder with -o" in result.err
+        assert "choose another folder with -o" in result.err
         assert snapshot(folder) == before
 
     @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ class TestCheckpoints:
 
         assert result.code == 2
         assert is_one_line(result)
-        assert "'out/.promptkit-batch.json' is not a checkpoint: name another folder with -o" in result.err
+        assert "'out/.promptkit-batch.json' is not a checkpoint: choose another folder with -o" in result.err
         assert snapshot(folder) == before
 
     def test_checkpoint_without_files(self, batch, unfinished, folder):
@@ -313,7 +313,7 @@ class TestCheckpoints:
         result = batch("triage", "t.csv", "--key", "id", "--resume")
 
         assert result.code == 2
-        assert "does not agree with the files next to it: name another folder with -o" in result.err
+        assert "does not match the files next to it: choose another folder with -o" in result.err
         assert [file.name for file in unfinished.iterdir()] == [CHECKPOINT]
 
     @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ class TestCheckpoints:
         result = batch("triage", "t.csv", "--key", "id", "--resume")
 
         assert result.code == 2
-        assert "does not agree with the files next to it: name another folder with -o" in result.err
+        assert "does not match the files next to it: choose another folder with -o" in result.err
         assert snapshot(folder) == before
 
     def test_later_files_are_rewritten(self, batch, unfinished, folder):
@@ -353,7 +353,7 @@ class TestCheckpoints:
 
         assert result.code == 2
         assert is_one_line(result)
-        assert f"'out/{name}' has a line that is not a request: name another folder with -o" in result.err
+        assert f"'out/{name}' has a line that is not a request: choose another folder with -o" in result.err
         assert {**snapshot(folder), f"out/{CHECKPOINT}": before[f"out/{CHECKPOINT}"]} == before
 
     def test_checkpoint_of_another_command(self, batch, unfinished, folder):
@@ -364,5 +364,5 @@ class TestCheckpoints:
         result = batch("triage", "t.csv", "--resume")
 
         assert result.code == 2
-        assert "holds the batch of another command" in result.err
+        assert "has a batch of another command" in result.err
         assert snapshot(folder) == before

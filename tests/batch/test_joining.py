@@ -1,4 +1,4 @@
-"""`promptkit batch --join`: rows joined with the returned answers."""
+"""`promptkit batch --join`: rows join_results with the returned answers."""
 
 import json
 
@@ -69,13 +69,13 @@ FAILED_RESULTS = {
     ),
     "canceled": (
         {"custom_id": "1", "result": {"type": "canceled"}},
-        'there is no answer in it: {"type":"canceled"}',
+        'the result has no answer: {"type":"canceled"}',
     ),
     "gemini": ({"key": "1", "error": {"code": 3}}, '{"code":3}'),
     "bedrock": ({"recordId": "1", "error": {"errorCode": 400}}, '{"errorCode":400}'),
     "refused": (
         {"custom_id": "1", "response": {"body": {"choices": [{"message": {"refusal": "no"}}]}}},
-        'there is no answer in it: {"choices":[{"message":{"refusal":"no"}}]}',
+        'the result has no answer: {"choices":[{"message":{"refusal":"no"}}]}',
     ),
 }
 
@@ -98,7 +98,7 @@ def result_line(identifier, text):
 
 
 def test_answers_are_in_the_order_of_the_rows(batch, folder):
-    """Answers are joined in the order of the rows, across any number of result files."""
+    """Answers are join_results in the order of the rows, across any number of result files."""
     (folder / "t.csv").write_text("ticket\na\nb\nc\nd,d\ne\n", encoding="utf-8")
     results = folder / "results"
     results.mkdir()
@@ -123,9 +123,9 @@ def test_answers_are_in_the_order_of_the_rows(batch, folder):
     assert [joined_row["error"] for joined_row in joined_rows] == [
         *[None] * 3,
         "the line has 2 cells, but the header has 1: quote cells that contain a comma",
-        "there is no result",
+        "the row has no result",
     ]
-    assert (result.code, result.err) == (1, "promptkit: 2 rows without an answer: 'error' says why\n")
+    assert (result.code, result.err) == (1, "promptkit: 2 rows without an answer: see their 'error'\n")
 
 
 def test_keys_match_results(batch, folder):
@@ -156,8 +156,8 @@ def test_duplicate_results_and_keys(batch, folder):
         (joined_row["answer"], joined_row["error"]) for joined_row in map(json.loads, result.out.splitlines())
     ] == [
         ("A", None),
-        (None, "its key is that of an earlier row"),
-        (None, "it has no key"),
+        (None, "an earlier row has the same key"),
+        (None, "the row has no key"),
         ("B", None),
     ]
 
@@ -165,8 +165,11 @@ def test_duplicate_results_and_keys(batch, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "'r.jsonl' has '7', which is not a row number: name the key column with --key"),
-        (["--key", "nosuch"], "there is no column 'nosuch', which is the key; there are 'id'"),
+        (
+            [],
+            "'r.jsonl' has the identifier '7', which is not a row number: specify the key column with --key",
+        ),
+        (["--key", "nosuch"], "the key column 'nosuch' does not exist; the columns are 'id'"),
     ],
 )
 def test_missing_and_unknown_key_columns(batch, folder, arguments, message):
@@ -190,6 +193,6 @@ def test_invalid_result(batch, folder, line):
     offset = len(result_line("1-0123456789abcdef", "A"))
     assert result.code == 2
     assert (
-        f"'r.jsonl' has no result at byte {offset}: each line is an object with custom_id or key or"
+        f"'r.jsonl' has no result at byte {offset}: each line must be a JSON object with custom_id or key or"
         in result.err
     )

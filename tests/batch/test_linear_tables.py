@@ -6,7 +6,7 @@ import sys
 import msgspec
 import pytest
 
-from promptkit.batch.joining import joined
+from promptkit.batch.joining import join_results
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import RowError
 from promptkit.batch.shards import Checkpoint, open_batch
@@ -118,7 +118,7 @@ def test_joining_results(kind, tmp_path):
 
     def join(results, rows):
         with open_table(str(rows)) as table:
-            for _ in joined(table, results, None):
+            for _ in join_results(table, results, None):
                 pass
 
     assert is_linear(join, make, 200)

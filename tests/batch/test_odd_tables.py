@@ -270,11 +270,11 @@ class TestOddRows:
         (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
         result = batch("triage", "t.jsonl", "--key", "id")
-        joined = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
+        join_results = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
 
         assert result.err == ""
         assert {"a", "b"} <= {line["custom_id"] for line in requests_in(folder / "out")}
-        assert "Traceback" not in joined.err
+        assert "Traceback" not in join_results.err
 
     def test_unexpected_error(self, batch, folder, monkeypatch):
         """A row with an unexpected error is rejected with the exception's name; the others are rendered."""
@@ -284,8 +284,8 @@ class TestOddRows:
                 raise LookupError(row["ticket"])
             return original(self, row)
 
-        original = Columns.given
-        monkeypatch.setattr(Columns, "given", read)
+        original = Columns.extract_arguments
+        monkeypatch.setattr(Columns, "extract_arguments", read)
         (folder / "t.csv").write_text("ticket\na\nodd\nb\n", encoding="utf-8")
 
         assert batch("triage", "t.csv").code == 1
@@ -304,7 +304,7 @@ class TestOddRows:
         def read(self, row):
             raise LookupError(row["token"])
 
-        monkeypatch.setattr(Columns, "given", read)
+        monkeypatch.setattr(Columns, "extract_arguments", read)
         (folder / "t.csv").write_text("ticket,token\na,s3cr3t-t0k3n\n", encoding="utf-8")
 
         assert batch("fails", "t.csv").code == 1

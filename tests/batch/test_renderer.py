@@ -185,7 +185,7 @@ class TestTables:
         """In a list, a row can lack a column; in other tables, a missing column is an error."""
         assert Renderer(triage)([{"ticket": "a"}, {}])[1]["error"] == "'ticket' is missing"
         for make, _ in (TABLES[kind] for kind in TABLES if kind != "list"):
-            with pytest.raises(ColumnError, match="there is no column 'ticket', which prompt 'triage'"):
+            with pytest.raises(ColumnError, match="the table has no column 'ticket' for prompt 'triage'"):
                 Renderer(triage)(make([{"text": "a"}]))
 
     def test_index_of_pandas_is_kept(self):
@@ -247,7 +247,7 @@ class TestTables:
             Renderer(triage)(table)
 
         assert str(caught.value) == (
-            f"a {type(table).__name__} is not a table: give a pyarrow Table, a Polars or pandas "
+            f"a {type(table).__name__} is not a table: pass a pyarrow Table, a Polars or pandas "
             f"DataFrame, or a list of mappings"
         )
 
@@ -290,7 +290,7 @@ class TestBatches:
 
     def test_missing_key(self):
         """A missing key column raises an error."""
-        with pytest.raises(ColumnError, match="there is no column 'number'"):
+        with pytest.raises(ColumnError, match="the key column 'number' does not exist"):
             list(Renderer(triage, key="number").batches([pa.RecordBatch.from_pylist(ROWS)]))
 
 
@@ -437,7 +437,7 @@ class TestTypes:
         """Bytes are rejected for a text parameter instead of being converted to base64."""
         values, errors = receive_values(str, pa.table({"value": [b"text"]}))
 
-        assert (values, errors) == ([], ["'value' is a bytes, which is not an argument: send text, or JSON"])
+        assert (values, errors) == ([], ["'value' has the unsupported type bytes: use text or JSON"])
 
     def test_nanoseconds_are_truncated(self):
         """Nanoseconds are truncated."""
@@ -483,8 +483,8 @@ class TestRenderings:
         first, *_, last = Renderer(judge)([{"ticket": "a"}])[0]["messages"]
         assert (first, last) == ({"role": "system", "content": "Be brief."}, user_message("a"))
         (row,) = Renderer(mixed)([{"ticket": "a"}])
-        hint = "write to='openai-chat', or another vendor"
-        assert row["error"] == f"messages are text alone, and it holds more: {hint}"
+        hint = "use to='openai-chat' or another vendor"
+        assert row["error"] == f"messages support only text, but the rendering has other content: {hint}"
         (row,) = Renderer(mixed, "openai-chat")([{"ticket": "a"}])
         assert row["error"] is None
 
@@ -496,7 +496,9 @@ class TestRenderings:
             yield user(ticket) + assistant(Image(png))
 
         (row,) = Renderer(drawn, "anthropic")([{"ticket": "a"}])
-        assert row["error"].startswith("Anthropic cannot take it: message 2 holds image/png of the assistant")
+        assert row["error"].startswith(
+            "Anthropic cannot represent the rendering: message 2 (assistant) contains image/png"
+        )
         (row,) = Renderer(drawn, "anthropic", fields={"lossy": True})([{"ticket": "a"}])
         assert "<image/png" in row["request"]
 
@@ -507,7 +509,7 @@ class TestRenderings:
         def count(ticket: str) -> str:
             return ticket
 
-        with pytest.raises(UnsupportedAnswerError, match="OpenAI takes no such answer"):
+        with pytest.raises(UnsupportedAnswerError, match="OpenAI does not support the answer type"):
             Renderer(count, "openai-chat")([{"ticket": "a"}])
         assert Renderer(count)([{"ticket": "a"}])[0]["error"] is None
 
@@ -515,15 +517,15 @@ class TestRenderings:
         ("to", "hint"),
         [
             ("openai-chta", "did you mean 'openai-chat'?"),
-            ("x", "there are messages, openai-chat, openai-responses, anthropic, gemini, bedrock"),
+            ("x", "choose one of messages, openai-chat, openai-responses, anthropic, gemini, bedrock"),
         ],
     )
     def test_unknown_format(self, to, hint):
         """An unknown format raises a ValueError on construction."""
-        with pytest.raises(ValueError, match="there is no form") as caught:
+        with pytest.raises(ValueError, match="unknown format") as caught:
             Renderer(triage, to=to)
 
-        assert str(caught.value) == f"there is no form {to!r}: {hint}"
+        assert str(caught.value) == f"unknown format {to!r}: {hint}"
 
     def test_invalid_columns_and_fixed_values(self):
         """Invalid columns and fixed values raise on the first use, because they affect every row."""
@@ -536,7 +538,7 @@ class TestRenderings:
         """A lone surrogate is an error of its row."""
         rows = Renderer(triage, "openai-chat")([{"ticket": "\ud83d"}, {"ticket": "b"}])
 
-        assert [row["error"] for row in rows] == ["the rendering has half of a character", None]
+        assert [row["error"] for row in rows] == ["the rendering contains an unpaired surrogate", None]
 
     def test_asynchronous_prompts(self):
         """Asynchronous prompts are rendered."""

@@ -107,7 +107,7 @@ def test_killed_worker(table, uninterrupted, batch):
     resumed = batch("triage", "t.csv", *OPTIONS, "--resume")
 
     assert broken.code == resumed.code == 1
-    assert broken.err == "promptkit: a process of --workers has ended: continue with --resume\n"
+    assert broken.err == "promptkit: a worker process has exited unexpectedly: continue with --resume\n"
     assert files_in(table / "out") == uninterrupted
 
 
@@ -119,11 +119,10 @@ def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, unint
     with_other_options = batch("triage", "t.csv", *OPTIONS, "--set", "severity=high", "--resume")
     resumed = batch("triage", "t.csv", *OPTIONS, "--resume")
 
-    assert "has an unfinished batch: continue it with --resume, or name another folder" in without_resume.err
     assert (
-        "holds the batch of another command, of other rows, or of a prompt that has changed"
-        in with_other_options.err
+        "has an unfinished batch: continue it with --resume, or choose another folder" in without_resume.err
     )
+    assert "has a batch of another command, of other rows, or of an older version" in with_other_options.err
     assert (without_resume.code, with_other_options.code, resumed.code) == (2, 2, 1)
     assert files_in(table / "out") == uninterrupted
 
@@ -146,7 +145,7 @@ def test_changed_batch_is_not_resumed(table, run_and_interrupt, batch, change):
     resumed = batch("triage", "t.csv", *OPTIONS, "--resume")
 
     assert resumed.code == 2
-    assert ("of a prompt that has changed since" in resumed.err) or ("now there are fewer" in resumed.err)
+    assert ("of an older version of the prompt" in resumed.err) or ("but the table has fewer" in resumed.err)
 
 
 def test_concurrent_runs(table, batch):
@@ -155,7 +154,7 @@ def test_concurrent_runs(table, batch):
         second = batch("triage", "t.csv", *OPTIONS, "--resume")
 
     assert second.code == 2
-    assert "'out' has a batch that is being written: wait for its end" in second.err
+    assert "another process is writing a batch to 'out': wait until it has finished" in second.err
 
 
 def test_full_disk(table, uninterrupted, batch):

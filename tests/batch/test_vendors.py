@@ -81,7 +81,7 @@ def test_line_contains_the_request(vendor):
 
 def test_limits_of_files():
     """The limits of batch files equal the documented ones."""
-    limits = {vendor: (form.most_lines, form.most_bytes) for vendor, form in LINE_FORMATS.items()}
+    limits = {vendor: (form.max_lines, form.max_bytes) for vendor, form in LINE_FORMATS.items()}
 
     assert limits == {
         "openai-chat": (50_000, 200_000_000),

@@ -100,8 +100,8 @@ def test_text_with_braces(text, misread, store):
 
     title = {langfuse: "Langfuse", mlflow: "MLflow"}[store]
     assert str(caught.value) == (
-        f"prompt 'subject' cannot be a template: its text holds {misread!r}, which {title} reads as its own, "
-        "and has no escape for"
+        f"prompt 'subject' cannot be a template: its text contains {misread!r}, "
+        f"which {title} interprets and cannot escape"
     )
 
 
@@ -120,7 +120,7 @@ def test_brace_before_a_placeholder(store):
     def around(name: str):
         return f"{{ {name}}}, {{name}}, }}}}"
 
-    with pytest.raises(TemplateError, match=re.escape("its text holds '{{{name}}', which")):
+    with pytest.raises(TemplateError, match=re.escape("its text contains '{{{name}}', which")):
         store.template(before)
     assert "{ {{name}}}, {name}, }}" in store.template(around).values()
 
@@ -134,7 +134,7 @@ def test_names_of_placeholders(store):
         return f"<{größe}>"
 
     with pytest.raises(
-        TemplateError, match="takes no placeholder 'größe': name the parameter in ASCII letters"
+        TemplateError, match="does not support the placeholder 'größe': use only ASCII letters in its name"
     ):
         store.template(subject)
 

@@ -107,11 +107,11 @@ def test_inspect_ai(run_tool):
     assert output["kinds"][2:] == [["ChatMessageAssistant", "I see."], ["ChatMessageUser", "What?"]]
     assert output["errors"] == [
         "row 2: 'ticket' is 1, not text",
-        "row 1: it has no 'severity'",
-        "row 1: it has no 'id'",
+        "row 1: it has no column 'severity'",
+        "row 1: it has no column 'id'",
         (
-            "inspect_ai cannot take it: message 9 holds image/png of the assistant: put it into a "
-            "user turn, because assistant turns are text"
+            "inspect_ai cannot represent the rendering: message 9 (assistant) contains image/png: "
+            "move it to a user turn, because assistant turns can contain only text"
         ),
     ]
 

@@ -256,8 +256,8 @@ class TestGitHub:
 
         assert code == 1
         assert capsys.readouterr().out == (
-            "::notice title=promptkit::not rendered, because they need examples: needs\n"
-            "::error title=promptkit::no server starts with no,file: cannot be read: "
+            "::notice title=promptkit::not rendered because they need examples: needs\n"
+            "::error title=promptkit::a server would not start with no,file: cannot be read: "
             "No such file or directory\n"
         )
 
@@ -355,9 +355,9 @@ class TestRender:
             0,
             [
                 "2 prompts and 1 resource can be served",
-                "not rendered for its defaults: both: say a number",
-                "not rendered for its defaults: review: there is no difference to HEAD",
-                "not rendered for its defaults: diff://staged: nothing is staged",
+                "not rendered with default arguments: both: say a number",
+                "not rendered with default arguments: review: there is no difference to HEAD",
+                "not rendered with default arguments: diff://staged: nothing is staged",
             ],
         )
         recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
@@ -384,7 +384,7 @@ class TestRender:
 
         assert (code, capsys.readouterr().out.splitlines()) == (
             0,
-            ["2 prompts can be served", "not rendered, because they have sample=False: order, publish"],
+            ["2 prompts can be served", "not rendered because they have sample=False: order, publish"],
         )
 
     def test_prompts_are_not_called_by_default(self, recipes, folder, capsys):
@@ -400,7 +400,7 @@ class TestRender:
         code = main(["check", "--render"])
 
         assert code == 1
-        assert capsys.readouterr().out.endswith("\nnot rendered, because they need examples: needs\n")
+        assert capsys.readouterr().out.endswith("\nnot rendered because they need examples: needs\n")
 
     def test_recipes_of_this_repository(self, folder, monkeypatch, capsys):
         """
@@ -601,12 +601,12 @@ class TestClients:
 
     def test_unknown_client(self, capsys):
         """The error suggests the nearest client, or lists all of them."""
-        for name, hint in [("narow", "did you mean 'narrow'?"), ("zzzzz", "there are narrow, wide")]:
+        for name, hint in [("narow", "did you mean 'narrow'?"), ("zzzzz", "choose one of narrow, wide")]:
             with pytest.raises(SystemExit) as exit:
                 main(["check", "--client", name])
             assert exit.value.code == 2
             output = capsys.readouterr().err.splitlines()[-1]
-            assert output == f"promptkit check: error: argument --client: there is no client {name!r}: {hint}"
+            assert output == f"promptkit check: error: argument --client: unknown client {name!r}: {hint}"
 
     def test_unknown_client_in_the_configuration(self, capsys):
         """The error names the configuration file."""
@@ -615,7 +615,7 @@ class TestClients:
 
         assert main(["check"]) == 2
         output = capsys.readouterr().err
-        hint = "there is no client 'narow': did you mean 'narrow'?"
+        hint = "unknown client 'narow': did you mean 'narrow'?"
         assert output == f"promptkit: {file}: [tool.promptkit] clients: {hint}\n"
 
 

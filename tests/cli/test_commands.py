@@ -583,9 +583,7 @@ class TestRender:
         (tmp_path / "recipes" / "files.py").write_text(FILES)
         argument = suggestion.partition("=")[0]
 
-        message = (
-            f"{argument!r} is the name of a file, not its content: write @ before it, as in {suggestion}"
-        )
+        message = f"{argument!r} is the name of a file, not its content: put @ before it, as in {suggestion}"
         code, out, err = run("render", "recipes", *words.split())
 
         assert (code, out, err.splitlines()[-1]) == (2, "", f"promptkit: {message}")
@@ -616,7 +614,7 @@ class TestRender:
         """An error never contains the value of a secret."""
         (tmp_path / "recipes" / "files.py").write_text(FILES)
 
-        message = "'key' is the name of a file, not its content: write @ before it"
+        message = "'key' is the name of a file, not its content: put @ before it"
         code, _, err = run("render", "recipes", "hides", "key=hunter2.pem")
 
         assert (code, err.splitlines()[-1]) == (2, f"promptkit: {message}")
@@ -880,17 +878,17 @@ class TestStandardInput:
         [
             (
                 ["text=@-", "data=@-"],
-                "only one of 'text', 'data' can be read from standard input: put the others into files, and write KEY=@FILE",  # noqa: E501
+                "only one of 'text', 'data' can be read from standard input: write the others to files, and pass KEY=@FILE",  # noqa: E501
             ),
-            (["text=@-"], "'text' takes text, and standard input is not UTF-8"),
-            (["text=@blob"], "'text' takes text, and 'blob' is not UTF-8"),
+            (["text=@-"], "'text' requires text, but standard input is not UTF-8"),
+            (["text=@blob"], "'text' requires text, but 'blob' is not UTF-8"),
             (["data=@nowhere"], "'data' cannot be read from 'nowhere': No such file or directory"),
             (["data=@recipes"], "'data' cannot be read from 'recipes': Is a directory"),
-            (["data=@"], "'data' names no file: write data=@FILE, or data=@@ for the text '@'"),
+            (["data=@"], "'data' has no file name after '@': write data=@FILE, or data=@@ for the text '@'"),
             (["text"], None),
             (
                 ["text=\udcff"],
-                "'text' takes text, and its value is not UTF-8: put it into a file and write text=@FILE",
+                "'text' requires text, but its value is not UTF-8: write it to a file and pass text=@FILE",
             ),
         ],
         ids=ascii,
@@ -913,7 +911,7 @@ class TestStandardInput:
 
         code, _, err = run("render", "takes", "data=@/dev/zero", cwd=self.folder)
 
-        message = "promptkit: 'data' cannot be read from '/dev/zero': it holds more than 67,108,864 bytes\n"
+        message = "promptkit: 'data' cannot be read from '/dev/zero': it has more than 67,108,864 bytes\n"
         assert (code, err) == (2, message)
 
 
@@ -921,9 +919,7 @@ def test_strict_reports_why_nothing_is_served(faulty, tmp_path):
     """`serve --strict` reports why nothing is served and how to fix it."""
     code, out, err = command("serve", "--strict", cwd=tmp_path)
 
-    message = (
-        "promptkit: nothing is served because of --strict: fix the errors above, or leave out the option"
-    )
+    message = "promptkit: nothing is served because of --strict: fix the errors above, or omit the option"
     assert (code, out) == (1, b"")
     assert err.decode() == f"{FOUND}\n{message}\n"
 

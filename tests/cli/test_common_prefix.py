@@ -96,7 +96,7 @@ class TestPrefix:
         assert measure(body) == {"length": 19, "shortest": 19, "renderings": 1}
         assert main(["check", "--cache"]) == 0
         output = capsys.readouterr().out.splitlines()[1]
-        assert output == "p: all renderings that were tried are the same 19 characters"
+        assert output == "p: all tried renderings have the same 19 characters"
 
     def test_nondeterministic_text(self, measure):
         """A text that differs for equal arguments ends the prefix, because each is rendered repeatedly."""
@@ -133,7 +133,7 @@ p.case("closing", "close")
         assert main(["check", "--cache"]) == 0
         assert capsys.readouterr().out.splitlines() == [
             "1 prompt can be served",
-            "p: 2 renderings begin with the same 11 characters, of 16 or more",
+            "p: 2 renderings start with the same 11 characters, of 16 or more",
         ]
 
 
@@ -144,14 +144,17 @@ class TestNotMeasured:
             ('@prompt(sample=False)\ndef p(n: int):\n    return f"{n}"', "sample=False"),
             (
                 '@prompt\ndef p(n: int):\n    raise PromptError("not today")',
-                "it renders for none of 24 arguments; for n='0': not today",
+                "it failed to render with all 24 sets of arguments; for n='0': not today",
             ),
             (
                 """
 @prompt
 def p(key: Annotated[str, Arg(secret=True, examples=["hunter2"])]):
     raise ValueError(f"no {key}")""",
-                "it renders for none of 25 arguments; for key=<secret>: ValueError: no <secret>",
+                (
+                    "it failed to render with all 25 sets of arguments; "
+                    "for key=<secret>: ValueError: no <secret>"
+                ),
             ),
             (
                 '@prompt(timeout=0.05)\ndef p(n: int):\n    time.sleep(30)\n    return "x"',
@@ -181,7 +184,7 @@ register_type(Colour, lambda text: Colour(text, 1), expected="a colour", write=l
 def p(colour: Colour):
     return colour.shade
 """
-        assert measure(body).startswith("no values can be made up for its arguments: ")
+        assert measure(body).startswith("cannot generate values for its arguments: ")
 
     def test_rejected_arguments_are_ignored(self, measure):
         """A prompt that rejects some arguments is measured by the others."""

@@ -120,7 +120,7 @@ class TestTarget:
         assert (code, out) == (2, "")
         assert err == (
             "promptkit: cannot load 'mien': there is no such folder, file or module; did you mean 'mine/'? "
-            f"(it is named by {folder / 'pyproject.toml'})\n"
+            f"(it is configured in {folder / 'pyproject.toml'})\n"
         )
 
 
@@ -215,8 +215,8 @@ MISTAKES = [
         "[tool.promptkit.serve]\ntimeot = 5",
         "[tool.promptkit.serve] has no setting 'timeot': did you mean 'timeout'?",
     ),
-    ("[tool.promptkit.serve]\nstrict = 1", "[tool.promptkit.serve] strict takes true or false, not 1"),
-    ("[tool.promptkit.serve]\nname = true", "[tool.promptkit.serve] name takes text or a number, not True"),
+    ("[tool.promptkit.serve]\nstrict = 1", "[tool.promptkit.serve] strict must be true or false, not 1"),
+    ("[tool.promptkit.serve]\nname = true", "[tool.promptkit.serve] name must be text or a number, not True"),
     (
         "[tool.promptkit.serve]\nworkspace = 'nowhere'",
         "[tool.promptkit.serve] workspace: 'nowhere' is not a folder",
@@ -241,7 +241,7 @@ def test_invalid_configuration(table, message, argv, project, run):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("clients = ['zedd']", "clients: there is no client 'zedd': did you mean 'zed'?"),
+        ("clients = ['zedd']", "clients: unknown client 'zedd': did you mean 'zed'?"),
         ("ignore = ['PK2077']", "ignore: unknown code 'PK2077'; did you mean 'PK207'?"),
         ("serve = { timeot = 5 }", "has no setting 'timeot': did you mean 'timeout'?"),
         ("targt = 'mine'", "has no setting 'targt': did you mean 'target'?"),

@@ -50,7 +50,7 @@ MESSAGES = {
 CONTENTS = {"contents": [{"uri": "style://go", "mimeType": "text/plain", "text": "Write plain go."}]}
 CHECKED = {"prompts": ["review"], "resources": ["style://{language}"], "skills": [], "diagnostics": []}
 COMPLETED = {"completion": {"values": ["rust"], "total": 1, "hasMore": False}}
-NEEDS = "not rendered, because they need examples: style://{language}"
+NEEDS = "not rendered because they need examples: style://{language}"
 SERVED = "1 prompt and 1 resource can be served\n"
 BARE = "prompt 'bare': parameter 'text' has no annotation"
 FAILS = "prompt 'fails': it fails for its defaults: IndexError: string index out of range"
@@ -71,7 +71,7 @@ VALID = [
     (
         ["check", "--token-file", "nofile"],
         1,
-        f"{SERVED}no server starts with {ABSENT}\n",
+        f"{SERVED}a server would not start with {ABSENT}\n",
         {**CHECKED, "refused": [ABSENT]},
     ),
     (["complete", "review", "language", "r"], 0, "rust\n", COMPLETED),
@@ -99,9 +99,9 @@ WRONG = [
     (
         ["check", "--client", "zedd"],
         2,
-        "promptkit check: error: argument --client: there is no client 'zedd': did you mean 'zed'?",
+        "promptkit check: error: argument --client: unknown client 'zedd': did you mean 'zed'?",
     ),
-    (["diff", "nope"], 2, "promptkit: there is no revision 'nope' here: name a commit, a branch or a tag"),
+    (["diff", "nope"], 2, "promptkit: unknown revision 'nope': use a commit, a branch or a tag"),
     (
         ["complete", "review", "langage"],
         2,

@@ -169,7 +169,7 @@ class TestInvalidNotes:
             assert (code, out) == (1, ""), entry
             assert err.startswith("promptkit: nothing was "), entry
             assert command.note_name in err, entry
-            assert err.endswith(": move it away, and run the command again\n"), entry
+            assert err.endswith(": move it, and run the command again\n"), entry
             assert err.count("\n") == 1, entry
             assert snapshot(tmp_path) == before, entry
 
@@ -229,7 +229,7 @@ class TestDigests:
         code, out, err = command()
 
         assert (code, out) == (1, "")
-        assert f"own/{path} was changed since it was written: move it away" in err
+        assert f"own/{path} has changed since it was written: move it" in err
         assert err.count("\n") == 1
         assert entry.read_text() == "mine"
         assert snapshot(tmp_path) == before
@@ -266,7 +266,7 @@ class TestDigests:
         code, _, err = command()
 
         assert code == 1
-        assert "own/a was changed since it was written" in err
+        assert "own/a has changed since it was written" in err
         assert entry.exists()
 
     def test_missing_files_are_no_error(self, command, tmp_path):
@@ -296,18 +296,18 @@ class TestDigests:
         entry = command.folder / "own" / "a"
         entry.parent.mkdir()
         entry.write_text("precious")
-        carry_out = installed_files.FolderChange.carry_out
+        apply = installed_files.FolderChange.apply
 
         def late(change):
             entry.write_text("mine")
-            carry_out(change)
+            apply(change)
 
-        monkeypatch.setattr(installed_files.FolderChange, "carry_out", late)
+        monkeypatch.setattr(installed_files.FolderChange, "apply", late)
         code, _, err = command()
 
         assert code == 1
         assert "own/a" in err
-        assert "meanwhile" in err
+        assert "in the meantime" in err
         assert err.count("\n") == 1
         assert entry.read_text() == "mine"
 
@@ -315,21 +315,21 @@ class TestDigests:
     @pytest.mark.parametrize("kind", ["note", "file"])
     def test_concurrently_written_file_is_kept(self, kind, command, monkeypatch):
         """A note or file that another command has written meanwhile is not overwritten."""
-        carry_out = installed_files.FolderChange.carry_out
+        apply = installed_files.FolderChange.apply
         changed = []
 
         def late(change):
             changed.append(command.note if kind == "note" else command.folder / next(iter(change.writes)))
             changed[0].parent.mkdir(parents=True, exist_ok=True)
             changed[0].write_text("{}")
-            carry_out(change)
+            apply(change)
 
-        monkeypatch.setattr(installed_files.FolderChange, "carry_out", late)
+        monkeypatch.setattr(installed_files.FolderChange, "apply", late)
         code, _, err = command()
 
         assert code == 1
         assert changed[0].name in err
-        assert "meanwhile" in err
+        assert "in the meantime" in err
         assert changed[0].read_text() == "{}"
 
 

@@ -170,7 +170,7 @@ def test_missing_library(start, project):
 
     assert user.ends() == (1, "")
     assert user.shown.splitlines() == [
-        f"promptkit: to be asked for missing arguments, run: {install_command('cli')}",
+        f"promptkit: to enter missing arguments interactively, run: {install_command('cli')}",
         "promptkit: prompt 'hides': 'key' is missing",
     ]
 

@@ -31,8 +31,8 @@ class TestCommands:
         [
             ("lst", "; did you mean 'list'?"),
             ("version", "; did you mean '--version'?"),
-            ("frobnicate", f": there are {COMMAND_NAMES}"),
-            ("\x1b[31mlist", f": there are {COMMAND_NAMES}"),
+            ("frobnicate", f": choose one of {COMMAND_NAMES}"),
+            ("\x1b[31mlist", f": choose one of {COMMAND_NAMES}"),
         ],
     )
     def test_unknown_command(self, typed, hint, capsys):
@@ -62,7 +62,7 @@ class TestCommands:
             ),
             (
                 ["--versoin"],
-                "promptkit: error: unknown option '--versoin'; options of a command follow its name",
+                "promptkit: error: unknown option '--versoin'; options of a command come after its name",
             ),
             (
                 ["list", "--\udcff"],
@@ -70,7 +70,7 @@ class TestCommands:
             ),
             (
                 ["--json", "list"],
-                "promptkit: error: unknown option '--json'; options of a command follow its name",
+                "promptkit: error: unknown option '--json'; options of a command come after its name",
             ),
         ],
         ids=str,
@@ -150,7 +150,7 @@ class TestCommands:
 
         assert outputs[0] == outputs[1]
         assert outputs[2] == outputs[3] == outputs[4]
-        assert "promptkit help COMMAND shows the options of one" in outputs[2]
+        assert "Run promptkit help COMMAND for the options of a command" in outputs[2]
         assert all(f"    {command} " in outputs[2] for command in COMMANDS)
 
 

@@ -118,7 +118,7 @@ class TestOwners:
 
 #: Files in place of a configuration, and the error for each.
 HOSTILE_FILES = {
-    "deep": "it is not TOML: it is nested too deeply to be read",
+    "deep": "it is not TOML: it is nested too deeply",
     "large": "it cannot be read: it has more than 1,048,576 bytes",
     "device": "it cannot be read: it is not a regular file",
     "pipe": "it cannot be read: it is not a regular file",

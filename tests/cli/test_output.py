@@ -618,7 +618,7 @@ def test_deleted_current_folder(tmp_path, monkeypatch, run):
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
 
-    expected = (2, "", "promptkit: the current folder is gone: change to one that exists\n")
+    expected = (2, "", "promptkit: the current folder no longer exists: change to another one\n")
     assert run("list") == run("render", "quiet") == expected
 
 

@@ -78,7 +78,7 @@ def project(recipes, tmp_path, monkeypatch):
 @pytest.fixture
 def acme(project, monkeypatch):
     """The project, whose packaged recipes are not loaded once more in another process."""
-    monkeypatch.setattr("promptkit.cli.package_wheel._check_alone", lambda _: None)
+    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda _: None)
     return project
 
 
@@ -258,9 +258,9 @@ class TestRequirements:
 
         assert (code, out) == (1, "")
         assert err == (
-            "promptkit: nothing was built: _more.py imports 'shelf', which the project has outside of "
-            "'prompts', so the package would lack it: move it there, or publish it as a package of another "
-            "name, and name that with --require\n"
+            "promptkit: nothing was built: _more.py imports 'shelf', which is outside 'prompts', so it "
+            "would be missing from the package: move it there, or publish it as a separate package and add "
+            "that with --require\n"
         )
 
     def test_imports_of_skill_scripts_are_not_required(self, acme, built):
@@ -362,8 +362,8 @@ class TestRegistry:
         with pytest.raises(PackageError) as error:
             registry_name(name, "acme", tmp_path)
         assert str(error.value) == (
-            f"{name!r} is not a registry name, which has a namespace, one / and a name, and at most "
-            "200 characters: name it with --server-name, as in io.github.acme/prompts"
+            f"{name!r} is not a registry name: use NAMESPACE/NAME with at most 200 characters, as in "
+            "--server-name io.github.acme/prompts"
         )
 
     @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ class TestRegistry:
         """The wheel has the full description, and the cut of the registry's is reported."""
         _, out, _ = package("--description", "word " * 30)
 
-        assert "the description is cut in server.json" in out
+        assert "the description is truncated in server.json" in out
         assert f"Summary: {' '.join(['word'] * 30)}\n".encode() in zipfile.ZipFile(f"dist/{WHEEL}").read(
             "acme_prompts-1.2.0rc1.dist-info/METADATA"
         )
@@ -404,10 +404,10 @@ class TestProject:
             f"built {Path('dist/acme-0.1.0-py3-none-any.whl')} of 1 prompt\n"
             f"wrote {Path('dist/server.json')} for local/acme\n"
             f"there is no [project] in {acme / 'pyproject.toml'}\n"
-            "the package is called acme, as the folder: name it with --name\n"
-            "the version is 0.1.0: name another with --version\n"
-            "there is no description: write one with --description\n"
-            "local/acme cannot be published in the registry: name it with --server-name, "
+            "the package is named acme, like the folder: choose another name with --name\n"
+            "the version is 0.1.0: set another with --version\n"
+            "the package has no description: set one with --description\n"
+            "local/acme cannot be published in the registry: set a name with --server-name, "
             "as in io.github.acme/prompts\n"
             f"next: uvx --from {Path('dist/acme-0.1.0-py3-none-any.whl')} acme\n"
         )
@@ -418,8 +418,8 @@ class TestProject:
             (
                 ["--name", "my prompts!"],
                 (
-                    "'my prompts!' is not a package name, which has letters and digits, with . - _ "
-                    "between them: name it with --name, as in 'my-prompts'"
+                    "'my prompts!' is not a package name: use letters and digits, with . - _ between "
+                    "them, as in --name 'my-prompts'"
                 ),
             ),
             (
@@ -451,7 +451,7 @@ class TestProject:
             ("[project]\nname = 3", "{} cannot be read: Expected `str`, got `int` - at `$.project.name`"),
             (
                 '[project]\nname = "a"\ndynamic = ["version"]',
-                "the version in {} is dynamic, so only its build knows it: name it with --version",
+                "the version in {} is dynamic, so only its build can compute it: set it with --version",
             ),
             (
                 '[project]\nname = "a"\nversion = "1"\nlicense = "Mine"',
@@ -521,7 +521,7 @@ class TestErrors:
         assert package(*targets) == (
             2,
             "",
-            f"promptkit: cannot package {' '.join(targets)!r}: name one folder\n",
+            f"promptkit: cannot package {' '.join(targets)!r}: specify one folder\n",
         )
 
     @pytest.mark.parametrize("targets", [["nosuch"], ["prompts", "nosuch"]], ids=str)

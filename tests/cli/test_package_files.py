@@ -43,7 +43,7 @@ def acme(tmp_path, monkeypatch):
     monkeypatch.chdir(project)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # for monkeypatch to undo what the command sets
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    monkeypatch.setattr("promptkit.cli.package_wheel._check_alone", lambda _: None)
+    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda _: None)
     return project
 
 
@@ -111,7 +111,8 @@ class TestOutput:
         (acme / "dist").symlink_to("../private")
 
         assert package_error() == (
-            "cannot write into 'dist': it is a link: replace it by its target, or name the target (dist)"
+            "cannot write into 'dist': it is a link: replace it with its target, or use the path "
+            "of the target (dist)"
         )
         assert [*Path("../private").iterdir()] == [Path("../private/diary.txt")]
 
@@ -144,7 +145,7 @@ class TestOutput:
     def test_output_into_the_recipes(self, acme, package_error):
         """The recipes' folder is rejected, because the next wheel would contain this one."""
         assert package_error("--out", "prompts") == (
-            "--out names the folder of the recipes, whose next package would contain this one: name another"
+            "--out is the folder of the recipes, so the next package would contain this one: choose another"
         )
 
     def test_absolute_output_folder(self, acme, package, tmp_path):
@@ -162,7 +163,7 @@ class TestLinks:
         (acme / "prompts" / "data.txt").symlink_to(target)
 
         assert package_error() == (
-            "'data.txt' cannot be packaged: it leads out of 'prompts': put a copy in its place"
+            "'data.txt' cannot be packaged: it is outside 'prompts': replace the link with a copy"
         )
 
     def test_link_to_a_folder_outside(self, acme, package_error):
@@ -170,13 +171,13 @@ class TestLinks:
         (acme / "prompts" / "data").symlink_to("../../private")
 
         assert package_error() == (
-            "'data' cannot be packaged: it leads out of 'prompts': put a copy in its place"
+            "'data' cannot be packaged: it is outside 'prompts': replace the link with a copy"
         )
 
     @pytest.mark.parametrize(
         ("target", "reason"),
         [
-            ("nowhere", "does not exist, or is a link that leads nowhere: remove it"),
+            ("nowhere", "does not exist, or is a broken link: remove it"),
             ("data.txt", "cannot be packaged: Too many levels of symbolic links"),
         ],
     )
@@ -208,7 +209,7 @@ class TestLinks:
         Path("dist", WHEEL).unlink()
         (acme / "prompts" / "settings.txt").symlink_to(target)
         assert package_error() == (
-            f"'settings.txt' leads to {target!r}, which is hidden, or a leftover of a program: "
+            f"'settings.txt' links to {target!r}, which is hidden, or a temporary file of a program: "
             "put a copy in a visible place"
         )
 
@@ -254,7 +255,7 @@ class TestOddFiles:
         """A link to a device is rejected without reading the device."""
         put("device", acme / "prompts" / "data.txt", "")
 
-        assert package_error().startswith("'data.txt' cannot be packaged: it leads out of 'prompts'")
+        assert package_error().startswith("'data.txt' cannot be packaged: it is outside 'prompts'")
 
     @pytest.mark.skipif(sys.platform != "linux", reason="other file systems refuse such names")
     @pytest.mark.parametrize(
@@ -272,7 +273,8 @@ class TestOddFiles:
             file.truncate(16 << 30)
 
         assert (
-            package_error() == "'data.bin' is too large: the files of a package have at most 100 MiB together"
+            package_error()
+            == "'data.bin' is too large: the files of a package can have at most 100 MiB in total"
         )
 
     @pytest.mark.parametrize(
@@ -382,8 +384,8 @@ class TestSecrets:
         file.chmod(mode)
 
         assert package_error() == (
-            "'notes.txt' can be read by its owner alone, as secrets are: move it out of 'prompts', "
-            "or chmod go+r it if others may read it"
+            "'notes.txt' is readable only by its owner, like a secret: move it out of 'prompts', "
+            "or run chmod go+r if it can be published"
         )
         file.chmod(mode | 0o044)
         assert package() == (0, "")
@@ -396,7 +398,7 @@ class TestSecrets:
         (skill / "test_key.py").write_text("", encoding="utf-8")
         (skill / "test_key.py").chmod(0o600)
 
-        assert package_error().startswith("'writing/test_key.py' can be read by its owner alone")
+        assert package_error().startswith("'writing/test_key.py' is readable only by its owner")
 
 
 class TestProjectFiles:
@@ -447,7 +449,7 @@ class TestProjectFiles:
         (acme / name).chmod(0o600)
         project('readme = "README.md"' if name == "README.md" else "")
 
-        assert package_error().startswith(f"{name!r} can be read by its owner alone")
+        assert package_error().startswith(f"{name!r} is readable only by its owner")
 
     def test_readme_that_is_not_utf8(self, acme, package_error, project):
         """A README that is not UTF-8 is rejected in one line."""
@@ -475,7 +477,7 @@ class TestProjectFiles:
             ("LICENSES/*", "it is a link"),
             (
                 "**/LICENSE",
-                "[project] license-files: '**/LICENSE' has a wildcard for a folder: name the folder",
+                "[project] license-files: '**/LICENSE' has a wildcard in its folder: write the name of",
             ),
         ],
     )
@@ -506,14 +508,14 @@ class TestPyproject:
         (acme / "pyproject.toml").symlink_to("../private/pyproject.toml")
 
         assert package_error() == (
-            f"{acme / 'pyproject.toml'} cannot be read: it leads out of 'acme': put a copy in its place"
+            f"{acme / 'pyproject.toml'} cannot be read: it is outside 'acme': replace the link with a copy"
         )
 
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
             (f"{'a.' * 400_000}a = 1", "cannot be read: a key has more than 100 parts"),
-            (f"a = {'[' * 400_000}", "cannot be read: it is nested too deeply to be read"),
+            (f"a = {'[' * 400_000}", "cannot be read: it is nested too deeply"),
             (f"a = {'9' * 5000}", "cannot be read: Exceeds the limit"),
             ("a = '\xff'", "cannot be read: 'utf-8' codec can't decode"),
         ],

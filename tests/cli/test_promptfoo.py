@@ -108,9 +108,9 @@ def test_command_line_arguments(render):
             "draw",
             {},
             (
-                "OpenAI's chat completions cannot take it: message 2 holds image/png of the "
-                "assistant: put it into a user turn, because assistant turns are text (--lossy "
-                "replaces unsupported content by text)"
+                "OpenAI's chat completions cannot represent the rendering: message 2 (assistant) contains "
+                "image/png: move it to a user turn, because assistant turns can contain only text (--lossy "
+                "replaces unsupported content with text)"
             ),
         ),
     ],
@@ -127,7 +127,9 @@ def test_errors(render, name, variables, message):
 def test_invalid_context(render, capsys, context):
     """The last word must be the JSON of promptfoo."""
     assert main(["render", "review", "--promptfoo", context]) == 2
-    message = "promptkit: --promptfoo takes the JSON that promptfoo appends to a command: write it last\n"
+    message = (
+        "promptkit: --promptfoo needs the JSON that promptfoo appends to the command: put the option last\n"
+    )
     assert capsys.readouterr().err == message
 
 
@@ -135,7 +137,7 @@ def test_conflict_with_case(render, capsys):
     """`--case` cannot be combined with `--promptfoo`."""
     with pytest.raises(SystemExit):
         render("review", "--case", "x")
-    assert "a case has its arguments: leave out either" in capsys.readouterr().err
+    assert "a case has its own arguments: omit the arguments or the case" in capsys.readouterr().err
 
 
 def test_several_turns(render):

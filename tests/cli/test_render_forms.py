@@ -181,7 +181,7 @@ class TestMedia:
         code, out, err = run(capsys, "render", "mixed", "--out", "media")
 
         assert (code, out) == (2, "")
-        reason = "it is not a regular file" if kind == "pipe" else "it is a link: put a file in its place"
+        reason = "it is not a regular file" if kind == "pipe" else "it is a link: replace it with a file"
         assert err == f"promptkit: cannot write to 'media/mixed-1.png': {reason}\n"
         assert (project / "other").read_text() == "mine"
         assert not file.is_file() or file.is_symlink()
@@ -260,7 +260,7 @@ class TestResources:
             main(["render", "docs://intro/3", "lines=2"])
 
         assert exit.value.code == 2
-        assert "a URI takes no arguments: write their values into it" in capsys.readouterr().err
+        assert "a URI takes no arguments: put their values into the URI" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
@@ -377,9 +377,9 @@ class TestVendors:
 
         assert (code, out) == (1, "")
         assert err == (
-            "promptkit: Anthropic cannot take it: message 3 holds audio/wav of the user: "
-            "write a text with the same content; message 5 holds application/zip of the user: "
-            "convert it to application/pdf (--lossy replaces unsupported content by text)\n"
+            "promptkit: Anthropic cannot represent the rendering: message 3 (user) contains audio/wav: "
+            "write its content as text; message 5 (user) contains application/zip: "
+            "convert it to application/pdf (--lossy replaces unsupported content with text)\n"
         )
 
     def test_a_resource(self, project, capsys):
@@ -437,8 +437,8 @@ class TestRequests:
 
         assert main(["render", folder, "judge", "--request", "openai-chat"]) == 1
         assert capfd.readouterr().err == (
-            "promptkit: OpenAI takes no such answer: Verdict.scores has members of any name; "
-            "make it a list of objects with a name and a value\n"
+            "promptkit: OpenAI does not support the answer type: Verdict.scores has arbitrary keys; "
+            "use a list of objects with a name and a value\n"
         )
 
     def test_model_without_request(self, recipes, capfd):
@@ -447,7 +447,7 @@ class TestRequests:
             main(["render", str(recipes(asking=REQUESTS)), "judge", "--model", "x"])
 
         assert exit.value.code == 2
-        assert "--model is for a request: name its vendor with --request" in capfd.readouterr().err
+        assert "--model requires --request" in capfd.readouterr().err
 
     def test_markdown_of_system_text(self, recipes, capfd):
         """System text has its own heading."""

@@ -18,7 +18,7 @@ ALL = ["greet", "people", "rotate"]
 
 HIDDEN = (
     "promptkit: hidden because they need scopes: people, rotate, handbook, notes; serve with --scopes "
-    "'admin team' to show all of them, or with --scopes '' to silence this"
+    "'admin team' to show all of them, or with --scopes '' to silence this message"
 )
 
 
@@ -93,7 +93,7 @@ class TestServing:
     def test_scopes_with_tokens(self, project, capfd):
         """`--scopes` cannot be combined with tokens, which have their own scopes."""
         assert main(["serve", "--http", "0", "--token-file", "tokens", "--scopes", "a"]) == 2
-        assert "--scopes is for servers without tokens" in capfd.readouterr().err
+        assert "--scopes cannot be combined with --issuer or --token-file" in capfd.readouterr().err
 
 
 class TestAuthors:

@@ -81,8 +81,8 @@ class TestOptions:
             ("668", "'668' is not a mode: write three octal digits, such as 660"),
             ("1660", "'1660' is not a mode: write three octal digits, such as 660"),
             ("rw-rw----", "'rw-rw----' is not a mode: write three octal digits, such as 660"),
-            ("060", "'060' shuts out the server's own user: begin with 6, as in 660"),
-            ("432", "'432' shuts out the server's own user: begin with 6, as in 660"),
+            ("060", "'060' denies access to the server's own user: start with 6, as in 660"),
+            ("432", "'432' denies access to the server's own user: start with 6, as in 660"),
             ("٦٦٠", "'٦٦٠' is not a mode: write three octal digits, such as 660"),
         ],
     )
@@ -104,7 +104,7 @@ class TestOptions:
         name = words[0].partition("=")[0]
         assert exit.value.code == 2
         assert capsys.readouterr().err.splitlines()[-1] == (
-            f"promptkit serve: error: {name} is for HTTP: name an address with --http, --uds or --fd"
+            f"promptkit serve: error: {name} is for HTTP: set an address with --http, --uds or --fd"
         )
 
     def test_configuration(self, tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ class TestErrors:
         assert message.startswith("promptkit: http://0.0.0.0:")
         assert message.endswith(
             " can be reached from other machines without authentication: serve at 127.0.0.1, "
-            "require tokens with --issuer or --token-file, or pass --no-auth if every caller may "
+            "require tokens with --issuer or --token-file, or pass --no-auth if every caller can "
             "use these prompts\n"
         )
 
@@ -169,25 +169,25 @@ class TestErrors:
         [
             (
                 ["--issuer", "https://a.example", "--token-file", "tokens"],
-                "--issuer and --token-file do not go together: tokens come from one of them",
+                "--issuer and --token-file cannot be combined: choose one",
             ),
             (
                 ["--issuer", "https://a.example", "--no-auth"],
-                "--no-auth does not go together with --issuer or --token-file, which require tokens",
+                "--no-auth cannot be combined with --issuer or --token-file, which require tokens",
             ),
             (
                 ["--require-scope", "read"],
-                "--require-scope is about tokens: name --issuer or --token-file, too",
+                "--require-scope requires --issuer or --token-file",
             ),
             (
                 ["--uds-mode", "660"],
-                "--uds-mode and --uds-group are about the socket of --uds: name its path, too",
+                "--uds-mode and --uds-group require --uds",
             ),
             (
                 ["--uds-group", "www-data"],
-                "--uds-mode and --uds-group are about the socket of --uds: name its path, too",
+                "--uds-mode and --uds-group require --uds",
             ),
-            (["--workers", "1000"], "--workers takes at most 256: a worker for each processor is enough"),
+            (["--workers", "1000"], "--workers accepts at most 256: a worker for each processor is enough"),
         ],
     )
     def test_contradictory_options(self, recipes, words, message, capsys):

@@ -136,7 +136,7 @@ class TestCheck:
 
         assert main(["check", str(folder)]) == 1
 
-        expected = "PK605: skill 'a': 'SKILL.md' changes from one start to the next\n"
+        expected = "PK605: skill 'a': 'SKILL.md' differs between two starts\n"
         assert expected in capsys.readouterr().out
 
     def test_skill_that_fails_in_other_time_zones(self, recipes, capsys, monkeypatch):
@@ -147,7 +147,7 @@ class TestCheck:
 
         assert main(["check", str(folder)]) == 1
 
-        expected = "PK605: skill 'a': 'SKILL.md' changes from one start to the next\n"
+        expected = "PK605: skill 'a': 'SKILL.md' differs between two starts\n"
         assert expected in capsys.readouterr().out
 
     def test_lints(self, recipes, capsys):
@@ -207,10 +207,10 @@ class TestDiff:
         assert main(["diff", "HEAD", "--target", "recipes"]) == 0
 
         output = capsys.readouterr().out
-        message = "references/words.md has changed, so hosts ask for approval of the skill again"
+        message = "references/words.md has changed, so hosts ask users to approve the skill again"
         assert f"harmless: skill 'skill://code-review/SKILL.md': {message}\n" in output
         assert "    -What words mean.\n    +What our words mean.\n" in output
-        assert "harmless: skill 'skill://more/SKILL.md': is new\n" in output
+        assert "harmless: skill 'skill://more/SKILL.md': was added\n" in output
         assert "2 harmless changes since HEAD" in output
 
 
@@ -226,7 +226,7 @@ class TestExport:
     def test_exported_files(self, project, tmp_path, capsys):
         """Exported files equal the served ones, and a second export changes nothing."""
         for message in (
-            "out has 2 skills of these recipes: code-review, notes\n",
+            "out has 2 skills from these recipes: code-review, notes\n",
             "out: nothing to change\n",
         ):
             assert main(["export", "skills", "out", "--target", "recipes"]) == 0
@@ -278,7 +278,7 @@ class TestExport:
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 1
 
-        assert "was changed since it was written: move it away" in capsys.readouterr().err
+        assert "has changed since it was written: move it" in capsys.readouterr().err
         assert file.read_text() == "mine"
 
     @pytest.mark.parametrize("link", ["notes", "notes/SKILL.md", "notes/deep"])
@@ -319,7 +319,7 @@ class TestExport:
         """An export into the recipes is rejected, because its skills would be served twice."""
         with pytest.raises(SystemExit):
             main(["export", "skills", "recipes/out", "--target", "recipes"])
-        assert "is in the recipes" in capsys.readouterr().err
+        assert "is inside the recipes" in capsys.readouterr().err
 
     def test_interrupted_export(self, project, tmp_path, monkeypatch):
         """An export can be repeated after an interruption."""
@@ -365,7 +365,7 @@ class TestExport:
         recipes(one=source)
 
         assert main(["export", "skills", "out", "--target", "recipes"]) == 1
-        assert "would have one folder" in capsys.readouterr().err
+        assert "would have the same folder" in capsys.readouterr().err
 
 
 class TestInstall:
@@ -375,7 +375,7 @@ class TestInstall:
         recipes(one=REVIEW.partition("@skill")[0])
 
         assert main(["install", "codex", "recipes", "--skills"]) == 1
-        assert "there are no skills in these recipes" in capsys.readouterr().err
+        assert "these recipes have no skills" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("client", "scope", "folder"),
@@ -398,7 +398,7 @@ class TestInstall:
         (skills / "own" / "SKILL.md").write_text("mine")
 
         assert main(["install", client, "recipes", "--skills", "--scope", scope]) == 0
-        assert "has 2 skills of these recipes: code-review, notes" in capsys.readouterr().out
+        assert "has 2 skills from these recipes: code-review, notes" in capsys.readouterr().out
         assert sorted(read_files(skills)) == [
             *("code-review/SKILL.md", "code-review/logo.bin", "code-review/references/words.md"),
             *("notes/SKILL.md", "own/SKILL.md"),
@@ -451,7 +451,7 @@ class TestInstall:
         """The error lists the clients that read skills from folders."""
         with pytest.raises(SystemExit):
             main(["install", "claude-desktop", "recipes", "--skills"])
-        assert "reads no skills from folders; these do: claude-code" in capsys.readouterr().err
+        assert "does not read skills from folders; these clients do: claude-code" in capsys.readouterr().err
 
 
 def test_new_skill(tmp_path, monkeypatch, capsys):

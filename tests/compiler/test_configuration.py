@@ -137,7 +137,7 @@ class TestErrors:
             ("tool.promptkit.ignore = [311]", "[tool.promptkit] ignore must be a list of codes, not [311]"),
             (
                 "tool.promptkit.clients = ['zed', 'zedd']",
-                "[tool.promptkit] clients: there is no client 'zedd': did you mean 'zed'?",
+                "[tool.promptkit] clients: unknown client 'zedd': did you mean 'zed'?",
             ),
             (
                 "tool.promptkit.ignore = ['PK207', 'PK2077']",

@@ -68,12 +68,10 @@ EXAMPLES = {
         "unknown resource 'docs://a b': it is not a URI",
     ),
     "ExportError": (
-        ExportError(
-            "Gemini", (UnsupportedPart(2, "assistant", "image/png", "put it into a turn of the user"),)
-        ),
+        ExportError("Gemini", (UnsupportedPart(2, "assistant", "image/png", "move it to a user turn"),)),
         (
-            "Gemini cannot take it: message 2 holds image/png of the assistant: put it into a turn of the "
-            "user (lossy=True replaces unsupported content by text)"
+            "Gemini cannot represent the rendering: message 2 (assistant) contains image/png: move it to a "
+            "user turn (lossy=True replaces unsupported content with text)"
         ),
     ),
     "UnsupportedAnswerError": (

@@ -97,8 +97,9 @@ def test_messages_reject_a_system_part(vendor):
     with pytest.raises(ExportError) as caught:
         FORMS[vendor](workflow)
 
-    assert f"it has a system part: make the whole request, with {REQUESTS[vendor].__name__}(...)" in str(
-        caught.value
+    assert (
+        f"the rendering has a system part: build the whole request with {REQUESTS[vendor].__name__}(...)"
+        in str(caught.value)
     )
     assert FORMS[vendor](workflow, lossy=True) == FORMS[vendor](Workflow(workflow.sent))
 
@@ -156,8 +157,8 @@ class TestAnswers:
             REQUESTS[vendor](TURNS, answer=Tree)
 
         assert str(caught.value) == (
-            "Anthropic takes no such answer: Tree.below[] is of a class that holds itself; "
-            "name as many levels as there are"
+            "Anthropic does not support the answer type: Tree.below[] refers to itself; "
+            "declare a fixed number of levels"
         )
 
     @EVERY_VENDOR
@@ -169,14 +170,16 @@ class TestAnswers:
         with pytest.raises(TypeError) as caught:
             REQUESTS[vendor](TURNS, answer=Scores)
 
-        assert "takes no such answer: Scores.by_name has members of any name; make it a list of" in str(
+        assert "does not support the answer type: Scores.by_name has arbitrary keys; use a list of" in str(
             caught.value
         )
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses"])
     def test_answer_that_is_not_an_object(self, vendor):
         """OpenAI requires an object as the answer."""
-        with pytest.raises(TypeError, match=r"OpenAI takes no such answer: list .*put it into a class"):
+        with pytest.raises(
+            TypeError, match=r"OpenAI does not support the answer type: list .*wrap it in a class"
+        ):
             REQUESTS[vendor](TURNS, answer=list[int])
 
 

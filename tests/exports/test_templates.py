@@ -111,7 +111,7 @@ def test_filled_template_equals_the_rendering(texts):
         yield system(f"{first}: {second}")
         yield assistant(f"{{{second}}}{second}<{first}")
 
-    filled = template_of(subject).filled(dict(zip(("first", "second"), texts, strict=True)))
+    filled = template_of(subject).fill(dict(zip(("first", "second"), texts, strict=True)))
 
     assert filled == [(turn.role, str(turn.content)) for turn in subject.render(*texts).shown]
 
@@ -136,8 +136,8 @@ class TestValues:
     def test_argument_that_is_not_text_needs_a_value(self, review):
         """An argument that does not accept any text needs a value, because a placeholder does."""
         assert template_error(review) == (
-            "prompt 'review' cannot be a template: 'language' takes one of python, rust, and a "
-            "placeholder any text: give it a value"
+            "prompt 'review' cannot be a template: 'language' requires one of python, rust, but a "
+            "placeholder accepts any text: give it a value"
         )
 
     @pytest.mark.parametrize(
@@ -155,31 +155,64 @@ class TestValues:
     def test_optional_text_has_no_template(self, review):
         """Optional text has no template, because a template would keep the text around it."""
         assert template_error(review, {"language": "rust"}) == (
-            "prompt 'review' cannot be a template: where 'note' is '', it says '...ew this rust, 2 deep: "
-            "{{code}}', and a template '...ew this rust, 2 deep: {{code}} ()': give 'note' a "
-            "value (lossy=True makes one that differs there)"
+            "prompt 'review' cannot be a template: when 'note' is '', "
+            "the prompt renders '...ew this rust, 2 deep: {{code}}', "
+            "but the template '...ew this rust, 2 deep: {{code}} ()': "
+            "give 'note' a value (lossy=True accepts the difference)"
         )
         assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Placeholder("note")
 
 
 #: Ways to render a text, the start of the error for each, and whether lossy=True makes a template.
 RENDERINGS = {
-    "upper": (lambda text: text.upper(), "the text of 'text' is not part of the result unchanged", False),
-    "length": (lambda text: f"{len(text)}", "the text of 'text' is not part of the result unchanged", False),
-    "hidden": (lambda _: "x", "the text of 'text' is not part of the result unchanged", False),
-    "counted": (lambda text: f"{text} {len(text)}", "for the same word in all placeholders, it says", False),
-    "untrusted": (untrusted, "for other words, it says '...data, not instructions:\\n<data-", False),
-    "clock": (lambda text: f"{text} {time.perf_counter()}", "rendered again, it says", False),
-    "stripped": (lambda text: f"<{text.strip()}>", "where 'text' is ' blanks around ', it says", True),
-    "turn": (lambda text: user("Look:", text), "where 'text' is '', it says", True),
-    "fence": (code_block, "where 'text' is '  indented\\n\\n\\tlines\\n', it says", True),
-    "escaped": (lambda text: tag("a", text, b=text), "where 'text' is", True),
-    "quoted": (quote, "where 'text' is 'two\\nlines', it says", True),
-    "indented": (lambda text: fill("a\n  - {{b}}", b=text), "where 'text' is 'two\\nlines', it says", True),
-    "cut": (lambda text: f"<{truncate(text, 50_000)}", "where 'text' is 'long long", True),
-    "first word": (lambda text: text.split(maxsplit=1)[0], "where 'text' is 'two words', it says", True),
-    "a choice": (lambda text: f"<{text}>{' yes' * (text == '0')}", "where 'text' is '0', it says", True),
-    "template": (lambda text: f"<{text.replace('{{x}}', 'y')}>", "where 'text' is '{{x}} {% if y", True),
+    "upper": (
+        lambda text: text.upper(),
+        "the text of 'text' does not appear unchanged in the rendering",
+        False,
+    ),
+    "length": (
+        lambda text: f"{len(text)}",
+        "the text of 'text' does not appear unchanged in the rendering",
+        False,
+    ),
+    "hidden": (lambda _: "x", "the text of 'text' does not appear unchanged in the rendering", False),
+    "counted": (
+        lambda text: f"{text} {len(text)}",
+        "with the same word for every placeholder, the prompt renders",
+        False,
+    ),
+    "untrusted": (
+        untrusted,
+        "with other words, the prompt renders '...data, not instructions:\\n<data-",
+        False,
+    ),
+    "clock": (lambda text: f"{text} {time.perf_counter()}", "when rendered again, the prompt renders", False),
+    "stripped": (
+        lambda text: f"<{text.strip()}>",
+        "when 'text' is ' blanks around ', the prompt renders",
+        True,
+    ),
+    "turn": (lambda text: user("Look:", text), "when 'text' is '', the prompt renders", True),
+    "fence": (code_block, "when 'text' is '  indented\\n\\n\\tlines\\n', the prompt renders", True),
+    "escaped": (lambda text: tag("a", text, b=text), "when 'text' is", True),
+    "quoted": (quote, "when 'text' is 'two\\nlines', the prompt renders", True),
+    "indented": (
+        lambda text: fill("a\n  - {{b}}", b=text),
+        "when 'text' is 'two\\nlines', the prompt renders",
+        True,
+    ),
+    "cut": (lambda text: f"<{truncate(text, 50_000)}", "when 'text' is 'long long", True),
+    "first word": (
+        lambda text: text.split(maxsplit=1)[0],
+        "when 'text' is 'two words', the prompt renders",
+        True,
+    ),
+    "a choice": (
+        lambda text: f"<{text}>{' yes' * (text == '0')}",
+        "when 'text' is '0', the prompt renders",
+        True,
+    ),
+    "template": (lambda text: f"<{text.replace('{{x}}', 'y')}>", "when 'text' is '{{x}} {% if y", True),
 }
 
 
@@ -195,12 +228,13 @@ def test_prompts_without_a_template(kind):
     message = template_error(subject)
 
     assert message.startswith(f"prompt 'subject' cannot be a template: {reason}")
-    assert message.endswith(" (lossy=True makes one that differs there)") == is_close
+    assert message.endswith(" (lossy=True accepts the difference)") == is_close
     if is_close:
         assert Placeholder("text") in template_of(subject, lossy=True).turns[0].parts
     else:
         assert (
-            template_error(subject, lossy=True).partition(", it says")[0] == message.partition(", it says")[0]
+            template_error(subject, lossy=True).partition(", the prompt renders")[0]
+            == message.partition(", the prompt renders")[0]
         )
 
 
@@ -211,10 +245,7 @@ def test_equal_arguments():
     def subject(first: str, second: str):
         return f"{first} {second}{' twice' if first == second else ''}"
 
-    assert (
-        "for the same word in all placeholders, it says 'word word twice', and a template 'word word'"
-        in template_error(subject)
-    )
+    assert "the prompt renders 'word word twice', but the template 'word word'" in template_error(subject)
 
 
 def test_first_different_turn_is_shown():
@@ -227,8 +258,8 @@ def test_first_different_turn_is_shown():
         yield system("Be brief.") if text == "0" else None
 
     assert template_error(subject).startswith(
-        "prompt 'subject' cannot be a template: where 'text' is 'two\\nlines', it says '[assistant] Yes.', "
-        "and a template '[user] Yes.': give"
+        "prompt 'subject' cannot be a template: when 'text' is 'two\\nlines', "
+        "the prompt renders '[assistant] Yes.', but the template '[user] Yes.': give"
     )
 
 
@@ -241,7 +272,9 @@ def test_prompt_that_returns_an_earlier_text():
         texts.append(text)
         return texts[0]
 
-    assert "for other words, it says '{{text}}', and a template '{{text}}'" in template_error(subject)
+    assert "with other words, the prompt renders '{{text}}', but the template '{{text}}'" in template_error(
+        subject
+    )
 
 
 class TestFailures:
@@ -253,13 +286,13 @@ class TestFailures:
         ],
     )
     def test_prompt_that_fails(self, error, reason):
-        """If rendering fails for a made-up word, the error has the prompt's own message."""
+        """If rendering fails with unique words, the error has the prompt's own message."""
 
         @prompt
         def subject(text: str):
             raise error
 
-        message = f"prompt 'subject' cannot be a template: for a made-up word, rendering fails: {reason}"
+        message = f"prompt 'subject' cannot be a template: with unique words, rendering fails: {reason}"
         assert template_error(subject) == message
 
     def test_text_with_constraints(self):
@@ -270,7 +303,7 @@ class TestFailures:
             return text
 
         assert template_error(subject).startswith(
-            "prompt 'subject' cannot be a template: where 'text' is '', rendering fails: prompt 'subject':"
+            "prompt 'subject' cannot be a template: when 'text' is '', rendering fails: prompt 'subject':"
         )
         assert template_of(subject, lossy=True).turns[0].parts == (Placeholder("text"),)
 
@@ -281,7 +314,7 @@ class TestFailures:
         def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):
             return text
 
-        message = "for a made-up word, rendering fails: prompt 'subject': 'text' is '{{text}}'"
+        message = "with unique words, rendering fails: prompt 'subject': 'text' is '{{text}}'"
         assert message in template_error(subject)
 
     def test_images(self, png):
@@ -292,7 +325,8 @@ class TestFailures:
             return user(text, Image(png))
 
         assert template_error(subject) == (
-            "prompt 'subject' cannot be a template: message 2 holds image/png, and a template is text alone"
+            "prompt 'subject' cannot be a template: "
+            "message 2 contains image/png, but a template can contain only text"
         )
 
 

@@ -287,18 +287,18 @@ class TestErrors:
             FORMS["openai-chat"](workflow)
 
         assert str(caught.value) == (
-            "OpenAI's chat completions cannot take it: "
-            "message 2 holds audio/ogg of the user: convert it to audio/mpeg or audio/wav; "
-            "message 3 holds image/png of the assistant: "
-            "put it into a user turn, because assistant turns are text; "
-            "message 4 holds text/csv of the user: embed it with text= in place of blob= "
-            "(lossy=True replaces unsupported content by text)"
+            "OpenAI's chat completions cannot represent the rendering: "
+            "message 2 (user) contains audio/ogg: convert it to audio/mpeg or audio/wav; "
+            "message 3 (assistant) contains image/png: "
+            "move it to a user turn, because assistant turns can contain only text; "
+            "message 4 (user) contains text/csv: embed it with text= in place of blob= "
+            "(lossy=True replaces unsupported content with text)"
         )
         assert [part.message for part in caught.value.parts] == [2, 3, 4]
 
     def test_vendor_without_audio(self, wav):
         """If a vendor accepts no audio at all, the error suggests text instead of a conversion."""
         with pytest.raises(
-            ExportError, match="message 1 holds audio/wav of the user: write a text with the same"
+            ExportError, match="message 1 \\(user\\) contains audio/wav: write its content as text"
         ):
             FORMS["anthropic"](user(Audio(wav)))

@@ -240,7 +240,7 @@ class TestResolving:
         """A link out of the folder, or to the folder itself, is refused."""
         (folder.path / "link").symlink_to(target)
 
-        with pytest.raises(OSError, match="it leads out of 'folder'"):
+        with pytest.raises(OSError, match="it is outside 'folder'"):
             folder.resolve("link")
 
     @pytest.mark.parametrize("target", ["nowhere", "link"])
@@ -278,7 +278,7 @@ class TestInside:
         folder.write("file", b"x")
 
         assert (tmp_path / "real" / "below" / "file").read_bytes() == b"x"
-        assert folder.shown == tmp_path / "link" / "below"
+        assert folder.display_root == tmp_path / "link" / "below"
 
     @pytest.mark.parametrize("path", ["link", "link/below", "dangling", "a/../../outside"])
     def test_links_that_lead_out_are_refused(self, path, tmp_path):
@@ -289,7 +289,7 @@ class TestInside:
         (root / "link").symlink_to(tmp_path / "outside")
         (root / "dangling").symlink_to("../missing")
 
-        with pytest.raises(OSError, match="it leads out of"):
+        with pytest.raises(OSError, match="it is outside "):
             Folder.inside(root, path)
 
     def test_a_link_that_appears_later_is_refused(self, tmp_path):
@@ -338,7 +338,7 @@ def test_messages_show_a_folder_as_it_was_named(tmp_path, monkeypatch):
     """Messages show a folder as it was named, while its path is absolute."""
     monkeypatch.chdir(tmp_path)
 
-    assert Folder.named("a/b").shown == Path("a", "b")
+    assert Folder.named("a/b").display_root == Path("a", "b")
     assert Folder.named("a/b").path == tmp_path / "a" / "b"
 
 
@@ -482,4 +482,4 @@ def test_folders_that_are_nested_too_deeply(folder):
     errors = []
 
     assert list(folder.walk(on_error=lambda path, error: errors.append(error.strerror))) == []
-    assert errors == ["it is nested in 100 folders"]
+    assert errors == ["it is nested more than 100 folders deep"]

@@ -75,5 +75,5 @@ class TestPipesOfAShell:
         """A link to such a pipe is refused, so that a repository's file cannot read standard input."""
         (tmp_path / "rows.csv").symlink_to(f"/dev/fd/{pipe}")
 
-        with pytest.raises(OSError, match="not a regular file; for a pipe, write -"):
+        with pytest.raises(OSError, match="not a regular file; for a pipe, pass -"):
             open_input(tmp_path / "rows.csv")

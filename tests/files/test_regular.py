@@ -54,9 +54,9 @@ class TestForeign:
         os.chown(file, 1234, 1234)
 
         assert is_foreign(file)
-        assert is_foreign(file, beside=tmp_path)
+        assert is_foreign(file, trusted_folder=tmp_path)
         os.chown(tmp_path, 1234, 1234)
-        assert not is_foreign(file, beside=tmp_path)
+        assert not is_foreign(file, trusted_folder=tmp_path)
         monkeypatch.setenv("SUDO_UID", "1234")
         assert not is_foreign(file)
 

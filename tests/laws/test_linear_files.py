@@ -17,7 +17,7 @@ from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.declarations.frontmatter import FrontmatterError, read_skill
-from promptkit.files.writing import FileRefusedError
+from promptkit.files.writing import FileEditError
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -190,7 +190,7 @@ def measure_seconds(read, text):
     gc.disable()
     try:
         start = thread_time()
-        with suppress(CommandSyntaxError, FrontmatterError, FileRefusedError):
+        with suppress(CommandSyntaxError, FrontmatterError, FileEditError):
             read(text)
         return thread_time() - start
     finally:

@@ -197,13 +197,13 @@ class TestArguments:
 
 #: By client: the start of the message, and the kinds of content that the client loses.
 UNSUPPORTED = {
-    "ai-sdk": ("AI SDK fails at", ["recording"]),
+    "ai-sdk": ("AI SDK fails on", ["recording"]),
     "claude-desktop": ("Claude Desktop does not show users", ["document"]),
-    "gemini-cli": ("Gemini CLI leaves out", ["image", "recording", "document", "link"]),
-    "langchain": ("langchain-mcp-adapters fails at", ["image", "recording", "document", "link"]),
-    "llama-index": ("LlamaIndex fails at", ["recording", "document", "link"]),
-    "qwen-code": ("Qwen Code leaves out", ["image", "recording", "document", "link"]),
-    "semantic-kernel": ("Semantic Kernel fails at", ["link"]),
+    "gemini-cli": ("Gemini CLI omits", ["image", "recording", "document", "link"]),
+    "langchain": ("langchain-mcp-adapters fails on", ["image", "recording", "document", "link"]),
+    "llama-index": ("LlamaIndex fails on", ["recording", "document", "link"]),
+    "qwen-code": ("Qwen Code omits", ["image", "recording", "document", "link"]),
+    "semantic-kernel": ("Semantic Kernel fails on", ["link"]),
 }
 CONTENT = {
     "image": ("Image(b'')", "an image"),
@@ -259,7 +259,7 @@ class TestContent:
         """A method that is passed on counts as content, and a class inside `isinstance` does not."""
         body = "return user(text, *[make() for make in [logs.embed]])"
 
-        assert ("PK502", "LlamaIndex fails at an embedded resource") in lint_prompt("llama-index", body=body)
+        assert ("PK502", "LlamaIndex fails on an embedded resource") in lint_prompt("llama-index", body=body)
         assert lint_prompt("langchain", body="return 'x' if isinstance(text, Image) else text") == []
 
 
@@ -388,13 +388,13 @@ class TestRendered:
     def test_lost_content_of_a_rendering_is_reported(self, lint_rendering):
         """A rendering shows lost content that the source does not."""
         assert lint_rendering("langchain", "recording", "link") == [
-            "langchain-mcp-adapters fails at a recording",
-            "langchain-mcp-adapters fails at a link to a resource",
+            "langchain-mcp-adapters fails on a recording",
+            "langchain-mcp-adapters fails on a link to a resource",
         ]
         assert lint_rendering("claude-desktop", "document") == [
             "Claude Desktop does not show users an embedded resource"
         ]
-        assert lint_rendering("gemini-cli", "image") == ["Gemini CLI leaves out an image"]
+        assert lint_rendering("gemini-cli", "image") == ["Gemini CLI omits an image"]
 
     def test_supported_content_is_not_reported(self, lint_rendering):
         """Nothing is reported for a client that accepts everything, or for text."""
@@ -416,11 +416,9 @@ class TestRendered:
 class TestClients:
     def test_unknown_client_is_an_error(self):
         """An unknown client is an error with the nearest name."""
-        with pytest.raises(
-            UnknownClientError, match=re.escape("there is no client 'zde': did you mean 'zed'?")
-        ):
+        with pytest.raises(UnknownClientError, match=re.escape("unknown client 'zde': did you mean 'zed'?")):
             lint_client("zde", compile(Recipes()))
-        with pytest.raises(UnknownClientError, match="there are ai-sdk, claude-code, "):
+        with pytest.raises(UnknownClientError, match="choose one of ai-sdk, claude-code, "):
             lint_client("qqqqqqqq", compile(Recipes()))
 
     def test_simple_prompt_works_in_every_client_with_prompts(self, lint_prompt):

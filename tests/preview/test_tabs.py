@@ -218,8 +218,8 @@ class TestVendors:
         content = build_tab("vendors", render_prompt(count, text="x"), "recipes", "openai-chat")
         assert (content.blocks, len(content.choices)) == ((), 4)
         (note,) = content.notes
-        assert note.startswith("OpenAI takes no such answer: list")
-        assert note.endswith("put it into a class, as its only member.")
+        assert note.startswith("OpenAI does not support the answer type: list")
+        assert note.endswith("wrap it in a class with one field.")
 
     def test_invalid_arguments_have_no_request(self):
         """Invalid arguments yield no request."""
@@ -596,7 +596,7 @@ class TestClients:
             return " ".join(build_tab("clients", rendering, "recipes", name).notes)
 
         assert "Zed hides it, because it has 2 arguments" in join_notes("zed")
-        assert "Gemini CLI leaves out an image" in join_notes("gemini-cli")
+        assert "Gemini CLI omits an image" in join_notes("gemini-cli")
         assert "Gemini CLI sends only the first message" in join_notes("gemini-cli")
         assert "Claude Code splits arguments at spaces" in join_notes("claude-code")
         assert "Codex does not show prompts" in join_notes("codex")

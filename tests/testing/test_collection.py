@@ -253,7 +253,7 @@ class TestCases:
         result.assert_outcomes(passed=2, failed=1)
         result.stdout.fnmatch_lines(
             [
-                "prompt 'review': the case 'short' renders another text (- snapshot, + now)",
+                "prompt 'review': the case 'short' renders different text (- snapshot, + current)",
                 "- Review x = 1. <secret>",
                 "+ Check x = 1. <secret>",
             ]
@@ -405,7 +405,7 @@ class TestComparedWithCheck:
             ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error that cannot be"),
             (
                 "clients = ['zde']",
-                "[tool.promptkit] clients: there is no client 'zde': did you mean 'zed'?",
+                "[tool.promptkit] clients: unknown client 'zde': did you mean 'zed'?",
             ),
         ],
     )
@@ -484,7 +484,7 @@ class TestCollectedFiles:
                 "[tool.promptkit]\ntargt = 'x'",
                 "[tool.promptkit] has no setting 'targt': did you mean 'target'?",
             ),
-            ("[tool.promptkit]\ntarget = 'json'", "'json' is a module; name the folder that it is in"),
+            ("[tool.promptkit]\ntarget = 'json'", "'json' is a module: use the folder that contains it"),
         ],
     )
     def test_missing_or_invalid_target(self, configuration, message, run, pytester):

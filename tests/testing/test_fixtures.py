@@ -203,7 +203,7 @@ class TestSnapshot:
         run("--snapshot-update").assert_outcomes(passed=1, failed=1)
         result = run()
         result.assert_outcomes(passed=1, failed=1)
-        assert "TypeError: promptkit_snapshot takes what a prompt renders to, or text, not a dict" in (
+        assert "TypeError: promptkit_snapshot accepts a rendering or text, not a dict" in (
             result.stdout.str()
         )
 

@@ -205,9 +205,14 @@ class TestExplanation:
     @pytest.mark.parametrize(
         ("operator", "text", "turns", "lines"),
         [
-            ("in", "c", user("a"), ["'c' in Workflow: no text of it contains that", "[user]", "a"]),
-            ("not in", "a", user("a", "b"), ["'a' not in Workflow: its text contains that", "a"]),
-            ("in", "c", user("a")[0], ["'c' in Message: no text of it contains that", "[user]", "a"]),
+            ("in", "c", user("a"), ["'c' in Workflow: its text does not contain this string", "[user]", "a"]),
+            ("not in", "a", user("a", "b"), ["'a' not in Workflow: its text contains this string", "a"]),
+            (
+                "in",
+                "c",
+                user("a")[0],
+                ["'c' in Message: its text does not contain this string", "[user]", "a"],
+            ),
         ],
     )
     def test_missing_and_unwanted_text(self, operator, text, turns, lines):
@@ -233,13 +238,13 @@ class TestExplanation:
     @pytest.mark.parametrize(
         ("left", "right", "advice"),
         [
-            (user("a"), "a", "compare its .text, or str(...) of it, with a string"),
-            ("a", user("a")[0], "compare its .text, or str(...) of it, with a string"),
-            (user("a", LINK), list(user("a", LINK)), "compare values of one type"),
-            (tuple(user("a")), user("a"), "compare values of one type"),
-            (Text("[a](a:b)"), LINK, "compare values of one type"),
-            (user("a"), Text("a"), "compare values of one type"),
-            (user("a"), None, "compare values of one type"),
+            (user("a"), "a", "compare .text or str(...) with a string"),
+            ("a", user("a")[0], "compare .text or str(...) with a string"),
+            (user("a", LINK), list(user("a", LINK)), "compare values of the same type"),
+            (tuple(user("a")), user("a"), "compare values of the same type"),
+            (Text("[a](a:b)"), LINK, "compare values of the same type"),
+            (user("a"), Text("a"), "compare values of the same type"),
+            (user("a"), None, "compare values of the same type"),
         ],
     )
     def test_types_that_are_never_equal(self, left, right, advice):
@@ -247,7 +252,8 @@ class TestExplanation:
         head, *_ = explain("==", left, right)
 
         assert head.startswith(
-            f"{type(left).__name__} == {type(right).__name__}: these are never equal; {advice}"
+            f"{type(left).__name__} == {type(right).__name__}: values of these types are never "
+            f"equal: {advice}"
         )
 
     def test_equal_values_that_should_differ(self):

@@ -75,7 +75,7 @@ class TestArguments:
             run_command("echo", None, word)
 
         assert str(raised.value) == (
-            f"run(...): word 3: expected text or a path, not {kind}; make it a str first"
+            f"run(...): word 3 must be text or a path, not {kind}: convert it to str first"
         )
 
     @pytest.mark.parametrize("command", [(), (None,)])
@@ -85,20 +85,21 @@ class TestArguments:
             run_command(*command)
 
         assert str(raised.value) == (
-            "run(...) names no program: write its words one by one, as in run('git', 'status')"
+            "run(...) needs a program: pass the command word by word, as in run('git', 'status')"
         )
 
     @pytest.mark.parametrize(("word", "escaped"), [("a\0b", r"a\x00b"), ("a\ud800", r"a\ud800")])
     def test_invalid_text_is_reported_to_the_caller(self, word, escaped, run_command):
         """Null characters and lone surrogates, which clients can send, are reported to the caller."""
         assert catch_message(run_command, "echo", word) == (
-            f"no program can be given '{escaped}': it has a null character, or half of a character"
+            f"'{escaped}' cannot be passed to a program: it contains a null character or an "
+            "unpaired surrogate"
         )
 
     @pytest.mark.parametrize("options", [{"limit": 0}, {"timeout": 0.0}, {"timeout": float("nan")}])
     def test_limits_must_be_above_zero(self, options, run_command):
         """A limit or timeout that is not above 0 raises a ValueError."""
-        with pytest.raises(ValueError, match="both have to be above 0"):
+        with pytest.raises(ValueError, match="limit and timeout must be above 0"):
             run_command("true", **options)
 
 
@@ -189,13 +190,13 @@ class TestFailures:
     def test_error_names_the_signal(self, run_command):
         """The error names the signal that ended the command."""
         assert catch_message(run_command, "sh", "-c", "kill -SEGV $$") == (
-            "sh -c 'kill -SEGV $$' was ended by a signal (Segmentation fault)"
+            "sh -c 'kill -SEGV $$' was terminated by a signal (Segmentation fault)"
         )
 
     def test_missing_program_is_an_error(self, run_command):
         """A missing program is an error, even with check=False."""
         assert catch_message(run_command, "no-such-program", "x", check=False) == (
-            "cannot run no-such-program x: there is no program 'no-such-program' where the server runs"
+            "cannot run no-such-program x: the server's machine has no program 'no-such-program'"
         )
 
     def test_non_executable_file_is_an_error(self, run_command, folder):
@@ -223,7 +224,7 @@ class TestTermination:
         """A command that times out is stopped with its child processes, and the caller gets an error."""
         message = catch_message(run_command, "sh", "-c", f"{witness.prefix} sleep 60 & sleep 60", timeout=0.3)
 
-        assert message.endswith("took longer than 0.3 s and was ended")
+        assert message.endswith("took longer than 0.3 s and was terminated")
         assert witness.wait_for_end() == b"started\n"
 
     def test_hanging_command_that_closed_its_output_is_stopped(self, run_command, witness):

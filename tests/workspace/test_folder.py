@@ -85,5 +85,5 @@ def test_variable_that_does_not_name_a_folder_is_an_error(variable, path, folder
         workspace()
 
     assert str(raised.value) == (
-        f"{variable} names no folder where the server runs: correct it, or use --workspace DIR"
+        f"{variable} is not a folder on the server's machine: correct it, or use --workspace DIR"
     )

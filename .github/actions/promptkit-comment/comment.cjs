@@ -5,7 +5,7 @@
 const fs = require("node:fs");
 
 const MARK = "<!-- promptkit diff -->";
-const HEAD = `${MARK}\n\n## What prompts say`;
+const HEAD = `${MARK}\n\n## Text of prompts`;
 
 // GitHub takes 65,536 characters at most.
 const MOST = 60_000;
@@ -61,7 +61,7 @@ function rendered(left) {
     parts.push(next);
   }
   const hidden = changes.length - parts.length;
-  const more = hidden === 0 ? [] : [`${hidden} more are not shown: \`promptkit diff --text\` shows them.`];
+  const more = hidden === 0 ? [] : [`${hidden} more changes are not shown: run \`promptkit diff --text\` to see all.`];
   return changes.length === 0 ? null : [HEAD, ...parts, ...more].join("\n\n");
 }
 

@@ -72,7 +72,7 @@ _EXTENSIONS: Final = (
 )
 _FILE: Final = re.compile(rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_EXTENSIONS})")
 
-#: Paths out of the workspace, or to a folder. A word such as @scope/name is a package.
+#: Paths outside the workspace, or to a folder. A word such as @scope/name is a package.
 _OUTSIDE: Final = re.compile(r"(?:[~/]|\.\.?/)[\w./-]*")
 _PATH: Final = re.compile(r"[\w./-]*")
 _FOLDER: Final = re.compile(r"(?:[\w.-]+/)+|(?:[\w.-]+/){2,}[\w-]+")
@@ -120,8 +120,8 @@ class _ClaudeText:
         # MCP prompts are chosen by users, so `disable-model-invocation` is implied.
         self.losses = [*file.losses("description", "argument-hint", "arguments", "disable-model-invocation")]
         if self.hint and len(self.hint) > _MAX_HINT:
-            what = f"the field 'argument-hint' is carried up to {_MAX_HINT} characters"
-            self.losses.append(Loss(what, file.fields["argument-hint"].line))
+            description = f"the field 'argument-hint' is truncated to {_MAX_HINT} characters"
+            self.losses.append(Loss(description, file.fields["argument-hint"].line))
             self.hint = self.hint[:_MAX_HINT]
         self._declared = self._declare()
         self._numbers = {name: number for number, name in reversed([*enumerate(self._declared)])}
@@ -140,8 +140,11 @@ class _ClaudeText:
         names = value if isinstance(value, list) else field.text.split()
         if all(isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
             return names
-        what = "the field 'arguments' is not carried: it names what Claude Code does not replace, either"
-        self.losses.append(Loss(what, field.line))
+        description = (
+            "the field 'arguments' is not imported: it contains names that Claude Code does not "
+            "replace either"
+        )
+        self.losses.append(Loss(description, field.line))
         return []
 
     def parts(self) -> tuple[Part, ...]:
@@ -152,8 +155,8 @@ class _ClaudeText:
     def _line(self, token: re.Match[str]) -> int:
         return self._lines.at(token.start())
 
-    def _lose(self, what: str, token: re.Match[str]) -> None:
-        self.losses.append(Loss(what, self._line(token)))
+    def _add_loss(self, description: str, token: re.Match[str]) -> None:
+        self.losses.append(Loss(description, self._line(token)))
 
     def _scan(self) -> Iterator[re.Match[str]]:
         """Yield the placeholders, including those in commands that remain text."""
@@ -175,7 +178,7 @@ class _ClaudeText:
             if not self._is_declared(token):
                 continue
             group = next((name for name in ("script", "command", "file") if token[name] is not None), None)
-            if group is None or self._is_carried(token, group):
+            if group is None or self._is_converted(token, group):
                 yield token
                 continue
             position = token.start(group)
@@ -186,19 +189,19 @@ class _ClaudeText:
         name = token["named"] or token["kept"]
         return name is None or name in self._numbers
 
-    def _is_carried(self, token: re.Match[str], group: str) -> bool:
+    def _is_converted(self, token: re.Match[str], group: str) -> bool:
         if group == "file":
             reason = _file_reason(token[group])
             if reason:
-                self._lose(f"{brief(token[0])!r} is left as text: {reason}", token)
+                self._add_loss(f"{brief(token[0])!r} stays as text: {reason}", token)
             return reason is None
         command = token[group]
         inner = (match.lastgroup for match in _WITHOUT_SCRIPTS.finditer(command) if self._is_declared(match))
         has_arguments = not {"index", "all", "number", "named"}.isdisjoint(inner)
-        reason = "it takes what callers send" if has_arguments else shell_reason(command)
+        reason = "it contains arguments" if has_arguments else shell_reason(command)
         if reason:
             excerpt = brief(one_line(command))
-            self._lose(f"the command {excerpt!r} is not run, and left as text: {reason}", token)
+            self._add_loss(f"the command {excerpt!r} is not run and stays as text: {reason}", token)
         return reason is None
 
     def _number(self, token: re.Match[str]) -> int | None:
@@ -251,8 +254,10 @@ class _ClaudeText:
         if all_token is None:
             return tuple(positional)
         if positional:
-            what = "single arguments are the words of $ARGUMENTS, whatever is in quotes"
-            self._lose(what, next(token for token in self._tokens if self._number(token) in self._names))
+            description = "numbered arguments are the words of $ARGUMENTS, and quotes are ignored"
+            self._add_loss(
+                description, next(token for token in self._tokens if self._number(token) in self._names)
+            )
         return (CommandParameter(_ALL, self.hint), *positional)
 
     def _part(self, token: re.Match[str]) -> Part:
@@ -267,9 +272,9 @@ class _ClaudeText:
             return FilePart(token["file"].rstrip(_PUNCTUATION), token[0])
         if token["escaped"] is not None:
             return TextPart(token["escaped"])
-        what = "it has too many digits" if token["index"] else "it looks like an amount"
-        what = "Claude Code's own variable" if token["variable"] else what
-        self._lose(f"{brief(token[0])!r} is left as text: {what}", token)
+        description = "it has too many digits" if token["index"] else "it looks like an amount"
+        description = "it is a variable of Claude Code" if token["variable"] else description
+        self._add_loss(f"{brief(token[0])!r} stays as text: {description}", token)
         return TextPart(token[0])
 
 
@@ -277,9 +282,9 @@ def _file_reason(path: str) -> str | None:
     """Return why a word after an ``@`` is not a file of the workspace; "" if it does not look like a file."""
     path = path.rstrip(_PUNCTUATION)
     if _OUTSIDE.fullmatch(path) or ("/../" in path and _PATH.fullmatch(path)):
-        return "it leads out of the workspace"
+        return "it is outside the workspace"
     if _FILE.fullmatch(path):
         return None
     if re.match(r"\$(?:ARGUMENTS|\d)", path):
-        return "it takes what callers send"
-    return "it may be a folder" if _FOLDER.fullmatch(path) else ""
+        return "it contains arguments"
+    return "it can be a folder" if _FOLDER.fullmatch(path) else ""

@@ -17,7 +17,7 @@ from unicodedata import combining, normalize
 import attrs
 
 from promptkit.clients import yaml_edits
-from promptkit.files.writing import FileRefusedError
+from promptkit.files.writing import FileEditError
 from promptkit.loader.discovery import is_recipe, may_enter
 
 #: Limit of text from a file in a message, in characters.
@@ -150,7 +150,7 @@ class CommandParameter:
 class Loss:
     """A part of a file that cannot be converted, and its line number, starting at 1."""
 
-    what: str
+    description: str
     line: int = 1
 
 
@@ -301,34 +301,36 @@ def folder_name(name: str) -> str:
     return folder if may_enter(folder) else f"{folder}_commands"
 
 
-class FreeNames:
+class UniqueNames:
     """
     A registry of names that are unique regardless of case.
 
     Args:
-        joint:
+        separator:
             The separator between a name and its number.
 
-        taken:
-            The names that are initially taken.
+        reserved:
+            The names that are reserved from the start.
     """
 
-    def __init__(self, joint: str, taken: Iterable[str] = ()) -> None:
-        self._joint = joint
-        self._taken = {name.casefold() for name in taken}
-        self._numbers = dict[str, int]()  # by name: all lower numbers are taken
+    def __init__(self, separator: str, reserved: Iterable[str] = ()) -> None:
+        self._separator = separator
+        self._reserved = {name.casefold() for name in reserved}
+        self._numbers = dict[str, int]()  # by name: all lower numbers are reserved
 
     def find(self, name: str) -> str:
-        """Return *name*, or *name* with a number if it is taken."""
+        """Return *name*, or *name* with a number if it is reserved."""
         number = self._numbers.get(name, 1)
-        while (candidate := f"{name}{self._joint}{number}" if number > 1 else name).casefold() in self._taken:
+        while (
+            candidate := f"{name}{self._separator}{number}" if number > 1 else name
+        ).casefold() in self._reserved:
             number += 1
         self._numbers[name] = number
         return candidate
 
-    def take(self, name: str) -> str:
-        """Mark *name* as taken, and return it."""
-        self._taken.add(name.casefold())
+    def reserve(self, name: str) -> str:
+        """Mark *name* as reserved, and return it."""
+        self._reserved.add(name.casefold())
         return name
 
 
@@ -357,7 +359,7 @@ class CommandField(NamedTuple):
         """The value parsed as YAML; None if invalid. Parsing is slow, so read it only if needed."""
         try:
             return next(iter(yaml_edits.read(self.source).values()), None)
-        except FileRefusedError:
+        except FileEditError:
             return None
 
 
@@ -380,7 +382,7 @@ class CommandFile(NamedTuple):
         """Yield a loss for each field that is not *known*."""
         for key, field in self.fields.items():
             if key not in known:
-                yield Loss(f"the field {brief(key)!r} is not carried", field.line)
+                yield Loss(f"the field {brief(key)!r} is not imported", field.line)
 
 
 def one_line(text: str) -> str:

@@ -29,7 +29,7 @@ from promptkit.clients.slash_commands.command import (
     split_command,
     split_parts,
 )
-from promptkit.files.writing import FileRefusedError
+from promptkit.files.writing import FileEditError
 
 _ARGUMENTS: Final = "arguments"
 _PLACEHOLDER: Final = "{{args}}"
@@ -68,7 +68,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
         typed = TextPart(f"\n\n/{name.replace('/', ':')} ")
         parts = join_texts((*parts, typed, ArgumentPart(_ARGUMENTS, is_appended=True)))
     losses = [
-        Loss(f"the field {brief(key)!r} is not carried", lines.get(key, 1))
+        Loss(f"the field {brief(key)!r} is not imported", lines.get(key, 1))
         for key in fields
         if key not in ("prompt", "description")
     ]
@@ -85,7 +85,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
 def _fields(text: str, lines: Mapping[str, int]) -> dict[str, Any]:
     try:
         fields = toml_edits.read(text)
-    except FileRefusedError as error:
+    except FileEditError as error:
         msg = str(error)
         line = error.line or int((re.search(r"at line (\d+)", msg) or [0, 1])[1])
         raise CommandSyntaxError(msg, line) from None
@@ -143,8 +143,10 @@ class _GeminiText:
                 depth += {"{": 1, "}": -1}.get(self._prompt[position], 0)
                 position += 1
             if depth:
-                what = f"{trigger!r} has no end, so that Gemini CLI refuses the command; it is left as text"
-                self.losses.append(Loss(what, self._line(start)))
+                description = (
+                    f"{trigger!r} is not closed, so Gemini CLI rejects the command; it stays as text"
+                )
+                self.losses.append(Loss(description, self._line(start)))
                 yield start, stop, None
                 return
             yield start, position, self._prompt[start + len(trigger) : position - 1].strip()
@@ -159,12 +161,12 @@ class _GeminiText:
             if not command:
                 yield start, end, []
                 continue
-            reason = "it takes what callers send" if _PLACEHOLDER in command else shell_reason(command)
+            reason = "it contains arguments" if _PLACEHOLDER in command else shell_reason(command)
             if reason is None:
                 yield start, end, [CommandPart(split_command(command) or ())]
                 continue
-            what = f"the command {brief(one_line(command))!r} is not run, and left as text: {reason}"
-            self.losses.append(Loss(what, self._line(start)))
+            description = f"the command {brief(one_line(command))!r} is not run and stays as text: {reason}"
+            self.losses.append(Loss(description, self._line(start)))
             yield from self._arguments(start, end)
         yield from self._arguments(position, stop)
 
@@ -174,15 +176,15 @@ class _GeminiText:
             yield start, position, [ArgumentPart(_ARGUMENTS)]
 
     def _file(self, start: int, end: int, path: str) -> Iterator[tuple[int, int, list[Part]]]:
-        reason = "it takes what callers send" if "{" in path else None
+        reason = "it contains arguments" if "{" in path else None
         if _MEDIA.fullmatch(path):
             reason = "it is not text"
         elif _FILE.fullmatch(path) is None:
-            reason = reason or "it may be a folder, or lie outside of the workspace"
+            reason = reason or "it can be a folder, or outside the workspace"
         if reason is None:
             yield start, end, [FilePart(path)]
             return
         self.losses.append(
-            Loss(f"{brief(self._prompt[start:end])!r} is left as text: {reason}", self._line(start))
+            Loss(f"{brief(self._prompt[start:end])!r} stays as text: {reason}", self._line(start))
         )
         yield from self._arguments(start, end)

@@ -11,10 +11,10 @@ from promptkit.clients.slash_commands.command import (
     CommandPart,
     CommandSyntaxError,
     FilePart,
-    FreeNames,
     Part,
     SlashCommand,
     TextPart,
+    UniqueNames,
     identifier,
     one_line,
 )
@@ -77,7 +77,7 @@ class _Placeholders:
     def __init__(self, command: SlashCommand) -> None:
         self._parameters = {parameter.name: parameter for parameter in command.parameters}
         literal = "\0".join(part.text for part in command.parts if isinstance(part, TextPart))
-        self._free = FreeNames("_", placeholders_in(literal))
+        self._free = UniqueNames("_", placeholders_in(literal))
         self._names: dict[str, str] = {}
 
     def text(self, part: Part) -> str:
@@ -107,7 +107,7 @@ class _Placeholders:
             if len(self._names) == _MAX_PLACEHOLDERS:
                 msg = f"it has more than {_MAX_PLACEHOLDERS} different arguments, commands and files"
                 raise CommandSyntaxError(msg)
-            name = self._free.take(self._free.find(identifier(preferred_name) or "text"))
+            name = self._free.reserve(self._free.find(identifier(preferred_name) or "text"))
             self._names[expression] = name
         return f"{{{{{name}}}}}"
 

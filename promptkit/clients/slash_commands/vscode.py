@@ -11,12 +11,12 @@ from typing import Final
 from promptkit.clients.slash_commands.command import (
     ArgumentPart,
     CommandParameter,
-    FreeNames,
     LineNumbers,
     Loss,
     Part,
     SlashCommand,
     TextPart,
+    UniqueNames,
     brief,
     identifier,
     read_markdown,
@@ -33,10 +33,10 @@ _PLACEHOLDER: Final = re.compile(
     r"|(?P<link>(?<!!)\[[^\[\]\n]*\]\([\w@./%-]+\.\w+(?:#[^()\s]*)?\))"
 )
 _REASONS: Final = {
-    "variable": "only the editor knows it",
-    "file": "no file is attached",
-    "tool": "tools are the client's",
-    "link": "no file is attached",
+    "variable": "only the editor has its value",
+    "file": "files cannot be attached",
+    "tool": "tools belong to the client",
+    "link": "files cannot be attached",
 }
 
 
@@ -61,19 +61,19 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
         dict[str, CommandParameter](),
         dict[str, str](),
     )
-    free, lines = FreeNames("_"), LineNumbers(file.body, file.line)
+    free, lines = UniqueNames("_"), LineNumbers(file.body, file.line)
     for token in _PLACEHOLDER.finditer(file.body):
         if (variable := token["input"]) is not None:
             variable = variable.strip()
             if (parameter := names.get(variable)) is None:
-                parameter = names[variable] = free.take(free.find(identifier(variable) or "argument"))
+                parameter = names[variable] = free.reserve(free.find(identifier(variable) or "argument"))
             if parameters.get(parameter) is None or not parameters[parameter].description:
                 parameters[parameter] = CommandParameter(parameter, token["hint"] or None, default=None)
             spans.append((*token.span(), [ArgumentPart(parameter)]))
         else:
             losses.append(
                 Loss(
-                    f"{brief(token[0])!r} is left as text: {_REASONS[str(token.lastgroup)]}",
+                    f"{brief(token[0])!r} stays as text: {_REASONS[str(token.lastgroup)]}",
                     lines.at(token.start()),
                 )
             )

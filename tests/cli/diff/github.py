@@ -63,7 +63,9 @@ def assert_foreign_text_is_code(markdown):
                 for line in node.content.splitlines():
                     _assert_known_html(line)
             elif node.type == "text":
-                assert re.fullmatch(r"[A-Za-z0-9 :,]*(?: are not shown: | shows them\.)?", node.content), node
+                assert re.fullmatch(
+                    r"[A-Za-z0-9 :,]*(?: are not shown: run | to see all\.)?", node.content
+                ), node
 
 
 def _assert_known_html(line):

@@ -17,13 +17,13 @@ BREAKING = BEFORE.replace('"python", "rust"', '"python"')
 
 #: The output for a change that breaks callers.
 BROKEN = """\
-breaking: prompt 'review': argument 'language' no longer takes all that it took
+breaking: prompt 'review': argument 'language' no longer accepts all values that it accepted
     -Literal['python', 'rust']
     +Literal['python']
 1 breaking change since HEAD
 """
 NEUTRAL = """\
-harmless: prompt 'review': renders another text for code='x = 1'
+harmless: prompt 'review': renders different text for code='x = 1'
      [user]
     -Review this python.
     +Please review this python.

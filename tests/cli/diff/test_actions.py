@@ -268,10 +268,10 @@ class TestComment:
         assert query == ["pulls", {"owner": "o", "repo": "r", "state": "open", "head": "ann:topic"}]
         assert (kind, sent["issue_number"]) == ("create", 7)
         assert sent["body"].startswith(
-            "<!-- promptkit diff -->\n\n## What prompts say\n\n<details><summary><code>"
+            "<!-- promptkit diff -->\n\n## Text of prompts\n\n<details><summary><code>"
         )
         assert "\n-Old.\n+New.\n" in sent["body"]
-        assert sent["body"].endswith("<code>p&#58; &#39;y&#39; is gone</code></summary></details>")
+        assert sent["body"].endswith("<code>p&#58; &#39;y&#39; was removed</code></summary></details>")
 
     def test_existing_comment(self, tmp_path):
         """
@@ -311,7 +311,7 @@ class TestComment:
 
         assert len(body) < 65_536
         assert "characters cut" in body
-        assert re.search(r"\d+ more are not shown: `promptkit diff --text` shows them\.$", body)
+        assert re.search(r"\d+ more changes are not shown: run `promptkit diff --text` to see all\.$", body)
 
     @pytest.mark.parametrize(
         "artifact",

@@ -77,7 +77,7 @@ def test_changed_text(folder, capfd, tmp_path):
 
     assert code == 0
     assert output == (
-        "prompt 'review': 'short' renders another text\n"
+        "prompt 'review': 'short' renders different text\n"
         "    [user]\n"
         "    [-Review-]{+Please review+} this.\n"
         "    y = 2\n"
@@ -93,7 +93,7 @@ def transcripts(folder, monkeypatch):
     def transcripts(before, after):
         calls = {"prompt 'review'": {"short": SentCall({}, "case")}}
         sides = ([Answer({}, calls, {"prompt 'review'": {"short": text}}, [])] for text in (before, after))
-        monkeypatch.setattr("promptkit.cli.diff.compared_sides", lambda *_, **__: tuple(sides))
+        monkeypatch.setattr("promptkit.cli.diff.compare_sides", lambda *_, **__: tuple(sides))
 
     return transcripts
 
@@ -114,7 +114,7 @@ def test_json(transcripts, capfd):
                 "case": "short",
                 "breaking": False,
                 "unsteady": False,
-                "message": "prompt 'review': 'short' renders another text",
+                "message": "prompt 'review': 'short' renders different text",
                 "before": "[user]\nReview this.\nx = 1",
                 "after": "[user]\n1 / 0.\nx = 1",
                 "diff": [" [user]", "-Review this.", "+1 / 0.", " x = 1"],
@@ -142,17 +142,17 @@ def test_import_error_is_reported(folder, capfd):
     main(["diff", "--target", "shelf", "--text"])
 
     out, err = capfd.readouterr()
-    assert "'short' is gone" in out
+    assert "'short' was removed" in out
     assert "not served: shelf/review.py:1: recipe 'review' cannot be imported" in err
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--text", "--format", "github"), "--text has no annotations"),
-        (("--comment", "x", "--summary", "y"), "--text has no annotations, and no summary"),
-        (("--repeat",), "--repeat and --env are for --text"),
-        (("--env", "TOKEN"), "--repeat and --env are for --text"),
+        (("--text", "--format", "github"), "--text does not support --format github"),
+        (("--comment", "x", "--summary", "y"), "--text does not support --format github and --summary"),
+        (("--repeat",), "--repeat and --env require --text"),
+        (("--env", "TOKEN"), "--repeat and --env require --text"),
     ],
 )
 def test_options_without_effect(options, message, folder, capfd):
@@ -170,7 +170,7 @@ def test_unstable_text(folder, capfd):
 
     _, output = diff(capfd, "--repeat")
 
-    assert "prompt 'other': 'its defaults' is new, each time\n" in output
+    assert "prompt 'other': 'its defaults' was added, each time\n" in output
     assert output.endswith("all text is the same as at HEAD\n")
 
 

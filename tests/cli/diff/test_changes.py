@@ -240,7 +240,7 @@ class TestMessages:
         (choices,) = changes(ask("a: Literal['x', 'y']"), ask("a: Literal['x']"))
         (bounds,) = changes(ask("a: Annotated[int, Meta(ge=0)]"), ask("a: Annotated[int, Meta(ge=1)]"))
 
-        assert str(choices) == "prompt 'ask': argument 'a' no longer takes all that it took"
+        assert str(choices) == "prompt 'ask': argument 'a' no longer accepts all values that it accepted"
         assert choices.diff == ["-Literal['x', 'y']", "+Literal['x']"]
         assert '-  "minimum": 0,' in bounds.diff
 
@@ -251,7 +251,7 @@ class TestMessages:
             ask(EXAMPLE, "user(f'One {a}\\n\\nTwo\\n\\nFour')"),
         )
 
-        assert str(change) == "prompt 'ask': renders another text for a='x'"
+        assert str(change) == "prompt 'ask': renders different text for a='x'"
         assert change.diff == [" Two", " ", "-Three", "+Four"]
 
     def test_failures(self, changes):
@@ -283,7 +283,7 @@ class TestMessages:
         argument = "a: Annotated[str, Arg(secret=True, examples=['swordfish-9'])]"
         (change,) = changes(ask(argument, "f'One {a}'"), ask(argument, "f'Two {a}'"))
 
-        assert str(change) == "prompt 'ask': renders another text for a=<secret>"
+        assert str(change) == "prompt 'ask': renders different text for a=<secret>"
         assert change.diff == [" [user]", "-One <secret>", "+Two <secret>"]
 
 

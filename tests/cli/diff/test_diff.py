@@ -22,7 +22,7 @@ def narrowed(repository, monkeypatch):
         return Answer({"prompt 'review'": item}, {}, {}, [])
 
     sides = [answer("python", "rust")], [answer("python")]
-    monkeypatch.setattr("promptkit.cli.diff.compared_sides", lambda *_, **__: sides)
+    monkeypatch.setattr("promptkit.cli.diff.compare_sides", lambda *_, **__: sides)
 
 
 class TestOutcomes:
@@ -64,7 +64,7 @@ class TestOutcomes:
                     "kind": "argument-narrowed",
                     "breaking": True,
                     "of": "prompt 'review'",
-                    "message": "argument 'language' no longer takes all that it took",
+                    "message": "argument 'language' no longer accepts all values that it accepted",
                     "before": "Literal['python', 'rust']",
                     "after": "Literal['python']",
                 }
@@ -81,12 +81,13 @@ class TestOutcomes:
 
         assert out == (
             "::error file=recipes/review.py,line=5,title=promptkit diff%3A breaking::prompt 'review': "
-            "argument 'language' no longer takes all that it took"
+            "argument 'language' no longer accepts all values that it accepted"
             "%0A-Literal['python', 'rust']%0A+Literal['python']\n"
         )
         assert summary.read_text() == (
             "# Before\n## Prompts\n\n` 1 breaking change since HEAD `\n\n"
-            "- **breaking**: ` prompt 'review': argument 'language' no longer takes all that it took `\n\n"
+            "- **breaking**: ` prompt 'review': argument 'language' no longer accepts all values "
+            "that it accepted `\n\n"
             "  ```diff\n  -Literal['python', 'rust']\n  +Literal['python']\n  ```\n"
         )
 
@@ -128,7 +129,7 @@ class TestNotCompared:
         assert code == 0
         assert [line for line in out.splitlines() if not line.startswith(" ")] == [
             "harmless: prompt 'deploy': deploy.md has changed",
-            "harmless: prompt 'greet': renders another text for name='sample'",
+            "harmless: prompt 'greet': renders different text for name='sample'",
             "harmless: prompt 'quote': quote.md has changed",
             "3 harmless changes since HEAD",
             "not compared: prompt 'deploy': sample=False",
@@ -224,14 +225,14 @@ class TestTwoRevisions:
         assert code == 0
         assert "[-Review-]{+Please review+} this python." in out
         assert out.endswith("1 rendering changed since v1, up to topic\n")
-        assert err == "promptkit: renders the cases of v1 and topic too: the code of that revision runs\n"
+        assert err == "promptkit: rendering the cases of v1 and topic: this runs the code of that revision\n"
 
     @pytest.mark.parametrize(
         ("revisions", "message"),
         [
-            ("v1..nope", "there is no revision 'nope' here: name a commit, a branch or a tag"),
-            ("nope...v1", "there is no revision 'nope' here: name a commit, a branch or a tag"),
-            ("main...other", "'main' and 'other' have no commit in common: write main..other"),
+            ("v1..nope", "unknown revision 'nope': use a commit, a branch or a tag"),
+            ("nope...v1", "unknown revision 'nope': use a commit, a branch or a tag"),
+            ("main...other", "'main' and 'other' have no common ancestor: write main..other"),
         ],
     )
     def test_unknown_revisions(self, revisions, message, history, diff):
@@ -303,7 +304,7 @@ class TestErrors:
         code, out, err = diff()
 
         assert code == 1
-        assert out == "breaking: prompt 'review': is gone\n1 breaking change since HEAD\n"
+        assert out == "breaking: prompt 'review': was removed\n1 breaking change since HEAD\n"
         before, after = err.splitlines()
         assert before.startswith("promptkit: not served at HEAD: recipes/review.py:")
         assert after.startswith("promptkit: not served: recipes/review.py:")
@@ -311,7 +312,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["nope"], "there is no revision 'nope' here: name a commit, a branch or a tag"),
+            (["nope"], "unknown revision 'nope': use a commit, a branch or a tag"),
             (["HEAD", "--target", "nope"], "cannot load 'nope': at HEAD, there is no such folder, file or"),
             (["--target", "new"], "cannot load 'new': at HEAD, there is no such file or folder"),
             (["--target", ".."], "cannot load '..': it is not in the git repository at "),
@@ -337,7 +338,7 @@ class TestErrors:
 
         assert (code, out) == (2, "")
         assert err.startswith(
-            f"promptkit: diff needs a git repository, and '{tmp_path}' is in none that git can read: fatal: "
+            f"promptkit: diff needs a git repository, but '{tmp_path}' is not in one that git can read: "
         )
 
     def test_no_commit(self, tmp_path, diff, monkeypatch):
@@ -346,7 +347,7 @@ class TestErrors:
         git(tmp_path, "init", "--quiet")
         monkeypatch.chdir(tmp_path)
 
-        assert diff() == (2, "", "promptkit: there is no revision 'HEAD' here: commit something first\n")
+        assert diff() == (2, "", "promptkit: unknown revision 'HEAD': commit something first\n")
 
     def test_no_git(self, repository, diff, monkeypatch):
         """A missing git is reported."""
@@ -373,7 +374,7 @@ class TestErrors:
 
         assert code == 2
         assert err == (
-            "promptkit: at HEAD, the process that loads 'recipes' did not end within 1 s: "
+            "promptkit: at HEAD, the process that loads 'recipes' did not finish within 1 s: "
             "a recipe hangs, or its examples take too long\n"
         )
 
@@ -382,20 +383,20 @@ class TestErrors:
 def no_sides(monkeypatch):
     """Recipes without prompts on both sides, for which no process is started."""
     answer = Answer({}, {}, {}, [])
-    monkeypatch.setattr("promptkit.cli.diff.compared_sides", lambda *_, **__: ([answer], [answer]))
+    monkeypatch.setattr("promptkit.cli.diff.compare_sides", lambda *_, **__: ([answer], [answer]))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
 @pytest.mark.parametrize(
     ("option", "obstacle", "message"),
     [
-        ("--summary", "link", "it is a link: put a file in its place"),
-        ("--comment", "link", "it is a link: put a file in its place"),
-        ("--summary", "folder", "it is a link: replace it by its target, or name the target"),
-        ("--comment", "folder", "it is a link: replace it by its target, or name the target"),
+        ("--summary", "link", "it is a link: replace it with a file"),
+        ("--comment", "link", "it is a link: replace it with a file"),
+        ("--summary", "folder", "it is a link: replace it with its target, or use the path of the target"),
+        ("--comment", "folder", "it is a link: replace it with its target, or use the path of the target"),
         ("--summary", "pipe", "it is not a regular file"),
         ("--comment", "pipe", "it is not a regular file"),
-        ("--summary", "hard link", "it has other names (hard links), and they would change too"),
+        ("--summary", "hard link", "it has other hard links, whose content would change too"),
     ],
 )
 @pytest.mark.usefixtures("no_sides")

@@ -39,11 +39,13 @@ def test_text_is_truncated():
     changes = [TextChange("prompt 'a'", f"case {n}", "x", f"{n} " * 50_000) for n in range(3)]
     changes += [TextChange("prompt 'b'", f"case {n}", "x", "word " * 200) for n in range(200)]
 
-    comment = as_markdown("## What prompts say", "203 cases changed", changes, "promptkit diff --text")
+    comment = as_markdown("## Text of prompts", "203 cases changed", changes, "promptkit diff --text")
 
     assert len(comment) < 65_536
     assert "characters cut" in comment
-    assert re.search(r"\n\d+ more are not shown: `promptkit diff --text` shows them\.\n$", comment)
+    assert re.search(
+        r"\n\d+ more changes are not shown: run `promptkit diff --text` to see all\.\n$", comment
+    )
 
 
 def test_format():
@@ -53,7 +55,7 @@ def test_format():
 
     assert as_markdown("## Title", count_cases(changes, "main"), changes, "x") == (
         "## Title\n\n` 2 renderings changed since main `\n\n"
-        "- **harmless**: ` prompt 'a': 'x' renders another text `\n\n"
+        "- **harmless**: ` prompt 'a': 'x' renders different text `\n\n"
         "  ```diff\n   [user]\n  -Old words.\n  +New words.\n  ```\n\n"
-        "- **harmless**: ` prompt 'a': 'y' is gone `\n"
+        "- **harmless**: ` prompt 'a': 'y' was removed `\n"
     )

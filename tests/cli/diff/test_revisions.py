@@ -90,7 +90,7 @@ def test_filter_that_cannot_be_disabled(repository):
     """A filter with `=` in its name cannot be disabled on git's command line, so it is rejected."""
     git(repository, "config", "filter.a=b.smudge", "cat")
 
-    assert error_at() == "the filter 'a=b' in git's configuration cannot be switched off: rename it"
+    assert error_at() == "the filter 'a=b' in git's configuration cannot be disabled: rename it"
 
 
 @pytest.mark.parametrize("revisions", ["HEAD~1", "HEAD~1..HEAD", "HEAD~1...HEAD"])
@@ -103,8 +103,8 @@ def test_shallow_clone(revisions, repository, tmp_path, monkeypatch):
     with pytest.raises(RevisionError) as error:
         files_at(Repository().ends(revisions)[0])
     assert str(error.value) == (
-        "there is no revision 'HEAD~1' here: this clone is shallow and lacks older commits: "
-        "run git fetch --unshallow, or give actions/checkout fetch-depth: 0"
+        "unknown revision 'HEAD~1': this clone is shallow and lacks older commits: "
+        "run git fetch --unshallow, or set fetch-depth: 0 for actions/checkout"
     )
 
 
@@ -115,7 +115,7 @@ def test_git_that_hangs(repository, monkeypatch):
     git(repository, "config", "include.path", str(repository / "pipe"))
     monkeypatch.setattr("promptkit.cli.diff_revisions._MAX_S", 0.5)
 
-    assert error_at().endswith("git rev-parse did not end within 0.5 s: a file of git may be a pipe")
+    assert error_at().endswith("git rev-parse did not finish within 0.5 s: a file of git may be a pipe")
 
 
 def test_missing_worktree(repository, tmp_path):
@@ -153,4 +153,4 @@ def test_deeply_nested_path(repository):
     git(repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'a/' * 1500}a")
     commit_hash = git(repository, "commit-tree", git(repository, "write-tree"), "-m", "Deep")
 
-    assert error_at(commit_hash).endswith(" is in 1,500 folders, and at most 200 are written")
+    assert error_at(commit_hash).endswith(" is nested in 1,500 folders, and at most 200 are supported")

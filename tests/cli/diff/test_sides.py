@@ -31,7 +31,7 @@ def test_process_that_hangs_times_out(recipes, monkeypatch):
     monkeypatch.setattr(diff_sides, "_MAX_S", 1.0)
     folder = recipes(hangs="import time\ntime.sleep(60)\n")
 
-    with pytest.raises(RevisionError, match="did not end within 1 s"):
+    with pytest.raises(RevisionError, match="did not finish within 1 s"):
         answer_from(folder, {"prompt 'x'": {"y": "x" * 1_000_000}})
 
 
@@ -67,12 +67,12 @@ def forged_error(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("printed", "reason"),
     [
-        (b"noise", "is not understood: its output is not JSON"),
-        (b"\xff\xfe", "is not understood: its output is not JSON"),
-        (b"[" * 100_000, "is not understood: its output is not JSON"),
-        (b"[]", "is not understood: its output is not an answer: Expected `object`, got `array`"),
-        (b"{}", "is not understood: its output is not an answer: Expected `object`, got `null`"),
-        (b'{"unloadable": 1}', "is not understood: its output is not an answer: Expected "),
+        (b"noise", "returned output that is not JSON"),
+        (b"\xff\xfe", "returned output that is not JSON"),
+        (b"[" * 100_000, "returned output that is not JSON"),
+        (b"[]", "returned an invalid answer: Expected `object`, got `array`"),
+        (b"{}", "returned an invalid answer: Expected `object`, got `null`"),
+        (b'{"unloadable": 1}', "returned an invalid answer: Expected "),
         (b'{"failure": "on purpose"}', "failed: on purpose"),
         (b"", "exited with code 0 without an answer"),
     ],
@@ -138,7 +138,7 @@ def test_side_that_exits(source, reason, recipes, capfd):
 )
 def test_answer_of_another_structure_is_rejected(part, forged_error):
     """The types of an answer are validated, because later code relies on them."""
-    assert "is not an answer: " in forged_error(json.dumps({"answer": {**EMPTY, **part}}).encode())
+    assert "returned an invalid answer: " in forged_error(json.dumps({"answer": {**EMPTY, **part}}).encode())
 
 
 def test_lone_surrogates_are_valid(recipes):

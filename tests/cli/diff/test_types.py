@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from promptkit import compiler, prompt
-from promptkit.cli.diff_changes import takes_all
+from promptkit.cli.diff_changes import accepts_all
 from promptkit.cli.diff_sides import answer_of
 from promptkit.testing import wire_arguments
 
@@ -123,7 +123,7 @@ def alternatives(asking):
 
 def is_wider(old, new):
     """Return whether the argument of *new* counts as accepting everything that *old* accepts."""
-    return takes_all(ALTERNATIVES[old], ALTERNATIVES[new])
+    return accepts_all(ALTERNATIVES[old], ALTERNATIVES[new])
 
 
 ALTERNATIVES = {asking: alternatives(asking) for asking in PROMPTS}
@@ -167,5 +167,5 @@ def test_wider_pairs(old, new):
     """Each second type is wider than the first one, and not vice versa."""
     old, new = (alternatives(prompt_with_argument(kind)) for kind in (old, new))
 
-    assert takes_all(old, new)
-    assert not takes_all(new, old)
+    assert accepts_all(old, new)
+    assert not accepts_all(new, old)

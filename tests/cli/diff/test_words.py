@@ -24,9 +24,9 @@ class TestChanges:
         new = side({"prompt 'a'": {"x": "1", "y": "3"}, "prompt 'b'": {"z": "4"}})
 
         assert [str(change) for change in text_changes([old], [new])] == [
-            "prompt 'a': 'y' renders another text",
-            "prompt 'b': 'z' is new",
-            "prompt 'a': 'gone' is gone",
+            "prompt 'a': 'y' renders different text",
+            "prompt 'b': 'z' was added",
+            "prompt 'a': 'gone' was removed",
         ]
 
     def test_unstable_text(self):
@@ -35,7 +35,7 @@ class TestChanges:
 
         (change,) = text_changes([old, old], [new, side({"p": {"x": "3"}})])
 
-        assert str(change) == "p: 'x' renders another text, each time"
+        assert str(change) == "p: 'x' renders different text, each time"
         assert count_cases([change], "HEAD") == "all text is the same as at HEAD"
 
     @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def test_unsupported_prompts_are_skipped(out, form, expected, capsys):
     assert main(["export", form, "out"]) == 1
 
     assert read_paths(out) == expected
-    assert "prompt 'count' cannot be written" in capsys.readouterr().err
+    assert "prompt 'count' cannot be exported" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("form", ["claude-commands", "gemini-commands", "codex", "skills"])
@@ -64,12 +64,14 @@ def test_live_export(out, form, capsys):
 def test_named_prompts(out, capsys):
     """With names, only those prompts are updated; without names, obsolete files are removed."""
     assert main(["export", "claude-commands", "out", "explain", "greet"]) == 0
-    assert capsys.readouterr().out == "out has 2 commands of these recipes: explain.md, greet.md\n"
+    assert capsys.readouterr().out == "out has 2 commands from these recipes: explain.md, greet.md\n"
     assert main(["export", "claude-commands", "out", "compare"]) == 0
     assert read_paths(out) == ["compare.md", "explain.md", "greet.md"]
 
     assert main(["export", "claude-commands", "out", "explain", "--remove"]) == 0
-    assert capsys.readouterr().out.endswith("out has 0 commands of these recipes\n    removed: explain.md\n")
+    assert capsys.readouterr().out.endswith(
+        "out has 0 commands from these recipes\n    removed: explain.md\n"
+    )
     assert read_paths(out) == ["compare.md", "greet.md"]
 
     source = out.parent / "recipes" / "words.py"
@@ -92,9 +94,9 @@ def test_foreign_files_are_kept(out, capsys, command, is_exported):
     captured = capsys.readouterr()
     assert (out / "explain.md").read_text() == "mine"
     if is_exported:
-        assert "was changed since it was written: move it away first" in captured.err
+        assert "has changed since it was written: move it first" in captured.err
     elif code:
-        assert "explain.md was not written by promptkit: move it away" in captured.err
+        assert "explain.md was not written by promptkit: move it" in captured.err
     else:
         assert captured.out == "out: nothing to change\n"
     assert code == (0 if not is_exported and "--remove" in command else 1)
@@ -158,8 +160,8 @@ def test_note(out):
             1,
             "'notes' is a skill: write it with 'promptkit export skills'",
         ),
-        (["claude-commands", "recipes/out"], 2, "'recipes/out' is in the recipes: name another folder"),
-        (["claude-commands", "out", "--remove", "--live"], 2, "--remove takes no --live"),
+        (["claude-commands", "recipes/out"], 2, "'recipes/out' is inside the recipes: choose another folder"),
+        (["claude-commands", "out", "--remove", "--live"], 2, "--live cannot be combined with --remove"),
         (["opencode", "out"], 2, "argument FORMAT: invalid choice: 'opencode'"),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt
-from promptkit.exports.client_files import ExportRefusedError, claude_command, gemini_command, skill_files
+from promptkit.exports.client_files import ClientFileError, claude_command, gemini_command, skill_files
 from tests.cli.export.clients import Claude, expand_gemini
 
 #: Text that clients interpret, and similar text.
@@ -69,8 +69,8 @@ def freeze(export, source):
     """Return the file of a prompt, or None if the client would interpret a part of its text."""
     try:
         return export(source)
-    except ExportRefusedError as error:
-        if "for which there is no escape" in str(error):
+    except ClientFileError as error:
+        if "which cannot be escaped" in str(error):
             return None
         raise
 
@@ -122,21 +122,21 @@ class TestClaude:
             ("```!\nls\n```", "line 1 of its text has the beginning of a command that Claude Code runs"),
             ("In ${CLAUDE_SESSION_ID}", "line 1 of its text has '${CLAUDE_', a placeholder of Claude Code"),
             (r"As \$1", r"line 1 of its text has a backslash before a placeholder of Claude Code"),
-            ("At \\", "line 1 of its text has a backslash before the place of an argument"),
+            ("At \\", "line 1 of its text has a backslash before an argument"),
         ],
     )
     def test_text_that_claude_code_would_interpret_is_rejected(self, text, reason):
         """The error has the line and an alternative."""
-        with pytest.raises(ExportRefusedError) as error:
+        with pytest.raises(ClientFileError) as error:
             claude_command(make_prompt(text, ""))
-        assert str(error.value).startswith(f"prompt 'saying' cannot be written: {reason}")
+        assert str(error.value).startswith(f"prompt 'saying' cannot be exported: {reason}")
         assert str(error.value).endswith(
-            "no escape: use --live to write a file that renders the prompt on each use"
+            "which cannot be escaped: use --live to write a file that renders the prompt on each use"
         )
 
     def test_index_after_an_argument_is_rejected(self):
         """An index after an argument would select another argument."""
-        with pytest.raises(ExportRefusedError, match="where Claude Code expects its number"):
+        with pytest.raises(ClientFileError, match="where Claude Code expects its number"):
             claude_command(make_prompt("Say ", "[0]"))
 
 
@@ -154,11 +154,8 @@ class TestGemini:
         """Several arguments are rejected, because each would receive all of the typed text."""
         message = export_error("gemini-commands", "compare")
 
-        assert (
-            "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes 'first', 'second'"
-            in message
-        )
-        assert "use --live to write a file that tells them apart" in message
+        assert "for all typed text, but the prompt has the arguments 'first', 'second': " in message
+        assert "use --live to write a file that renders the prompt on each use" in message
 
     @given(TEXTS, TEXTS, st.sampled_from(["word", "two words", "it's", "<b>"]))
     def test_command_matches_its_prompt(self, before, after, typed):
@@ -182,7 +179,7 @@ class TestGemini:
     )
     def test_text_that_gemini_cli_would_interpret_is_rejected(self, text, reason):
         """The error has the line, even if the text only becomes special next to the placeholder."""
-        with pytest.raises(ExportRefusedError) as error:
+        with pytest.raises(ClientFileError) as error:
             gemini_command(make_prompt(text, ""))
         assert reason in str(error.value)
 
@@ -192,7 +189,7 @@ class TestSkills:
         """The model replaces a placeholder for each argument."""
         assert export("skills", "explain").decode() == (
             '---\nname: explain\ndescription: "Explain something: to a child."\n---\n\n'
-            "Replace each of these by the value that the user gives, and then follow the "
+            "Replace each of these placeholders with the value that the user provides, and then follow the "
             "instructions below the line.\n\n"
             "- `{{topic}}`: What to explain\n\n---\n\n"
             "Explain {{topic}} to a child, for $100. {{topic}}!\n"
@@ -215,14 +212,17 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("name", "reason"),
         [
-            ("count", "'number' takes a whole number, and a placeholder any text: use --live to write"),
+            (
+                "count",
+                "'number' requires a whole number, but a placeholder accepts any text: use --live to write",
+            ),
             (
                 "translate",
                 "'language' is optional, but a frozen export cannot omit a placeholder: use --live to write",
             ),
-            ("debug", "turn 2 is of the assistant, but files are content of the user"),
+            ("debug", "turn 2 has the role 'assistant', but a client file can contain only user text"),
             ("unlock", "'key' is a secret"),
-            ("review", "where 'code' is"),
+            ("review", "when 'code' is"),
         ],
     )
     @pytest.mark.parametrize("form", ["claude-commands", "codex"])
@@ -230,5 +230,5 @@ class TestErrors:
         """A prompt that is not a text with placeholders is rejected with a reason."""
         message = export_error(form, name)
 
-        assert f"prompt {name!r} cannot be written: {reason}" in message
+        assert f"prompt {name!r} cannot be exported: {reason}" in message
         assert "give" not in message

@@ -279,7 +279,7 @@ class TestFiles:
 
     def test_secret_is_rejected(self, export_error):
         """A prompt with a secret argument is rejected, because the secret would be hidden in the output."""
-        assert "prompt 'unlock' cannot be written: it has a secret argument" in export_error(
+        assert "prompt 'unlock' cannot be exported: it has a secret argument" in export_error(
             "claude-commands", "unlock", "--live"
         )
 

@@ -47,12 +47,12 @@ def test_typed_text(typed, name, text, expected):
         (
             "compare",
             "a b c",
-            "typed values: 3, arguments for them: 2; put words that belong together",
+            "values typed: 3, arguments left for them: 2; put words that belong together",
         ),
-        ("greet", "you", "typed values: 1, arguments for them: 0; it takes none"),
+        ("greet", "you", "values typed: 1, arguments left for them: 0; the prompt takes no arguments"),
         ("compare", "it's", "the typed arguments have an unclosed quote (No closing quotation)"),
         ("explain", "", "prompt 'explain': 'topic' is missing"),
-        ("explain", f"a{MARKER}b", "the typed arguments were changed or cut by the client"),
+        ("explain", f"a{MARKER}b", "the client changed or truncated the typed arguments"),
     ],
 )
 def test_invalid_text(typed, name, text, message):
@@ -70,8 +70,7 @@ def test_truncated_text(typed, end):
 
     assert code == 2
     assert (
-        "the typed arguments were changed or cut by the client: omit what the client interprets itself"
-        in output
+        "the client changed or truncated the typed arguments: omit text that the client interprets" in output
     )
 
 
@@ -80,8 +79,8 @@ def test_assistant_turn_is_rejected(typed):
     code, output = typed("debug", "x")
 
     assert code == 1
-    assert "cannot take it: message 2 holds Text of the assistant: a slash command is the text of a" in output
-    assert "(--lossy replaces unsupported content by text)" in output
+    assert "message 2 (assistant) contains Text: a slash command can contain only user text" in output
+    assert "(--lossy replaces unsupported content with text)" in output
     assert typed("debug", "x", "--lossy") == (0, "[user]\nI see x.\n\n[assistant]\nWhat have you tried?\n")
 
 

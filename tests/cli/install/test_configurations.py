@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from promptkit.clients.configuration_files import ServerTable
 from promptkit.clients.profiles import INSTALLABLE
-from promptkit.files.writing import FileRefusedError
+from promptkit.files.writing import FileEditError
 
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
 ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}
@@ -20,15 +20,15 @@ GOOSE = {"type": "stdio", "enabled": True, "cmd": "/bin/promptkit", "args": ["se
 
 
 def add(client, text, entry=ENTRY, name="ours"):
-    return ServerTable(client, text).changed(name, entry)
+    return ServerTable(client, text).with_entry(name, entry)
 
 
 def remove(client, text, name="ours"):
-    return ServerTable(client, text).changed(name, None)
+    return ServerTable(client, text).with_entry(name, None)
 
 
 def rejection(client, text, entry=ENTRY):
-    with pytest.raises(FileRefusedError) as error:
+    with pytest.raises(FileEditError) as error:
         add(client, text, entry)
     return str(error.value)
 
@@ -82,7 +82,7 @@ def test_added_json_entry(text):
     table = ServerTable(JSON, text)
     assume("ours" not in table.entries and isinstance(table._data.get("mcpServers", {}), dict))
 
-    changed = table.changed("ours", ENTRY)
+    changed = table.with_entry("ours", ENTRY)
 
     assert is_subsequence(text, changed)
     assert ServerTable(JSON, changed).entries == {**table.entries, "ours": ENTRY}
@@ -94,7 +94,7 @@ def test_removed_json_entry(text):
     table = ServerTable(JSON, text)
     assume("ours" not in table.entries and isinstance(table._data.get("mcpServers", {}), dict))
 
-    restored = remove(JSON, table.changed("ours", ENTRY))
+    restored = remove(JSON, table.with_entry("ours", ENTRY))
 
     assert is_subsequence(re.sub(r"\s", "", text), re.sub(r"\s", "", restored))
     assert ServerTable(JSON, restored).entries == table.entries
@@ -210,19 +210,19 @@ def test_command_becomes_url():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "this is not JSON: Expecting property name enclosed in double quotes"),
-        ('{"a": 1} x', "this is not JSON: Extra data"),
-        ('{"a": 1,, }', "this is not JSON: Expecting property name enclosed in double quotes"),
-        ("{,}", "this is not JSON: Expecting property name enclosed in double quotes"),
-        ('{"a": NaN}', "this is not JSON: NaN is not a value"),
-        ("[]", "it holds no object, so a server cannot be added"),
-        ('{"mcpServers": 1}', "'ours' has no place in it, as 'mcpServers' holds something else"),
+        ("{", "it is not valid JSON: Expecting property name enclosed in double quotes"),
+        ('{"a": 1} x', "it is not valid JSON: Extra data"),
+        ('{"a": 1,, }', "it is not valid JSON: Expecting property name enclosed in double quotes"),
+        ("{,}", "it is not valid JSON: Expecting property name enclosed in double quotes"),
+        ('{"a": NaN}', "it is not valid JSON: NaN is not a value"),
+        ("[]", "it is not an object, so a server cannot be added"),
+        ('{"mcpServers": 1}', "the server 'ours' cannot be added, because 'mcpServers' is not a table"),
         (
             '{"mcpServers": {}, "mcpServers": {}}',
-            "it has 'mcpServers' twice in one object: take one of them out",
+            "it has the duplicate key 'mcpServers': remove one of the two",
         ),
-        ("[" * 100_000, "it is nested too deeply to be read"),
-        ('{"a": /* ', "this is not JSON: Expecting value"),
+        ("[" * 100_000, "it is nested too deeply"),
+        ('{"a": /* ', "it is not valid JSON: Expecting value"),
     ],
     ids=lambda value: value[:20],
 )
@@ -233,7 +233,7 @@ def test_invalid_json(text, message):
 
 def test_error_location():
     """An error has the line and column in the file, counting comments."""
-    with pytest.raises(FileRefusedError) as error:
+    with pytest.raises(FileEditError) as error:
         ServerTable(JSON, '{\n  // one\n  /* two\n */ "a" 1\n}')
 
     assert (error.value.line, error.value.column) == (4, 9)
@@ -297,8 +297,8 @@ def test_removing_from_toml_undoes_adding():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a = ", "this is not TOML: Invalid value (at end of document)"),
-        ("mcp_servers = 1", "'ours' has no place in it, as 'mcp_servers' holds something else"),
+        ("a = ", "it is not valid TOML: Invalid value (at end of document)"),
+        ("mcp_servers = 1", "the server 'ours' cannot be added, because 'mcp_servers' is not a table"),
         (
             'mcp_servers = {x = {command = "y"}}',
             "it cannot be changed without changing other parts of the file",
@@ -321,7 +321,7 @@ def test_invalid_toml(text, message):
 def test_inline_toml_entry_is_not_removed(text):
     """An entry without a table header is found, but cannot be removed."""
     assert "ours" in ServerTable(TOML, text).entries
-    with pytest.raises(FileRefusedError, match="cannot be changed"):
+    with pytest.raises(FileEditError, match="cannot be changed"):
         remove(TOML, text)
 
 
@@ -330,7 +330,7 @@ def test_toml_table_in_a_string():
     text = "a = '''\n[mcp_servers.ours]\ncommand = \"x\"\n'''\nmcp_servers.ours.command = \"y\"\n"
 
     assert rejection(TOML, text) != ""
-    with pytest.raises(FileRefusedError):
+    with pytest.raises(FileEditError):
         remove(TOML, text)
 
 
@@ -414,17 +414,17 @@ def test_yaml_strings_are_quoted():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: [", "this is not YAML: expected the node content, but found '<stream end>'"),
-        ("a: 1\na: 2\n", "this is not YAML: found duplicate key"),
-        ("- a\n", "it holds no mapping, so a server cannot be added"),
-        ("extensions: 1\n", "'ours' has no place in it, as 'extensions' holds something else"),
+        ("a: [", "it is not valid YAML: expected the node content, but found '<stream end>'"),
+        ("a: 1\na: 2\n", "it is not valid YAML: found duplicate key"),
+        ("- a\n", "it is not a mapping, so a server cannot be added"),
+        ("extensions: 1\n", "the server 'ours' cannot be added, because 'extensions' is not a table"),
         (
             "extensions: {a: {}}\n",
             "it cannot be changed without changing other parts of the file",
         ),
         (
             "a: >\n  b\n\nextensions:\n- a\n",
-            "'ours' has no place in it, as 'extensions' holds something else",
+            "the server 'ours' cannot be added, because 'extensions' is not a table",
         ),
         ("a: &x 1\nextensions:\n  one:\n    b: *x\n", "it has aliases, "),
         ("base: &x\n  a: {}\nextensions: *x\n", "it has aliases, "),
@@ -475,24 +475,24 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
         (YAML_CLIENT, MERGES, "it has aliases, "),
         (YAML_CLIENT, "a: &a {<<: *a}\n", "it has aliases, "),
         (YAML_CLIENT, "a: &a\n  b: [*a]\n", "it has aliases, "),
-        (YAML_CLIENT, "a: " + "[" * 50_000, "it is nested too deeply to be read"),
+        (YAML_CLIENT, "a: " + "[" * 50_000, "it is nested too deeply"),
         (
             YAML_CLIENT,
             "a: 1\n" * 100_000,
-            "it has more than 131,072 characters, which are too many to be read as YAML",
+            "it has more than 131,072 characters, the limit for YAML files",
         ),
-        (TOML, "a = " + "[" * 100_000, "it is nested too deeply to be read"),
-        (TOML, "a = " + "{a = " * 100_000, "it is nested too deeply to be read"),
-        (JSON, "[" * 100_000, "it is nested too deeply to be read"),
-        (JSON, '{"mcpServers": ' + '{"a":' * 500_000, "it is nested too deeply to be read"),
+        (TOML, "a = " + "[" * 100_000, "it is nested too deeply"),
+        (TOML, "a = " + "{a = " * 100_000, "it is nested too deeply"),
+        (JSON, "[" * 100_000, "it is nested too deeply"),
+        (JSON, '{"mcpServers": ' + '{"a":' * 500_000, "it is nested too deeply"),
         (
             JSON,
             "{" + "".join(f'"k{n}":1,' for n in range(200_000)) + '"k199999":2}',
-            "it has 'k199999' twice",
+            "it has the duplicate key 'k199999'",
         ),
-        (JSON, '{"a": "' + r"\"" * 500_000, "this is not JSON"),
-        (JSON, "{" + "/* " * 500_000, "this is not JSON"),
-        (JSON, "{}" + "/* " * 500_000, "this is not JSON"),
+        (JSON, '{"a": "' + r"\"" * 500_000, "it is not valid JSON"),
+        (JSON, "{" + "/* " * 500_000, "it is not valid JSON"),
+        (JSON, "{}" + "/* " * 500_000, "it is not valid JSON"),
     ],
     ids=[
         "bomb",
@@ -525,5 +525,5 @@ def test_deeply_nested_text():
             (TOML, f"{'.'.join('a' * depth)} = 1\n"),
             (YAML_CLIENT, "x: " + "[" * depth + "]" * depth + "\n"),
         ):
-            with contextlib.suppress(FileRefusedError):
+            with contextlib.suppress(FileEditError):
                 add(client, text, GOOSE if client is YAML_CLIENT else ENTRY)

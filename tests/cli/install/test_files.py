@@ -151,15 +151,15 @@ class TestFileProperties:
     @pytest.mark.parametrize(
         ("prepare", "message"),
         [
-            (lambda file: file.chmod(0o444), "it is read-only: make it writable, or write into it by hand"),
+            (lambda file: file.chmod(0o444), "it is read-only: make it writable, or edit it yourself"),
             (
                 lambda file: os.link(file, file.with_name("too")),
-                "it has other names (hard links), which would no longer be the same",
+                "it has other hard links, which would no longer be the same file",
             ),
             (lambda file: (file.unlink(), file.mkdir()), "it is not a file"),
             (lambda file: (file.unlink(), file.symlink_to(file)), "it cannot be read: "),
             (lambda file: file.write_bytes(b"{\xff}"), "it is not UTF-8"),
-            (lambda file: file.write_text("{"), "this is not JSON: Expecting property name"),
+            (lambda file: file.write_text("{"), "it is not valid JSON: Expecting property name"),
         ],
         ids=["read-only", "hard links", "folder", "circle", "bytes", "malformed"],
     )
@@ -193,7 +193,7 @@ class TestFileProperties:
         code, _, err = promptkit("install", "cursor", "--scope", "project")
 
         assert code == 1
-        assert "it leads out of the project: replace the link by a file" in err.splitlines()[0]
+        assert "it is outside the project: replace the link with a file" in err.splitlines()[0]
         assert [path.read_text() for path in outside.iterdir()] == before
 
     def test_link_within_the_project(self, project, promptkit):

@@ -91,7 +91,7 @@ def test_linked_folder_is_rejected(argv, kind, client, project, tmp_path, prompt
     code, _, err = promptkit(*(word.format(client) for word in argv))
 
     assert code == 1
-    assert f"{path}: it leads out of the project" in err.splitlines()[0]
+    assert f"{path}: it is outside the project" in err.splitlines()[0]
     assert snapshot(tmp_path) == before
 
 
@@ -123,7 +123,7 @@ def test_list_does_not_follow_links(kind, project, tmp_path, promptkit):
     assert (code, err) == (0, "")
     listed = json.loads(out)["clients"][0]["configurations"]["project"]
     assert listed["servers"] == {}
-    assert "it leads out of the project" in listed["error"] or "it is not a file" in listed["error"]
+    assert "it is outside the project" in listed["error"] or "it is not a file" in listed["error"]
 
 
 class TestRaces:
@@ -138,7 +138,7 @@ class TestRaces:
         outside.mkdir()
         for path in (folder, outside) if exists else ():
             (path / "mcp.json").write_text(OTHER["json"])
-        carry_out = EntryChange.carry_out
+        apply = EntryChange.apply
 
         def late(change):
             if kind == "folder":
@@ -150,9 +150,9 @@ class TestRaces:
                     os.mkfifo(folder / "mcp.json")
                 else:
                     (folder / "mcp.json").symlink_to(outside / "mcp.json")
-            return carry_out(change)
+            return apply(change)
 
-        monkeypatch.setattr(EntryChange, "carry_out", late)
+        monkeypatch.setattr(EntryChange, "apply", late)
         code, _, err = promptkit("install", "cursor", "--scope", "project")
 
         assert code == 1
@@ -236,7 +236,7 @@ ODD = {
     "long": entry(f"/{'a' * 5000}/promptkit", "serve", f"/{'b' * 5000}"),
     "another machine": entry("//host/share/promptkit", "serve", "\\\\host\\share\\recipes"),
     "numbers": {"command": "promptkit", "args": ["serve", 1, None, {"a": []}], "env": 3},
-    "lines": entry("/x\n    user: all is fine/promptkit", "serve", "/y\n    gone: z\x1b[2J"),
+    "lines": entry("/x\n    user: all is fine/promptkit", "serve", "/y\n    missing: z\x1b[2J"),
 }
 
 
@@ -262,7 +262,7 @@ def test_odd_entry_breaks_no_command(argv, odd, project, promptkit):
 
     assert code in (0, 1)
     assert "\x1b" not in out + err
-    injected = ("    user: all is fine", "    user: b", "    gone: z")
+    injected = ("    user: all is fine", "    user: b", "    missing: z")
     assert not any(line.startswith(injected) for line in (out + err).splitlines())
 
 

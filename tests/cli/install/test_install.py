@@ -98,7 +98,7 @@ class TestEachClient:
         assert file.read_bytes().decode() == golden(name, "before")
 
     def test_foreign_server_is_kept(self, name, project, promptkit):
-        """A server of the same name that is not promptkit's is neither replaced nor removed."""
+        """A server of the same name that was not added by promptkit is neither replaced nor removed."""
         promptkit("install", name)
         file = config_path(name)
         text = file.read_text().replace("promptkit", "something")
@@ -113,7 +113,8 @@ class TestEachClient:
             code, out, err = promptkit(*argv)
             assert (code, out) == (1, "")
             assert err == (
-                f"promptkit: {file}: its server 'team-prompts' is not promptkit's: choose another --name\n"
+                f"promptkit: {file}: its server 'team-prompts' was not added by promptkit: choose "
+                "another --name\n"
             )
         assert file.read_text() == text
 
@@ -124,7 +125,7 @@ class TestEachClient:
 
         assert (code, out) == (1, "")
         assert err.startswith(f"promptkit: {file}")
-        assert "it was not changed; you can add this yourself:" in err
+        assert "the file was not changed; you can add this yourself:" in err
         assert "team-prompts" in err
         assert file.read_text() == "{[: not\n"
 
@@ -150,9 +151,9 @@ def test_uninstall_after_moving_the_project(project, promptkit, monkeypatch):
     assert out == (
         "Cursor has no server 'moved': nothing to change\n"
         f"    file: {config_path('cursor')}\n"
-        "    servers of promptkit's in it, which --name NAME takes out:\n"
+        "    promptkit servers in it, which --name NAME removes:\n"
         f"        team-prompts: {program} serve '{project / 'prompts'}'\n"
-        f"            gone: {project / 'prompts'}\n"
+        f"            missing: {project / 'prompts'}\n"
     )
     assert promptkit("uninstall", "cursor", "--name", "team-prompts")[0] == 0
     assert "team-prompts" not in entries("cursor")
@@ -173,7 +174,7 @@ class TestOverHttp:
         promptkit("install", name, "--url", URL, "--name", "team")
         code, _, err = promptkit("uninstall", name, "--name", "team")
         assert code == 1
-        assert f"its server 'team' leads to {URL}" in err
+        assert f"its server 'team' has the URL {URL}" in err
 
         assert promptkit("uninstall", name, "--name", "team", "--url", URL)[0] == 0
         assert dict(entries(name)) == {}
@@ -182,7 +183,7 @@ class TestOverHttp:
         """An entry with another URL is not changed by `install` or shown by `--list`."""
         promptkit("install", name, "--url", URL, "--name", "team")
         before = config_path(name).read_bytes()
-        suggestion = f"leads to {URL}: choose another --name, or uninstall that --url first\n"
+        suggestion = f"has the URL {URL}: choose another --name, or uninstall that URL first\n"
 
         for option in (["--url", "https://b.example/mcp"], []):
             code, _, err = promptkit("install", name, "--name", "team", *option)
@@ -207,7 +208,8 @@ def test_claude_desktop_takes_no_url(project, promptkit, capsys):
 
     assert exit.value.code == 2
     assert capsys.readouterr().err.endswith(
-        "promptkit install: error: argument --url: Claude Desktop starts the servers of its file itself: "
+        "promptkit install: error: argument --url: "
+        "the configuration of Claude Desktop does not support URLs: "
         "add it in Claude Desktop under Settings, Connectors\n"
     )
 
@@ -232,21 +234,18 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
         promptkit("install", name, "--scope", "project")
 
     assert exit.value.code == 2
-    assert (
-        f"argument --scope: {CLIENTS[name].title} has no configuration of a project"
-        in capsys.readouterr().err
-    )
+    assert f"argument --scope: {CLIENTS[name].title} has no project configuration" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
         (["install"], "name a client: claude-code, claude-desktop, "),
-        (["install", "zedd"], "argument CLIENT: there is no client 'zedd': did you mean 'zed'?"),
-        (["uninstall", "cline"], "argument CLIENT: there is no client 'cline': "),
+        (["install", "zedd"], "argument CLIENT: unknown client 'zedd': did you mean 'zed'?"),
+        (["uninstall", "cline"], "argument CLIENT: unknown client 'cline': "),
         (
             ["install", "zed", "--name", "my prompts"],
-            "argument --name: 'my prompts' is not 1 to 64 letters, digits, ",
+            "argument --name: 'my prompts' is not a valid name: use 1 to 64 letters, digits, ",
         ),
         (
             ["install", "zed", "--url", "localhost:80"],
@@ -281,7 +280,7 @@ class TestTargets:
         monkeypatch.chdir(tmp_path / "empty")
 
         assert promptkit("install", "zed")[0] == 2
-        suggestion = "; or name the server by --name, as install --list shows it\n"
+        suggestion = "; or pass the server's name with --name, as shown by install --list\n"
         assert promptkit("uninstall", "zed")[2].endswith(suggestion)
         assert promptkit("uninstall", "zed", "--name", "x")[0] == 0
         assert promptkit("install", "--list")[0] == 0
@@ -293,8 +292,8 @@ class TestTargets:
 
         assert code == 2
         assert err == (
-            "promptkit: cannot load 'nowhere': there is no such folder or file, nor such a module that a "
-            "client could import; there are recipes in 'prompts/'\n"
+            "promptkit: cannot load 'nowhere': it is neither a folder or file nor a module that a "
+            "client can import; there are recipes in 'prompts/'\n"
         )
         assert not config_path("zed").exists()
 
@@ -347,7 +346,7 @@ class TestList:
         assert clients["cursor"]["found"]
         assert not clients["goose"]["found"]
         assert list(clients["cursor"]["configurations"]["user"]["servers"]) == ["team-prompts"]
-        assert "this is not JSON" in clients["zed"]["configurations"]["user"]["error"]
+        assert "it is not valid JSON" in clients["zed"]["configurations"]["user"]["error"]
         assert (code, err) == (0, "")
         assert f"cursor: found\n    user: {config_path('cursor')}\n        team-prompts: /" in out
         assert (

@@ -195,7 +195,7 @@ class TestNeverOverwrites:
 
         assert (code, out) == (1, "")
         assert err == (
-            f"promptkit: nothing was written: {Path(name)} is in the way: move it, or name another folder\n"
+            f"promptkit: nothing was written: {Path(name)} is in the way: move it, or choose another folder\n"
         )
         assert files_in(empty) == [name]
         assert (empty / name).read_text() == "mine"
@@ -224,7 +224,7 @@ def test_link_in_place_of_a_folder(argv, link, target, empty, promptkit):
     code, out, err = promptkit("new", *argv)
 
     assert (code, out) == (1, "")
-    expected = f"{Path(link)}: it is a link: replace it by its target, or name the target"
+    expected = f"{Path(link)}: it is a link: replace it with its target, or use the path of the target"
     assert err == f"promptkit: nothing was written: {expected}\n"
     assert sorted(empty.rglob("*")) == before
     assert list((empty.parent / "theirs").iterdir()) == []
@@ -236,7 +236,7 @@ def test_file_in_place_of_a_folder(empty, promptkit):
     code, _, err = promptkit("new")
 
     assert code == 1
-    assert err == "promptkit: nothing was written: prompts is in the way: move it, or name another folder\n"
+    assert err == "promptkit: nothing was written: prompts is in the way: move it, or choose another folder\n"
     assert files_in(empty) == ["prompts"]
 
 

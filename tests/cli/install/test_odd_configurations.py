@@ -3,7 +3,7 @@
 import pytest
 
 from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
-from promptkit.files.writing import FileRefusedError
+from promptkit.files.writing import FileEditError
 
 
 @pytest.mark.parametrize(
@@ -12,20 +12,20 @@ from promptkit.files.writing import FileRefusedError
         (jsonc_edits, '{"a": ' + "[" * 100_000, "it is nested too deeply"),
         (jsonc_edits, '{"a": ' + "1" * 5_000 + "}", "it has a number with too many digits"),
         (toml_edits, "a = " + "[" * 100_000, "it is nested too deeply"),
-        (toml_edits, "a = " + "1" * 5_000, "this is not TOML: "),
+        (toml_edits, "a = " + "1" * 5_000, "it is not valid TOML: "),
         (toml_edits, "x = 1\n" + "a." * 100_000 + "a = 1", "a key has more than 100 parts"),
         (toml_edits, "[[" + '"a" . ' * 200 + "a]]", "a key has more than 100 parts"),
         (yaml_edits, "a: " + "[" * 10_000, "it is nested too deeply"),
         (yaml_edits, "- " * 10_000, "it is nested too deeply"),
-        (yaml_edits, "a: !!bool x", "this is not YAML: "),
-        (yaml_edits, "a: !!int ''", "this is not YAML: "),
-        (yaml_edits, "a: " + "1" * 5_000, "this is not YAML: "),
-        (yaml_edits, "%YAML 9.9\n--- {a: 1}", "this is not YAML: "),
+        (yaml_edits, "a: !!bool x", "it is not valid YAML: "),
+        (yaml_edits, "a: !!int ''", "it is not valid YAML: "),
+        (yaml_edits, "a: " + "1" * 5_000, "it is not valid YAML: "),
+        (yaml_edits, "%YAML 9.9\n--- {a: 1}", "it is not valid YAML: "),
     ],
 )
 def test_invalid_configuration(module, text, reason):
     """The reason is one line, whatever the parser raises."""
-    with pytest.raises(FileRefusedError, match=reason) as error:
+    with pytest.raises(FileEditError, match=reason) as error:
         module.read(text)
 
     assert "\n" not in str(error.value)

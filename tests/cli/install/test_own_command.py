@@ -115,7 +115,7 @@ class TestClaudeCommand:
         code, _, err = promptkit("install", "claude-code")
 
         assert code == 1
-        assert "this is not JSON" in err
+        assert "it is not valid JSON" in err
         assert called_commands(stand_in) == []
         assert file.read_text() == "{oops"
 
@@ -123,11 +123,11 @@ class TestClaudeCommand:
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("#!/bin/sh\nexit 0\n", "claude exited without an error, but did not change it"),
+        ("#!/bin/sh\nexit 0\n", "claude exited successfully, but did not change the file"),
         ("#!/bin/sh\necho 'not allowed here' >&2\nexit 1\n", "claude mcp add-json failed: not allowed here"),
-        ("#!/bin/sh\nexit 3\n", "claude mcp add-json failed: it ended with 3"),
+        ("#!/bin/sh\nexit 3\n", "claude mcp add-json failed: it exited with code 3"),
         ("#!/nonexistent\n", "claude mcp add-json failed: "),
-        ("#!/bin/sh\nkill -9 $$\n", "claude mcp add-json failed: it ended with -9"),
+        ("#!/bin/sh\nkill -9 $$\n", "claude mcp add-json failed: it exited with code -9"),
     ],
     ids=["does nothing", "refuses", "fails", "cannot start", "is killed"],
 )

@@ -46,7 +46,7 @@ class TestInstall:
 
         assert code == 1
         assert [change["client"] for change in json.loads(out)["changes"]] == ["zed", "windsurf"]
-        assert f"{config_path('cursor')}:1:2: this is not JSON" in err
+        assert f"{config_path('cursor')}:1:2: it is not valid JSON" in err
         assert config_path("cursor").read_text() == "{oops"
 
     @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ class TestInstall:
         [
             (
                 ["zed", "goose", "--scope", "project"],
-                "argument --scope: goose has no configuration of a project",
+                "argument --scope: goose has no project configuration",
             ),
             (
                 ["zed", "claude-desktop", "--url", URL],
-                "argument --url: Claude Desktop starts the servers of its",
+                "argument --url: the configuration of Claude Desktop does not support URLs",
             ),
             (
                 ["codex", "windsurf", "claude-desktop", "--skills"],
-                "Claude Desktop reads no skills from folders",
+                "Claude Desktop does not read skills from folders",
             ),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -93,7 +93,7 @@ class TestClientsAndTargets:
     def test_client_after_target(self, project, usage_error):
         """A client after a target is ambiguous and rejected."""
         assert usage_error("install", "zed", "prompts", "cursor") == (
-            "promptkit install: error: the client 'cursor' follows a target: name clients first, or "
+            "promptkit install: error: the client 'cursor' follows a target: put clients first, or "
             "write ./cursor"
         )
         assert not config_path("zed").exists()
@@ -111,7 +111,7 @@ class TestClientsAndTargets:
         code, _, err = promptkit("install", "cursor", "vscode", target)
 
         assert code == 2
-        assert err.endswith("nor such a module that a client could import; did you mean 'prompts/'?\n")
+        assert err.endswith("nor a module that a client can import; did you mean 'prompts/'?\n")
         assert not config_path("cursor").exists()
 
     def test_client_named_twice(self, project, run_json):
@@ -165,7 +165,7 @@ class TestSkills:
         ]
         assert [path for path in home.rglob("*") if path.is_file()] == [mine]
         assert promptkit("uninstall", "--all", "--skills")[1] == (
-            "there are no skills from promptkit: nothing to change\n"
+            "no skills from promptkit were found: nothing to change\n"
         )
 
 
@@ -185,7 +185,7 @@ class TestUninstallAll:
             ("zed", "second", None),
         ]
         assert set(entries("cursor")) == {"other"}
-        assert promptkit("uninstall", "--all")[1] == "no server of promptkit's was found: nothing to change\n"
+        assert promptkit("uninstall", "--all")[1] == "no promptkit server was found: nothing to change\n"
 
     def test_named_client(self, project, promptkit):
         """Only servers of the named clients are removed."""
@@ -210,10 +210,10 @@ class TestUninstallAll:
         promptkit("install", "zed", "cursor", "--scope", "project")
         _, out, _ = promptkit("uninstall", "--all")
         assert out.splitlines() == [
-            "no server of promptkit's was found: nothing to change",
+            "no promptkit server was found: nothing to change",
             *(
                 f"{CLIENTS[name].title} still has 'team-prompts' in {config_path(name, 'project')}: "
-                "--scope project takes it out"
+                "use --scope project to remove it"
                 for name in ("cursor", "zed")
             ),
         ]
@@ -240,7 +240,7 @@ class TestUninstallAll:
 
         assert code == 1
         assert out.startswith("Zed no longer has the server 'team-prompts'\n")
-        assert "this is not JSON" in err
+        assert "it is not valid JSON" in err
 
     @pytest.mark.parametrize(
         "argv", [["--all", "zed", "prompts"], ["--all", "--name", "x"]], ids=["a target", "a name"]
@@ -248,7 +248,7 @@ class TestUninstallAll:
     def test_conflicting_options(self, argv, project, usage_error):
         """`--all` cannot be combined with a target or `--name`."""
         assert usage_error("uninstall", *argv).endswith(
-            "error: --all takes out every server: neither TARGET nor --name is for it"
+            "error: --all removes every server: omit TARGET and --name"
         )
 
     def test_client_is_required(self, project, usage_error):

@@ -110,7 +110,7 @@ class TestEachClient:
         _, out, _ = promptkit("install", name, "prompts", "../elsewhere", "--scope", "project")
 
         assert command(name)[2:4] == [f"{FOLDERS.get(name, '.')}/prompts", str(tmp_path / "elsewhere")]
-        assert f"    only this machine has {tmp_path / 'elsewhere'}\n" in out
+        assert f"    {tmp_path / 'elsewhere'} exists only on this machine\n" in out
 
     def test_user_configuration_has_absolute_paths(self, name, project, promptkit):
         """The user's own file has absolute paths."""
@@ -148,7 +148,7 @@ class TestMissingFiles:
         promptkit("install", "zed", "prompts", "--name", "second", "--", f"--workspace={tmp_path / 'space'}")
         promptkit("install", "zed", "prompts/greet.py:greet", "--name", "object")
         promptkit("install", "zed", "json.tool", "--name", "module")
-        assert "gone: " not in promptkit("install", "--list")[1]
+        assert "missing: " not in promptkit("install", "--list")[1]
 
         (tmp_path / "space").rmdir()
         (project / "prompts").rename(project / "moved")
@@ -161,13 +161,13 @@ class TestMissingFiles:
             "second": [prompts, str(tmp_path / "space")],
             "object": [f"{prompts}/greet.py:greet"],
         }
-        assert f"            gone: {prompts}\n" in out
+        assert f"            missing: {prompts}\n" in out
 
     @posix
     def test_missing_environment(self, project, own_environment, promptkit):
         """An entry is marked if its program or the program's Python is missing."""
         promptkit("install", "zed")
-        assert "gone: " not in promptkit("install", "--list", "zed")[1]
+        assert "missing: " not in promptkit("install", "--list", "zed")[1]
 
         (own_environment / "python").unlink()
         (own_environment / "python").symlink_to("/nonexistent/python3")
@@ -175,7 +175,7 @@ class TestMissingFiles:
         (own_environment / "promptkit").unlink()
         removed = promptkit("install", "--list", "zed")[1]
 
-        assert f"            gone: {own_environment / 'promptkit'}\n" in broken
+        assert f"            missing: {own_environment / 'promptkit'}\n" in broken
         assert broken == removed
 
     @posix
@@ -183,21 +183,22 @@ class TestMissingFiles:
     def test_missing_target_in_a_project_file(self, name, project, own_environment, promptkit):
         """The variable for the project's folder is resolved."""
         promptkit("install", name, "--scope", "project")
-        assert "gone: " not in promptkit("install", "--list", name)[1]
+        assert "missing: " not in promptkit("install", "--list", name)[1]
 
         (project / "prompts").rename(project / "moved")
         assert (
-            f"            gone: {FOLDERS.get(name, '.')}/prompts\n" in promptkit("install", "--list", name)[1]
+            f"            missing: {FOLDERS.get(name, '.')}/prompts\n"
+            in promptkit("install", "--list", name)[1]
         )
 
     def test_missing_program(self, project, promptkit, tmp_path):
         """A program without a path is missing if it is not on the PATH."""
         promptkit("install", "zed", "--scope", "project")
-        assert "            gone: promptkit\n" in promptkit("install", "--list", "zed")[1]
+        assert "            missing: promptkit\n" in promptkit("install", "--list", "zed")[1]
 
         program = tmp_path / "bin" / ("promptkit.exe" if os.name == "nt" else "promptkit")
         program.touch(mode=0o755)
-        assert "gone: " not in promptkit("install", "--list", "zed")[1]
+        assert "missing: " not in promptkit("install", "--list", "zed")[1]
 
     def test_unknown_variable(self, project, promptkit):
         """A path with another variable of the client is not marked."""
@@ -210,4 +211,4 @@ class TestMissingFiles:
         config_path("cursor").write_text(text)
 
         assert "${userHome}/prompts" in promptkit("install", "--list", "cursor")[1]
-        assert "gone: " not in promptkit("install", "--list", "cursor")[1]
+        assert "missing: " not in promptkit("install", "--list", "cursor")[1]

@@ -93,8 +93,8 @@ def test_invalid_variable(text, name, project, usage_error):
             ["install", "zed", "--skills", "--env", "A=1"],
             "--env only applies to a server that the client starts",
         ),
-        (["install", "zed", "--list", "--env", "A=1"], "--env is for what install writes"),
-        (["uninstall", "zed", "--", "--tools"], "-- is for what install writes"),
+        (["install", "zed", "--list", "--env", "A=1"], "--env can only be used with install, without --list"),
+        (["uninstall", "zed", "--", "--tools"], "-- can only be used with install, without --list"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -190,11 +190,11 @@ class TestOptions:
             (["--workspace", "gone"], "promptkit serve: error: argument --workspace: 'gone' is not a folder"),
             (
                 ["prompts"],
-                "promptkit install: error: unexpected argument 'prompts' after --: name targets before",
+                "promptkit install: error: unexpected argument 'prompts' after --: put targets before",
             ),
             (
                 ["--http", "80"],
-                "promptkit install: error: --http is for HTTP, and a client talks over stdio to a server",
+                "promptkit install: error: --http is for HTTP, but a client uses stdio for servers",
             ),
         ],
         ids=" ".join,
@@ -225,10 +225,10 @@ class TestLimitations:
             ("zed", "Zed hides prompts with more than 1 argument"),
             ("claude-code", "Claude Code sends assistant turns as user turns"),
             ("gemini-cli", "Gemini CLI sends only the first message of a prompt"),
-            ("gemini-cli", "Gemini CLI leaves out images, recordings, documents, links"),
+            ("gemini-cli", "Gemini CLI omits images, recordings, documents, links"),
             ("claude-desktop", "Claude Desktop does not show users documents"),
             ("opencode", "opencode sends '$1' for each argument when it starts"),
-            ("codex", "Codex does not show prompts: it uses the tools of --tools"),
+            ("codex", "Codex does not support prompts: it uses the tools that --tools adds"),
         ],
     )
     def test_wording(self, name, message, project, promptkit):

@@ -53,12 +53,12 @@ class TestCompleteFile:
             CommandParameter("issue_number", default="$1"),
             CommandParameter("priority", default="$2"),
         )
-        assert [(loss.line, loss.what) for loss in command.losses] == [
-            (4, "the field 'allowed-tools' is not carried"),
-            (5, "the field 'model' is not carried"),
-            (11, "the command 'git log -5 | head' is not run, and left as text: it needs a shell"),
-            (12, "'@src/' is left as text: it may be a folder"),
-            (14, "'$20' is left as text: it looks like an amount"),
+        assert [(loss.line, loss.description) for loss in command.losses] == [
+            (4, "the field 'allowed-tools' is not imported"),
+            (5, "the field 'model' is not imported"),
+            (11, "the command 'git log -5 | head' is not run and stays as text: it needs a shell"),
+            (12, "'@src/' stays as text: it can be a folder"),
+            (14, "'$20' stays as text: it looks like an amount"),
         ]
 
     def test_served_prompt(self, import_files, tmp_path):
@@ -80,7 +80,7 @@ class TestCompleteFile:
         )
         assert messages[1].content.text == "Be plain."
         assert result.code == 1
-        assert result.lines[-1] == "imported 1 command, 0 of them whole"
+        assert result.lines[-1] == "imported 1 command, 0 of them completely"
 
 
 class TestArguments:
@@ -140,20 +140,23 @@ class TestLosses:
         [
             (
                 "!`git log $1`",
-                "the command 'git log $1' is not run, and left as text: it takes what callers send",
+                "the command 'git log $1' is not run and stays as text: it contains arguments",
             ),
-            ("!`git log > x`", "the command 'git log > x' is not run, and left as text: it needs a shell"),
+            ("!`git log > x`", "the command 'git log > x' is not run and stays as text: it needs a shell"),
             (
                 "!`cd x`",
-                "the command 'cd x' is not run, and left as text: 'cd' is not a program but a shell builtin",
+                "the command 'cd x' is not run and stays as text: 'cd' is not a program but a shell builtin",
             ),
-            ("!`A=1 b`", "the command 'A=1 b' is not run, and left as text: it sets a variable first"),
-            ("```!\nls *.md\n```", "the command 'ls *.md' is not run, and left as text: it needs a shell"),
-            ("See @../x.md", "'@../x.md' is left as text: it leads out of the workspace"),
-            ("See @~/x.md", "'@~/x.md' is left as text: it leads out of the workspace"),
-            ("See @$1", "'@$1' is left as text: it takes what callers send"),
-            ("In ${CLAUDE_SKILL_DIR}/x", "'${CLAUDE_SKILL_DIR}' is left as text: Claude Code's own variable"),
-            ("$1 of $ARGUMENTS", "single arguments are the words of $ARGUMENTS, whatever is in quotes"),
+            ("!`A=1 b`", "the command 'A=1 b' is not run and stays as text: it sets a variable first"),
+            ("```!\nls *.md\n```", "the command 'ls *.md' is not run and stays as text: it needs a shell"),
+            ("See @../x.md", "'@../x.md' stays as text: it is outside the workspace"),
+            ("See @~/x.md", "'@~/x.md' stays as text: it is outside the workspace"),
+            ("See @$1", "'@$1' stays as text: it contains arguments"),
+            (
+                "In ${CLAUDE_SKILL_DIR}/x",
+                "'${CLAUDE_SKILL_DIR}' stays as text: it is a variable of Claude Code",
+            ),
+            ("$1 of $ARGUMENTS", "numbered arguments are the words of $ARGUMENTS, and quotes are ignored"),
         ],
         ids=str,
     )
@@ -197,7 +200,7 @@ class TestFrontmatter:
         command = read_claude_command("x", text)
 
         assert (command.description, command.parameters[0].description) == ("Fix: a bug", "[a] [b]")
-        assert [loss.what for loss in command.losses] == ["the field 'tags' is not carried"]
+        assert [loss.description for loss in command.losses] == ["the field 'tags' is not imported"]
 
     def test_multi_line_field(self):
         """A multi-line description becomes one line."""

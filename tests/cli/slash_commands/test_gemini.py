@@ -42,11 +42,11 @@ class TestCompleteFile:
         kinds = [type(part) for part in command.parts if not isinstance(part, TextPart)]
         assert kinds == [ArgumentPart, ArgumentPart, CommandPart, FilePart]
         assert command.description == "Find a pattern"
-        assert [(loss.line, loss.what) for loss in command.losses] == [
-            (2, "the field 'model' is not carried"),
-            (6, "the command 'grep -r {{args}} .' is not run, and left as text: it takes what callers send"),
-            (9, "'@{docs}' is left as text: it may be a folder, or lie outside of the workspace"),
-            (9, "'@{logo.png}' is left as text: it is not text"),
+        assert [(loss.line, loss.description) for loss in command.losses] == [
+            (2, "the field 'model' is not imported"),
+            (6, "the command 'grep -r {{args}} .' is not run and stays as text: it contains arguments"),
+            (9, "'@{docs}' stays as text: it can be a folder, or outside the workspace"),
+            (9, "'@{logo.png}' stays as text: it is not text"),
         ]
 
     def test_served_prompt(self, import_files, tmp_path):
@@ -77,14 +77,14 @@ class TestCompleteFile:
     @pytest.mark.parametrize(
         ("prompt", "what"),
         [
-            ("Do !{ls", "'!{' has no end, so that Gemini CLI refuses the command; it is left as text"),
-            ("Do @{x.md", "'@{' has no end, so that Gemini CLI refuses the command; it is left as text"),
+            ("Do !{ls", "'!{' is not closed, so Gemini CLI rejects the command; it stays as text"),
+            ("Do @{x.md", "'@{' is not closed, so Gemini CLI rejects the command; it stays as text"),
             (
                 "Read @{../x.md}",
-                "'@{../x.md}' is left as text: it may be a folder, or lie outside of the workspace",
+                "'@{../x.md}' stays as text: it can be a folder, or outside the workspace",
             ),
-            ("Read @{{{args}}}", "'@{{{args}}}' is left as text: it takes what callers send"),
-            ("Run !{ls | wc}", "the command 'ls | wc' is not run, and left as text: it needs a shell"),
+            ("Read @{{{args}}}", "'@{{{args}}}' stays as text: it contains arguments"),
+            ("Run !{ls | wc}", "the command 'ls | wc' is not run and stays as text: it needs a shell"),
         ],
         ids=str,
     )
@@ -101,8 +101,8 @@ class TestCompleteFile:
     @pytest.mark.parametrize(
         ("text", "reason", "line"),
         [
-            ("prompt = 'a", "this is not TOML: ", 1),
-            ("x = 1\ny = [", "this is not TOML: ", 2),
+            ("prompt = 'a", "it is not valid TOML: ", 1),
+            ("x = 1\ny = [", "it is not valid TOML: ", 2),
             ("description = 'a'", "it has no prompt", 1),
             ("prompt = 1", "it has no prompt", 1),
             ("\nprompt = ' '", "it has no prompt", 2),

@@ -190,9 +190,9 @@ def test_existing_file_is_kept(import_files, tmp_path):
     assert result.code == 1
     in_the_way = str(Path("prompts", "a.md"))
     assert result.lines == [
-        f"a.md:1: not imported: {in_the_way!r} is in the way: move it, or name another folder with -o",
+        f"a.md:1: not imported: {in_the_way!r} is in the way: move it, or choose another folder with -o",
         f"b.md: wrote {Path('prompts', 'b.py')} and {Path('prompts', 'b.md')}",
-        "imported 1 command, 1 of them whole",
+        "imported 1 command, 1 of them completely",
         "did not import 1 file",
     ]
     assert (tmp_path / "prompts" / "a.md").read_text(encoding="utf-8") == "Mine."

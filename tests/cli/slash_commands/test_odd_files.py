@@ -68,7 +68,7 @@ class TestLinks:
             assert rejected.startswith(f"theirs/{name}:1: not imported: {LINK}")
         assert lines[4:] == [
             "theirs/fine.md: wrote prompts/fine.py and prompts/fine.md",
-            "imported 1 command, 1 of them whole",
+            "imported 1 command, 1 of them completely",
             "did not import 4 files",
         ]
 
@@ -110,7 +110,7 @@ class TestLinks:
         code, lines = run("claude-commands", "theirs", "-o", "out")
 
         assert code == 1
-        assert lines[1:] == ["imported 0 commands, 0 of them whole", "did not import 1 file"]
+        assert lines[1:] == ["imported 0 commands, 0 of them completely", "did not import 1 file"]
         assert re.search(f"{path}'?(: it is a link:| is in the way:)", lines[0])
         assert list((tmp_path / "elsewhere").iterdir()) == []
         assert not (tmp_path / "missing").exists()

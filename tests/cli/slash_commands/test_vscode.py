@@ -32,12 +32,12 @@ def test_parsed_command():
         CommandParameter("form_name", "What is it called?", default=None),
         CommandParameter("user_", default=None),
     )
-    assert [(loss.line, loss.what) for loss in command.losses] == [
-        (2, "the field 'mode' is not carried"),
-        (5, "the field 'tools' is not carried"),
-        (8, "'${selection}' is left as text: only the editor knows it"),
-        (8, "'[the rules](../docs/rules.md#top)' is left as text: no file is attached"),
-        (8, "'#tool:search' is left as text: tools are the client's"),
+    assert [(loss.line, loss.description) for loss in command.losses] == [
+        (2, "the field 'mode' is not imported"),
+        (5, "the field 'tools' is not imported"),
+        (8, "'${selection}' stays as text: only the editor has its value"),
+        (8, "'[the rules](../docs/rules.md#top)' stays as text: files cannot be attached"),
+        (8, "'#tool:search' stays as text: tools belong to the client"),
     ]
 
 
