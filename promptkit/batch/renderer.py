@@ -53,9 +53,10 @@ class Renderer:
     gets: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of structs, or a list
     of mappings. For other objects with ``__arrow_c_stream__`` it returns a pyarrow Table.
 
-    Columns are matched to parameters by name; other columns are ignored. Values keep their types; text is
-    parsed like text from a client, and None means that an argument is missing. Two columns are added:
-    ``messages`` or ``request``, and ``error``. In each row, exactly one of the two is None.
+    Columns are matched to parameters by name. Other columns are ignored, but one that is probably a misspelt
+    parameter without a column is an error. Values keep their types; text is parsed like text from a client,
+    and None means that an argument is missing. Two columns are added: ``messages`` or ``request``, and
+    ``error``. In each row, exactly one of the two is None.
 
     Args:
         prompt:
@@ -101,7 +102,7 @@ class Renderer:
     @cached_property
     def matched(self) -> Columns:
         """The column of each parameter."""
-        return Columns.of(self.prompt.compiled.arguments, self.columns, self.values)
+        return Columns.of(self.prompt.compiled.arguments, self.columns, self.values, self.key)
 
     @property
     def column(self) -> str:
@@ -127,7 +128,7 @@ class Renderer:
         Raises:
             TypeError: If *table* is not a table.
 
-            ColumnError: If the column of a required parameter is missing.
+            ColumnError: If the column of a required parameter is missing, or a column is probably misspelt.
         """
         supported = known_table(table)
         return with_columns(supported, self._rendered(supported), self.types)  # type: ignore[no-any-return]  # of that kind
@@ -137,7 +138,8 @@ class Renderer:
         Yield a record batch of `schema` for each of *batches*, for Spark's ``DataFrame.mapInArrow``.
 
         Raises:
-            ColumnError: If the column of a required parameter, or the key column, is missing.
+            ColumnError: If the column of a required parameter, or the key column, is missing, or a column is
+                probably misspelt.
         """
         for batch in batches:
             rendered = with_columns(batch, self._rendered(batch, self.key), self.types)

@@ -1,8 +1,9 @@
 """The mapping of a table's columns to the parameters of a prompt, and errors in rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, time
+from functools import lru_cache
 from typing import Any, Final, Self
 
 import attrs
@@ -10,7 +11,7 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
-from promptkit.errors.suggestions import nearest
+from promptkit.errors.suggestions import is_misspelt, nearest
 from promptkit.types.unstructuring import json_of
 
 #: Types of values that are sent unchanged, and types that can contain values that JSON lacks.
@@ -19,6 +20,9 @@ _CONTAINERS: Final = frozenset({list, dict})
 
 #: The maximum number of columns in an error message.
 _MAX_LISTED: Final = 20
+
+#: The maximum length of a column name that is compared with arguments.
+_MAX_NAME: Final = 100
 
 
 class ColumnError(PromptkitError, ValueError):
@@ -93,14 +97,24 @@ class Columns:
 
         fixed:
             Values for all rows, by parameter.
+
+        key:
+            The column that identifies rows, if any.
     """
 
     arguments: Arguments
     pairs: tuple[tuple[str, Argument], ...]
     fixed: Mapping[str, Any]
+    key: str | None = None
 
     @classmethod
-    def of(cls, arguments: Arguments, renamed: Mapping[str, str], fixed: Mapping[str, Any]) -> Self:
+    def of(
+        cls,
+        arguments: Arguments,
+        renamed: Mapping[str, str],
+        fixed: Mapping[str, Any],
+        key: str | None = None,
+    ) -> Self:
         """
         Match columns to parameters: by name, unless a column is renamed.
 
@@ -113,6 +127,9 @@ class Columns:
 
             fixed:
                 Values by parameter, as a client sends them.
+
+            key:
+                The column that identifies rows, if any.
 
         Raises:
             ColumnError: If a parameter does not exist, or has two columns, or both a column and a value.
@@ -141,6 +158,7 @@ class Columns:
             arguments,
             tuple((columns.get(argument.name, argument.name), argument) for argument in unfixed),
             fixed,
+            key,
         )
         matched._check_fixed()
         return matched
@@ -155,7 +173,7 @@ class Columns:
 
     def check(self, columns: Iterable[str], key: str | None) -> None:
         """
-        Check that a table has all required columns.
+        Check that a table has all required columns, and no misspelt one.
 
         Args:
             columns:
@@ -165,7 +183,8 @@ class Columns:
                 The key column, if any.
 
         Raises:
-            ColumnError: If columns are missing; the message lists the missing and the existing ones.
+            ColumnError: If columns are missing; the message lists the missing and the existing ones. Also if
+                a column is probably misspelt.
         """
         available = list(columns)
         check_key(key, available)
@@ -178,6 +197,25 @@ class Columns:
                 f"needs; there are {listed(available)}: map one of them to it"
             )
             raise ColumnError(msg)
+        if (spelling_error := self._spelling_error(available)) is not None:
+            raise ColumnError(spelling_error)
+
+    def unused(self, columns: Iterable[str]) -> list[str]:
+        """Return the columns that are neither arguments nor the key."""
+        used = {self.key, *(column for column, _ in self.pairs)}
+        return [column for column in columns if column not in used]
+
+    def _spelling_error(self, columns: Collection[str]) -> str | None:
+        """Return an error message if an unused column is probably a misspelt argument."""
+        unused = self.unused(columns)
+        for expected, _ in self.pairs:
+            for column in unused if expected not in columns else ():
+                if _is_misspelt(column, expected):
+                    return (
+                        f"there is no column {expected!r}, but there is {column!r}: rename or map it, "
+                        f"or set a value for all rows"
+                    )
+        return None
 
     def given(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """
@@ -190,12 +228,13 @@ class Columns:
                 Values by column.
 
         Raises:
-            RowError: If a value has an unsupported type.
+            RowError: If a value has an unsupported type, or the name of a column is probably misspelt.
         """
-        sent, typed = dict(self.fixed), {}
+        sent, typed, absent = dict(self.fixed), {}, 0
         for column, argument in self.pairs:
             value = row.get(column)
             if value is None:
+                absent += column not in row
                 continue
             name, kind = argument.name, type(value)
             if kind in _SCALARS:
@@ -204,7 +243,18 @@ class Columns:
                 sent[name] = _as_json(value, name)
             else:
                 typed[name] = value_typed
+        has_unused = absent and len(row) > len(self.pairs) - absent
+        if has_unused and (spelling_error := self._spelling_error(row)) is not None:
+            raise RowError.of(spelling_error)
         return sent, typed
+
+
+def _is_misspelt(column: Any, expected: str) -> bool:
+    return isinstance(column, str) and len(column) <= _MAX_NAME and _is_near(column.strip(), expected)
+
+
+#: The names of one table are compared in every row.
+_is_near: Final = lru_cache(maxsize=10_000)(is_misspelt)
 
 
 def _typed(value: Any, annotation: Any) -> Any:

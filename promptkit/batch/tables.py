@@ -258,7 +258,8 @@ def _csv_table(stream: BinaryIO, delimiter: str, size: int | None) -> Table:
     if not _is_utf8(header):
         msg = "the header is not UTF-8: save the table as UTF-8"
         raise RowsError(msg)
-    if duplicates := sorted(name for name, count in Counter(header).items() if count > 1):
+    header = [name.strip() for name in header]
+    if duplicates := sorted(name for name, count in Counter(header).items() if name and count > 1):
         msg = f"the header names {listed(duplicates)} twice: name each column once"
         raise RowsError(msg)
     return Table(header, partial(_from_cells, header), _chunks_of(_csv_rows(reader, lines)), size)

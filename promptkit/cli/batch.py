@@ -16,7 +16,7 @@ from promptkit import compiler
 from promptkit.batch.joining import joined
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
-from promptkit.batch.rows import ColumnError
+from promptkit.batch.rows import ColumnError, listed
 from promptkit.batch.shards import (
     CHECKPOINT,
     REJECTED,
@@ -91,8 +91,10 @@ class _Batch:
             key=options.key,
         )
         matched = self._renderer.matched
+        self._unused: list[str] = []
         if table.columns is not None:
             matched.check(table.columns, options.key)
+            self._unused = matched.unused(filter(None, table.columns))
         self._check_body(prompt.options.answer)
 
     def _check_options(self) -> None:
@@ -138,6 +140,8 @@ class _Batch:
             reason = f"{where}{error.strerror or error}{hint}"
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
+        if self._unused:
+            output.print_lines([f"not used: {listed(self._unused)}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
