@@ -84,8 +84,9 @@ class Renderer:
             The column that `batches` passes on, as text.
 
     Raises:
-        ValueError: If *to* is unknown. Other errors are raised on first use: `ColumnError`, `ArgumentsError`
-            for *values*, `CompileError` for the prompt, `UnsupportedAnswerError` for its answer type.
+        ValueError: If *to* is unknown, or *fields* would replace the prompt. Other errors are raised on first
+            use: `ColumnError`, `ArgumentsError` for *values*, `CompileError` for the prompt,
+            `UnsupportedAnswerError` for its answer type.
 
     See Also:
         https://platform.openai.com/docs/guides/batch
@@ -98,6 +99,10 @@ class Renderer:
     values: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True, repr=False)
     fields: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
     key: str | None = attrs.field(default=None, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if self.to != MESSAGES:
+            LINE_FORMATS[self.to].check_fields(self.fields)
 
     @cached_property
     def matched(self) -> Columns:

@@ -18,11 +18,14 @@ from promptkit.types.unstructuring import json_of
 _SCALARS: Final = frozenset({str, int, float, bool})
 _CONTAINERS: Final = frozenset({list, dict})
 
-#: The maximum number of columns in an error message.
-_MAX_LISTED: Final = 20
+#: The maximum number of names in an error message.
+MAX_LISTED: Final = 20
 
 #: The maximum length of a column name that is compared with arguments.
 _MAX_NAME: Final = 100
+
+#: The maximum length of a key in a report; no vendor accepts longer identifiers.
+_MAX_KEY: Final = 512
 
 
 class ColumnError(PromptkitError, ValueError):
@@ -65,10 +68,10 @@ class RowError(PromptkitError, ValueError):
         return "; ".join(text for _, text in self.reasons)
 
 
-def listed(columns: Sequence[str]) -> str:
-    """List column names for an error message, with a limit."""
-    names = ", ".join(map(repr, columns[:_MAX_LISTED]))
-    return f"{names}, and {len(columns) - _MAX_LISTED:,} more" if len(columns) > _MAX_LISTED else names
+def listed(names: Sequence[str], count: int | None = None) -> str:
+    """List names for an error message, with a limit. If they are the first of more, *count* is the total."""
+    text, rest = ", ".join(map(repr, names[:MAX_LISTED])), (count or len(names)) - MAX_LISTED
+    return f"{text}, and {rest:,} more" if rest > 0 else text
 
 
 def check_key(key: str | None, columns: Sequence[str]) -> None:
@@ -81,6 +84,14 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
     if key is not None and key not in columns:
         msg = f"there is no column {key!r}, which is the key; there are {listed(columns)}"
         raise ColumnError(msg)
+
+
+def key_text(value: Any) -> str | None:
+    """Return the key of a row as text that UTF-8 can encode, with a limit; None if there is none."""
+    try:
+        return None if value is None else str(value)[:_MAX_KEY].encode(errors="backslashreplace").decode()
+    except (ValueError, RecursionError):  # a number with too many digits, or a list that is nested too deeply
+        return None
 
 
 @attrs.frozen

@@ -237,9 +237,9 @@ class BatchWriter:
             is_new = [self._is_new(identifier) for _, identifier in chunk.keys]
             lines, count = b"".join(compress(lines.splitlines(keepends=True), is_new)), sum(is_new)
             reason = "its key is that of an earlier row"
-            for (row, _), new in zip(chunk.keys, is_new, strict=True):
+            for (row, identifier), new in zip(chunk.keys, is_new, strict=True):
                 if not new:
-                    rejected.append(Rejected(row, None, reason))
+                    rejected.append(Rejected(row, None, reason, identifier))
             rejected.sort(key=lambda rejection: rejection.line)
         self._write_requests(lines, count)
         for rejection in rejected:

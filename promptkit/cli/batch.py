@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
-from promptkit.batch.joining import joined
+from promptkit.batch.joining import joined, open_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
-from promptkit.batch.rows import ColumnError, listed
+from promptkit.batch.rows import MAX_LISTED, ColumnError, listed
 from promptkit.batch.shards import (
     CHECKPOINT,
     REJECTED,
@@ -54,9 +54,9 @@ def run(options: Namespace, output: Output) -> int:
     folder = Path.cwd()  # before a recipe can change it
     try:
         with open_table(options.rows) as table:
-            if options.join:
-                return _join(options, table, output)
             out = Folder.named(options.out)  # before a recipe can change the current folder
+            if options.join:
+                return _join(options, table, out, output)
             recipes = load_recipes(options.targets)
             prompts = [prompt for prompt in recipes.prompts if prompt.options.name == options.name]
             if len(prompts) != 1 or prompts[0].compile()[0] is None:
@@ -108,6 +108,10 @@ class _Batch:
         for option, pairs in (("--map", options.map), ("--field", options.field)):
             if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
                 options.refuse(f"{option} {repeated[0]!r} is given twice")
+        try:
+            line_format.check_fields(dict(options.field))
+        except ValueError as error:
+            options.refuse(f"--field: {error}")
 
     def _check_body(self, answer: Any) -> None:
         """
@@ -196,17 +200,21 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
         yield f"rejected {counted(done.rejected, 'row')}{where}"
 
 
-def _join(options: Namespace, table: Table, output: Output) -> int:
+def _join(options: Namespace, table: Table, batch: Folder, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
     unanswered = 0
-    for row in joined(table, Path(options.join), options.key):
-        line, has_answer = _encode_row(row)
-        unanswered += not has_answer
-        output.write(f"{line}\n")
-        output.send()
+    with open_results(Path(options.join), batch, by_number=options.key is None) as results:
+        for row in joined(table, results, options.key):
+            line, has_answer = _encode_row(row)
+            unanswered += not has_answer
+            output.write(f"{line}\n")
+            output.send()
+        unused, keys = results.unused(MAX_LISTED)
     if unanswered:
         print_error(f"{counted(unanswered, 'row')} without an answer: 'error' says why")
-    return Exit.FAILED if unanswered else Exit.OK
+    if unused:
+        print_error(f"{counted(unused, 'result')} without a row: {listed(keys, unused)}")
+    return Exit.FAILED if unanswered or unused else Exit.OK
 
 
 def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:

@@ -235,7 +235,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     add("--field", type=_field, metavar="NAME=JSON", help=field, **_REPEATED)
     key = "the column that identifies a row (default: its number and a digest)"
     add("--key", metavar="COLUMN", help=key)
-    add("-o", "--out", metavar="DIR", default="batch", help="the output folder (default: batch)")
+    add("-o", "--out", metavar="DIR", default="batch", help="the folder of the batch (default: batch)")
     add("--lossy", action="store_true", help="replace content that the vendor does not support by text")
     workers = "the number of processes that render (default: 1)"
     add("--workers", type=whole_number, default=1, metavar="NUMBER", help=workers)

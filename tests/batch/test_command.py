@@ -7,6 +7,8 @@ import pytest
 from promptkit.batch.request_lines import LINE_FORMATS
 from tests.batch.conftest import rejected_in, requests_in
 
+DEEP = "[" * 900 + "]" * 900
+
 TICKETS = [{"ticket": "It is slow", "severity": "high", "votes": 3}, {"ticket": "It is ugly"}]
 
 
@@ -117,6 +119,10 @@ class TestColumns:
             (
                 ["--map", "text=ticket", "--field", "workflow=1"],
                 "multiple values for argument 'workflow'",
+            ),
+            (
+                ["--map", "text=ticket", "--field", "messages=[]"],
+                "--field: 'messages' is the prompt's own field: change the prompt instead",
             ),
             (["--map", "nosuch=severity", "--map", "text=ticket"], "there is no column 'nosuch', which"),
         ],
@@ -256,11 +262,26 @@ class TestBadRows:
 
         assert [line["custom_id"] for line in requests_in(folder / "out")] == ["a", "7"]
         assert rejected_in(folder / "out") == [
-            (1, "votes", "'votes' is 'bad', not a whole number"),
-            (3, None, "its key is that of an earlier row"),
-            (4, None, "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _"),
+            (1, "votes", "'votes' is 'bad', not a whole number", "a"),
+            (3, None, "its key is that of an earlier row", "a"),
+            (
+                4,
+                None,
+                "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _",
+                "no blanks",
+            ),
             (5, None, "its 'id' is not an identifier: anthropic takes 1 to 64 letters, digits, - and _"),
         ]
+
+    @pytest.mark.parametrize("value", ['"' + "k" * 600 + '"', DEEP, "-" + "1" * 4200, "7.5"], ids=range(4))
+    def test_odd_key_of_a_rejected_row(self, batch, folder, value):
+        """A rejected row has its key as text, with a limit."""
+        (folder / "t.jsonl").write_text(f'{{"id": {value}, "ticket": "x", "votes": "bad"}}', encoding="utf-8")
+
+        assert batch("triage", "t.jsonl", "--key", "id").code == 1
+        ((*_, key),) = rejected_in(folder / "out")
+        assert len(key) <= 512
+        assert key.startswith(value.strip('"')[:512])
 
 
 class TestFiles:

@@ -6,7 +6,7 @@ import sys
 import msgspec
 import pytest
 
-from promptkit.batch.joining import joined
+from promptkit.batch.joining import joined, open_results
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import RowError
 from promptkit.batch.shards import Checkpoint, open_batch
@@ -117,8 +117,9 @@ def test_joining_results(kind, tmp_path):
         return results, rows
 
     def join(results, rows):
-        with open_table(str(rows)) as table:
-            for _ in joined(table, results, None):
+        batch = Folder(tmp_path / "batch")
+        with open_table(str(rows)) as table, open_results(results, batch, by_number=True) as opened:
+            for _ in joined(table, opened, None):
                 pass
 
     assert is_linear(join, make, 200)
