@@ -53,7 +53,7 @@ def run(options: Namespace, output: Output) -> int:
     """
     folder = Path.cwd()  # before a recipe can change it
     try:
-        with open_table(options.rows) as table:
+        with open_table(options.rows, options.delimiter) as table:
             out = Folder.named(options.out)  # before a recipe can change the current folder
             if options.join:
                 return _join(options, table, out, output)
@@ -154,7 +154,9 @@ class _Batch:
         folder = None if options.dry_run else self._folder
         with (
             start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as render,
-            open_batch(folder, self._line_format, self._fingerprint(), resume=options.resume) as writer,
+            open_batch(
+                folder, self._line_format, self._fingerprint(), resume=options.resume, force=options.force
+            ) as writer,
             _progress(self._table.size) as advance,
         ):
             if options.key is not None:
@@ -170,7 +172,7 @@ class _Batch:
     def _fingerprint(self) -> str:
         """Return a digest of the input, so that a different batch cannot resume this one."""
         values = vars(self._options)
-        options = [values[name] for name in ("name", "vendor", "model", "map", "key")]
+        options = [values[name] for name in ("name", "vendor", "model", "map", "key", "delimiter")]
         identity = repr((VERSION, options, self._values, self._fields))
         return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 

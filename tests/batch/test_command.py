@@ -344,10 +344,57 @@ class TestFiles:
 
         second_run, resumed = batch("triage", tickets), batch("triage", tickets, "--resume")
 
-        message = "promptkit: 'out' has a whole batch: name another folder with -o\n"
+        message = (
+            "promptkit: 'out' has a whole batch: replace it with --force, or name another folder with -o\n"
+        )
         assert (second_run.code, second_run.err) == (2, message)
         assert (resumed.code, resumed.out) == (0, "'out' has a whole batch: nothing is left to do\n")
         assert requests_in(folder / "out") == before
+
+    @pytest.mark.parametrize("is_finished", [True, False])
+    def test_forced(self, batch, tickets, folder, monkeypatch, is_finished):
+        """--force replaces a batch, finished or not, with all of its files."""
+        (folder / "t.csv").write_text("ticket,votes\n" + "a,1\n" * 25 + "b,x\n", encoding="utf-8")
+        form = _with_limits(LINE_FORMATS["openai-chat"], most_lines=10)
+        monkeypatch.setattr("promptkit.cli.batch.LINE_FORMATS", {"openai-chat": form})
+        batch("triage", "t.csv")
+        assert len(list((folder / "out").iterdir())) == 4
+        if not is_finished:
+            (folder / "out" / ".promptkit-batch.json").write_text("{}", encoding="utf-8")
+
+        result = batch("triage", tickets, "--force")
+
+        assert result.code == 0, result.err
+        assert [file.name for file in (folder / "out").iterdir()] == ["requests-00001.jsonl"]
+        assert len(requests_in(folder / "out")) == 2
+
+    def test_forced_and_interrupted(self, batch, tickets, folder, monkeypatch):
+        """A forced batch that is interrupted leaves an unfinished batch, which can be resumed."""
+        batch("triage", tickets)
+        with monkeypatch.context() as patch:
+            patch.setattr("promptkit.batch.shards.BatchWriter.write", _raise_eof)
+            assert batch("triage", tickets, "--set", "votes=9", "--force").code == 1
+
+        assert batch("triage", tickets).code == 2
+        assert batch("triage", tickets, "--set", "votes=9", "--resume").code == 0
+        assert "votes: 9" in requests_in(folder / "out")[0]["body"]["messages"][0]["content"]
+
+    def test_forced_in_a_new_folder(self, batch, tickets, folder):
+        """--force needs no batch to replace."""
+        assert batch("triage", tickets, "--force").code == 0
+        assert len(requests_in(folder / "out")) == 2
+
+    def test_foreign_requests_are_kept(self, batch, tickets, folder):
+        """--force keeps a batch next to other files of requests, because both would be uploaded."""
+        batch("triage", tickets)
+        (folder / "out" / "requests-mine.jsonl").write_text("mine", encoding="utf-8")
+        before = {file.name: file.read_bytes() for file in (folder / "out").iterdir()}
+
+        result = batch("triage", tickets, "--force")
+
+        message = "promptkit: 'out' has other files of requests: name another folder with -o\n"
+        assert (result.code, result.err) == (2, message)
+        assert {file.name: file.read_bytes() for file in (folder / "out").iterdir()} == before
 
     def test_empty_table(self, batch, folder):
         """An empty table yields no requests and no files."""
@@ -421,3 +468,7 @@ def _with_limits(form, **limits):
 
 def _read_bytes(file):
     return file.read_bytes()
+
+
+def _raise_eof(writer, chunk):
+    raise EOFError

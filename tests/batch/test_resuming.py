@@ -119,7 +119,10 @@ def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, unint
     with_other_options = batch("triage", "t.csv", *OPTIONS, "--set", "severity=high", "--resume")
     resumed = batch("triage", "t.csv", *OPTIONS, "--resume")
 
-    assert "has an unfinished batch: continue it with --resume, or name another folder" in without_resume.err
+    assert (
+        "has an unfinished batch: continue it with --resume, replace it with --force, or"
+        in without_resume.err
+    )
     assert (
         "holds the batch of another command, of other rows, or of a prompt that has changed"
         in with_other_options.err
