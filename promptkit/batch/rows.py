@@ -12,6 +12,7 @@ import msgspec
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
 from promptkit.errors.suggestions import is_misspelt, nearest
+from promptkit.types.kinds import plain
 from promptkit.types.unstructuring import json_of
 
 #: Types of values that are sent unchanged, and types that can contain values that JSON lacks.
@@ -232,7 +233,7 @@ class Columns:
         """
         Return the arguments of a row: values as a client sends them, and values that have their final type.
 
-        None means that an argument is missing.
+        None means that an argument is missing. A whole number becomes text for an argument that is text.
 
         Args:
             row:
@@ -254,6 +255,9 @@ class Columns:
                 sent[name] = _as_json(value, name)
             else:
                 typed[name] = value_typed
+                continue
+            if type(sent[name]) is int and plain(argument.annotation, core=True) is str:
+                sent[name] = str(sent[name])  # identifiers are often numbers in tables
         has_unused = absent and len(row) > len(self.pairs) - absent
         if has_unused and (spelling_error := self._spelling_error(row)) is not None:
             raise RowError.of(spelling_error)

@@ -125,3 +125,94 @@ def test_names_that_are_not_text():
     rows = Renderer(ask)([{"ticket": "a", 7: 1, None: 2, ("votes",): 3, "votes" + " " * 1000: 4}])
 
     assert rows[0]["error"] is None
+
+
+NUMBERS = """
+from typing import Annotated, NewType
+
+import msgspec
+
+from promptkit import prompt
+
+Name = NewType("Name", str)
+
+@prompt
+def ask(
+    ident: str,
+    other: str | None = None,
+    name: Name = Name("a"),
+    short: Annotated[str, msgspec.Meta(max_length=5)] = "a",
+    either: int | str = 0,
+    count: int = 0,
+) -> str:
+    return repr((ident, other, name, short, either, count))
+"""
+
+
+class TestWholeNumbers:
+    @pytest.fixture
+    def render(self, batch, folder, recipes):
+        """A function that renders the rows of a table, and returns their texts."""
+        recipes(numbers=NUMBERS)
+
+        def render(name):
+            result = batch("ask", name)
+            assert result.code == 0, (folder / "out" / "rejected.jsonl").read_text(encoding="utf-8")
+            return [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
+
+        return render
+
+    def test_in_json_lines(self, folder, render):
+        """A whole number in JSON becomes text for each kind of text, but not for a union with int."""
+        row = '{"ident": 42, "other": -7, "name": 0, "short": 12345, "either": 42}'
+        (folder / "t.jsonl").write_text(row, encoding="utf-8")
+
+        assert render("t.jsonl") == ["('42', '-7', '0', '12345', 42, 0)"]
+
+    def test_in_parquet(self, folder, render):
+        """A column of integers in Parquet becomes text for a parameter that is text."""
+        pa = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        columns = {"ident": [2**63 - 1, 42], "other": pa.array([None, 7], pa.int8())}
+        parquet.write_table(pa.table(columns), folder / "t.parquet")
+
+        assert render("t.parquet") == [
+            "('9223372036854775807', None, 'a', 'a', 0, 0)",
+            "('42', '7', 'a', 'a', 0, 0)",
+        ]
+
+    def test_in_numpy(self):
+        """A whole number of NumPy becomes text for a parameter that is text."""
+        numpy = pytest.importorskip("numpy")
+
+        (row,) = Renderer(ask)([{"ticket": numpy.int64(42)}])
+
+        assert row["messages"] == [{"role": "user", "content": "42: 0"}]
+
+    @pytest.mark.parametrize("value", ["1.10", "1.0", "true", "[1]", '{"a": 1}'])
+    def test_other_values_are_rejected(self, batch, folder, recipes, value):
+        """Other values do not become text: 1.10 would lose its last digit."""
+        recipes(numbers=NUMBERS)
+        (folder / "t.jsonl").write_text(f'{{"ident": {value}}}', encoding="utf-8")
+
+        assert batch("ask", "t.jsonl").code == 1
+        ((_, argument, reason),) = rejected_in(folder / "out")
+        assert argument == "ident"
+        assert reason.endswith(", not text")
+
+    @pytest.mark.parametrize(("cell", "count"), [("1.0", 1), ("-12.00", -12), (" +3.0 ", 3), ("0.0", 0)])
+    def test_fraction_of_zeros(self, folder, render, cell, count):
+        """A whole number with a fraction of zeros in CSV is an integer."""
+        (folder / "t.csv").write_text(f"ident,count\n1.0,{cell}\n", encoding="utf-8")
+
+        assert render("t.csv") == [f"('1.0', None, 'a', 'a', 0, {count})"]
+
+    @pytest.mark.parametrize("cell", ["1.5", "1.", ".0", "1e3", "1.0.0", "1.0x", "--1.0", "1" * 4400 + ".0"])
+    def test_invalid_integer(self, batch, folder, recipes, cell):
+        """Other numbers with a decimal point are not integers."""
+        recipes(numbers=NUMBERS)
+        (folder / "t.csv").write_text(f"ident,count\na,{cell}\n", encoding="utf-8")
+
+        assert batch("ask", "t.csv").code == 1
+        ((_, argument, _),) = rejected_in(folder / "out")
+        assert argument == "count"

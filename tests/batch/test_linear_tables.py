@@ -62,6 +62,8 @@ TEXTS = {
     "rows with invalid quotes": (".csv", lambda size: "a\n" + '"x"y\n' * size),
     "keys of a row of JSON lines": (".jsonl", lambda size: json.dumps(dict.fromkeys(column_names(size)))),
     "rows of JSON lines": (".jsonl", lambda size: '{"a":1}\n' * size),
+    "items of a JSON array": (".json", lambda size: f"[{'7,' * size}7]"),
+    "lines of a JSON array": (".json", lambda size: "[\n{}" + ",\n\n{}" * size + "]"),
     "blank lines of JSON lines": (".jsonl", lambda size: "\n" * size),
 }
 
