@@ -17,6 +17,9 @@ from promptkit.batch.workers import Rejected
 from promptkit.files.folder import Folder
 from promptkit.files.reading import open_regular_file
 
+#: The suffixes of files of results in a folder; Bedrock appends .out to the name of the file of requests.
+_SUFFIXES: Final = (".jsonl", ".jsonl.out")
+
 #: Members with the identifier of a result.
 _IDENTIFIERS: Final = ("custom_id", "key", "recordId")
 
@@ -191,9 +194,9 @@ def _files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
         if not results.is_dir():
             return {str(results): partial(open_regular_file, results)}
         folder = Folder.named(results)
-        names = [name for name, _ in folder.entries() if name.endswith(".jsonl")]
+        names = [name for name, _ in folder.entries() if name.endswith(_SUFFIXES) and name != REJECTED]
     if not names:
-        msg = f"{str(results)!r} has no results: no file in it ends with .jsonl"
+        msg = f"{str(results)!r} has no results: no file in it ends with {' or '.join(_SUFFIXES)}"
         raise RowsError(msg)
     return {str(results / name): partial(folder.open_for_reading, name) for name in names}
 

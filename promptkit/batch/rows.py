@@ -118,6 +118,20 @@ class Columns:
     pairs: tuple[tuple[str, Argument], ...]
     fixed: Mapping[str, Any]
     key: str | None = None
+    _used: frozenset[str | None] = attrs.field(init=False)
+    _texts: frozenset[str] = attrs.field(init=False)
+
+    @_used.default
+    def _find_used(self) -> frozenset[str | None]:
+        """Return the columns that are arguments or the key."""
+        return frozenset({self.key, *(column for column, _ in self.pairs)})
+
+    @_texts.default
+    def _find_texts(self) -> frozenset[str]:
+        """Return the names of the arguments that are text."""
+        return frozenset(
+            argument.name for _, argument in self.pairs if plain(argument.annotation, core=True) is str
+        )
 
     @classmethod
     def of(
@@ -214,8 +228,7 @@ class Columns:
 
     def unused(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that are neither arguments nor the key."""
-        used = {self.key, *(column for column, _ in self.pairs)}
-        return [column for column in columns if column not in used]
+        return [column for column in columns if column not in self._used]
 
     def _spelling_error(self, columns: Collection[str]) -> str | None:
         """Return an error message if an unused column is probably a misspelt argument."""
@@ -256,7 +269,7 @@ class Columns:
             else:
                 typed[name] = value_typed
                 continue
-            if type(sent[name]) is int and plain(argument.annotation, core=True) is str:
+            if type(sent[name]) is int and name in self._texts:
                 sent[name] = str(sent[name])  # identifiers are often numbers in tables
         has_unused = absent and len(row) > len(self.pairs) - absent
         if has_unused and (spelling_error := self._spelling_error(row)) is not None:

@@ -292,6 +292,18 @@ class TestRejectedRows:
         assert rows[2]["error"] == "the batch has rejected it: 'votes' is 'few', not a whole number"
         assert rows[3]["error"] == "there is no result"
 
+    @pytest.mark.parametrize("name", ["results.jsonl", "requests-00001.jsonl.out"])
+    def test_results_in_the_folder_of_the_batch(self, batch, folder, table, name):
+        """Results can be in the folder of the batch, under the names that vendors give them."""
+        batch("triage", "t.csv", "--key", "id")
+        (folder / "out" / name).write_text(result_line("a", "A") + result_line("c", "C"), encoding="utf-8")
+
+        result = batch("--join", "out", "t.csv", "--key", "id", "-o", "out")
+
+        rows = list(map(json.loads, result.out.splitlines()))
+        assert [row["answer"] for row in rows] == [None, "A", None, "C"]
+        assert result.err == "promptkit: 2 rows without an answer: 'error' says why\n"
+
     def test_of_another_table(self, batch, folder, table):
         """Rejected rows of a table with other keys are ignored."""
         batch("triage", "t.csv", "--key", "id")
