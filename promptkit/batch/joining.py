@@ -1,19 +1,24 @@
-"""The results of a batch, in any order, join_results with its rows."""
+"""The results of a batch, in any order, joined with its rows."""
 
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from promptkit.batch.rows import check_key
+from promptkit.batch.rows import check_key, key_text
+from promptkit.batch.shards import REJECTED
 from promptkit.batch.tables import RowsError, Table, explain_read_errors, row_of
+from promptkit.batch.workers import Rejection
 from promptkit.files.folder import Folder
 from promptkit.files.reading import open_regular_file
+
+#: The suffixes of files of results in a folder; Bedrock appends .out to the name of the file of requests.
+_SUFFIXES: Final = (".jsonl", ".jsonl.out")
 
 #: Members with the identifier of a result.
 _IDENTIFIERS: Final = ("custom_id", "key", "recordId")
@@ -24,14 +29,90 @@ _WRAPPERS: Final = ("result", "response", "body", "message", "modelOutput")
 #: The maximum size of a line of results, in bytes: some vendors repeat the request next to its answer.
 _MAX_LINE: Final = 64 * 1024 * 1024
 
+#: The reasons with which vendors end a complete answer, in small letters.
+_COMPLETE: Final = frozenset({"stop", "end_turn", "stop_sequence", "completed", "eos", "eos_token"})
+
+_TABLES: Final = """
+CREATE TABLE results (key TEXT PRIMARY KEY, answer TEXT, error TEXT, used INTEGER DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE rejected (line TEXT, key TEXT, reason TEXT);
+CREATE INDEX lines ON rejected (line);
+"""
+
 #: Adds a result. Of several with one key, the first that has an answer counts.
 _ADD: Final = """
-INSERT INTO results VALUES (?, ?, ?)
+INSERT INTO results (key, answer, error) VALUES (?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET answer = excluded.answer, error = excluded.error WHERE error IS NOT NULL
 """
 
+_REASONS: Final = """
+SELECT reason FROM rejected WHERE line = ?1 AND (key IS NULL OR ?2 IS NULL OR key = ?2) ORDER BY rowid
+"""
 
-def join_results(table: Table, results: Path, key: str | None) -> Iterator[dict[str, Any]]:
+
+class Results:
+    """
+    The results of a batch by key, and its rejected rows.
+
+    Args:
+        database:
+            A temporary database with both.
+    """
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def take(self, key: Any) -> tuple[str | None, str | None] | None:
+        """Return the answer and the error of the result for a row, or None if there is no result."""
+        query = "SELECT answer, error, used FROM results WHERE key = ?"
+        result = self._database.execute(query, (str(key),)).fetchone()
+        if result is None:
+            return None
+        answer, error, is_used = result
+        if is_used:
+            return None, "an earlier row has the same key"
+        self._database.execute("UPDATE results SET used = 1 WHERE key = ?", (str(key),))
+        return answer, error
+
+    def rejection(self, line: int, key: str | None) -> str | None:
+        """Return the reason why a row was rejected; None if it was not."""
+        reasons = [reason for (reason,) in self._database.execute(_REASONS, (str(line), key))]
+        return f"the batch has rejected it: {'; '.join(reasons)}" if reasons else None
+
+    def unused(self, limit: int) -> tuple[int, list[str]]:
+        """Return the number of results that no row has taken, and the first keys."""
+        (count,) = self._database.execute("SELECT count(*) FROM results WHERE NOT used").fetchone()
+        keys = self._database.execute("SELECT key FROM results WHERE NOT used LIMIT ?", (limit,))
+        return count, [key for (key,) in keys]
+
+
+@contextmanager
+def open_results(results: Path, batch: Folder, *, by_number: bool) -> Iterator[Results]:
+    """
+    Read the results of a batch into a temporary file.
+
+    Args:
+        results:
+            The file with a vendor's results, or a folder of such files.
+
+        batch:
+            The folder of the batch; its rejected rows are read, if there are any.
+
+        by_number:
+            Whether row numbers identify rows, and not a column.
+
+    Raises:
+        RowsError: If a line is invalid, or there are no results.
+
+        sqlite3.Error: If the results cannot be stored on disk.
+    """
+    with closing(sqlite3.connect("")) as database:
+        database.executescript(_TABLES)
+        database.executemany(_ADD, _results(results, by_number=by_number))
+        database.executemany("INSERT INTO rejected VALUES (?, ?, ?)", _rejected(batch))
+        yield Results(database)
+
+
+def join_results(table: Table, results: Results, key: str | None) -> Iterator[dict[str, Any]]:
     """
     Yield each row with its answer.
 
@@ -40,37 +121,58 @@ def join_results(table: Table, results: Path, key: str | None) -> Iterator[dict[
             The rows.
 
         results:
-            The file with a vendor's results, or a folder of such files.
+            The results of the batch.
 
         key:
             The column that identifies rows; None if their numbers do.
 
     Returns:
         The row's values as ``row``, its ``answer`` as text, and its ``error``. Exactly one of ``answer`` and
-        ``error`` is None. Missing results are errors. If a row has several results, a result with an answer
-        is used.
+        ``error`` is None. Missing results and incomplete answers are errors. If a row has several results, a
+        result with an answer is used.
 
     Raises:
         ColumnError: If the key column does not exist.
 
-        RowsError: If a line of the results is invalid, or there are no results.
-
-        sqlite3.Error: If the results cannot be stored on disk.
+        RowsError: If the table cannot be read.
     """
     if table.columns is not None:
         check_key(key, table.columns)
-    with closing(sqlite3.connect("")) as database:  # a temporary file
-        database.execute("CREATE TABLE results (key TEXT PRIMARY KEY, answer TEXT, error TEXT) WITHOUT ROWID")
-        database.executemany(_ADD, _results(results, by_number=key is None))
-        for chunk in table.chunks:
-            for number, line, raw in chunk.numbered():
-                row, answer, error = None, None, None
-                try:
-                    row = row_of(raw, table.read)
-                    answer, error = _pop_result(database, number if key is None else row.get(key))
-                except (ValueError, RecursionError) as invalid:  # a `RowError`, or an invalid key
-                    error = str(invalid)
-                yield {"line": line, "row": row, "answer": answer, "error": error}
+    for chunk in table.chunks:
+        for number, line, raw in chunk.numbered():
+            row, answer, error = None, None, None
+            try:
+                row = row_of(raw, table.read)
+                if key is None:
+                    answer, error = results.take(number) or (None, results.rejection(line, None))
+                elif row.get(key) in (None, ""):
+                    error = "the row has no key"
+                # A rejected row can have the key of a valid one.
+                elif (error := results.rejection(line, key_text(row[key]))) is None:
+                    answer, error = results.take(row[key]) or (None, None)
+                if answer is None and error is None:
+                    error = "the row has no result"
+            except (ValueError, RecursionError) as invalid:  # a `RowError`, or an invalid key
+                error = str(invalid)
+            yield {"line": line, "row": row, "answer": answer, "error": error}
+
+
+def _rejected(batch: Folder) -> Iterator[tuple[str, str | None, str]]:
+    """Yield the line, the key and the reason of each row that the batch has rejected."""
+    path = f"{batch.path.name}/{REJECTED}"
+    with explain_read_errors(path, OSError), ExitStack() as stack:
+        try:
+            file = stack.enter_context(batch.open_for_reading(REJECTED))
+        except FileNotFoundError:
+            return
+        for position, line in _lines(file, path):
+            try:
+                rejected = msgspec.json.decode(line, type=Rejection)
+                number = str(rejected.line)
+            except (ValueError, RecursionError):
+                msg = f"{path!r} has no rejected row at byte {position:,}: name the batch with -o"
+                raise RowsError(msg) from None
+            yield number, rejected.key, rejected.reason
 
 
 def _results(results: Path, *, by_number: bool) -> Iterator[tuple[str, str | None, str | None]]:
@@ -92,24 +194,11 @@ def _files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
         if not results.is_dir():
             return {str(results): partial(open_regular_file, results)}
         folder = Folder.named(results)
-        names = [name for name, _ in folder.entries() if name.endswith(".jsonl")]
+        names = [name for name, _ in folder.entries() if name.endswith(_SUFFIXES) and name != REJECTED]
     if not names:
-        msg = f"{str(results)!r} has no results: no file in it ends with .jsonl"
+        msg = f"{str(results)!r} has no results: no file in it ends with {' or '.join(_SUFFIXES)}"
         raise RowsError(msg)
     return {str(results / name): partial(folder.open_for_reading, name) for name in names}
-
-
-def _pop_result(database: sqlite3.Connection, key: Any) -> tuple[str | None, str | None]:
-    """Return the answer and the error for a row; a later row with the same key gets an error."""
-    if key in (None, ""):
-        return None, "the row has no key"
-    result = database.execute("SELECT answer, error FROM results WHERE key = ?", (str(key),)).fetchone()
-    if result is None:
-        return None, "the row has no result"
-    duplicate = "an earlier row has the same key"
-    database.execute("UPDATE results SET answer = NULL, error = ? WHERE key = ?", (duplicate, str(key)))
-    answer, error = result
-    return answer, error
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
@@ -147,7 +236,7 @@ def _row_number(identifier: str, file: str) -> str:
 
 def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """
-    Return the text of a model's answer, and the error; one of them is None.
+    Return the text of a model's complete answer, and the error; one of them is None.
 
     Args:
         result:
@@ -161,9 +250,27 @@ def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
         if inner is None:
             break
         current = inner
+    if (stop := _stop_reason(current)) is not None and stop[1].lower() not in _COMPLETE:
+        return None, f"the answer is incomplete: {stop[0]} is {stop[1]!r}"
     if texts := list(_texts(current)):
         return "".join(texts), None
     return None, f"the result has no answer: {msgspec.json.encode(current).decode()[:200]}"
+
+
+def _stop_reason(result: Any) -> tuple[str, str] | None:
+    """Return the member with the reason why the model ended the first answer, and that reason."""
+    match result:
+        case {"choices": [{"finish_reason": str(reason)}, *_]}:
+            return "finish_reason", reason
+        case {"candidates": [{"finishReason": str(reason)}, *_]}:
+            return "finishReason", reason
+        case {"stop_reason": str(reason)}:
+            return "stop_reason", reason
+        case {"output": [*_], "incomplete_details": {"reason": str(reason)}}:
+            return "incomplete_details.reason", reason
+        case {"output": [*_], "status": str(reason)}:
+            return "status", reason
+    return None
 
 
 def _texts(result: Any) -> Iterator[str]:

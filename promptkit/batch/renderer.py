@@ -53,9 +53,10 @@ class Renderer:
     gets: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of structs, or a list
     of mappings. For other objects with ``__arrow_c_stream__`` it returns a pyarrow Table.
 
-    Columns are matched to parameters by name; other columns are ignored. Values keep their types; text is
-    parsed like text from a client, and None means that an argument is missing. Two columns are added:
-    ``messages`` or ``request``, and ``error``. In each row, exactly one of the two is None.
+    Columns are matched to parameters by name. Other columns are ignored, but one that is probably a misspelt
+    parameter without a column is an error. Values keep their types; text is parsed like text from a client,
+    and None means that an argument is missing. Two columns are added: ``messages`` or ``request``, and
+    ``error``. In each row, exactly one of the two is None.
 
     Args:
         prompt:
@@ -83,8 +84,9 @@ class Renderer:
             The column that `batches` passes on, as text.
 
     Raises:
-        ValueError: If *to* is unknown. Other errors are raised on first use: `ColumnError`, `ArgumentsError`
-            for *values*, `CompileError` for the prompt, `UnsupportedAnswerError` for its answer type.
+        ValueError: If *to* is unknown, or *fields* would replace the prompt. Other errors are raised on first
+            use: `ColumnError`, `ArgumentsError` for *values*, `CompileError` for the prompt,
+            `UnsupportedAnswerError` for its answer type.
 
     See Also:
         https://platform.openai.com/docs/guides/batch
@@ -98,10 +100,14 @@ class Renderer:
     fields: Mapping[str, Any] = attrs.field(factory=dict, kw_only=True)
     key: str | None = attrs.field(default=None, kw_only=True)
 
+    def __attrs_post_init__(self) -> None:
+        if self.to != MESSAGES:
+            LINE_FORMATS[self.to].check_fields(self.fields)
+
     @cached_property
     def matched(self) -> Columns:
         """The column of each parameter."""
-        return Columns.of(self.prompt.compiled.arguments, self.columns, self.values)
+        return Columns.of(self.prompt.compiled.arguments, self.columns, self.values, self.key)
 
     @property
     def column(self) -> str:
@@ -127,7 +133,7 @@ class Renderer:
         Raises:
             TypeError: If *table* is not a table.
 
-            ColumnError: If the column of a required parameter is missing.
+            ColumnError: If the column of a required parameter is missing, or a column is probably misspelt.
         """
         supported = supported_table(table)
         return with_columns(supported, self._rendered(supported), self.types)  # type: ignore[no-any-return]  # of that kind
@@ -137,7 +143,8 @@ class Renderer:
         Yield a record batch of `schema` for each of *batches*, for Spark's ``DataFrame.mapInArrow``.
 
         Raises:
-            ColumnError: If the column of a required parameter, or the key column, is missing.
+            ColumnError: If the column of a required parameter, or the key column, is missing, or a column is
+                probably misspelt.
         """
         for batch in batches:
             rendered = with_columns(batch, self._rendered(batch, self.key), self.types)

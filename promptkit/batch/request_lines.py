@@ -1,6 +1,6 @@
 """The line formats of vendors' batch files, and the limits of such files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -31,6 +31,9 @@ class LineFormat(Struct, frozen=True):
         line:
             Creates a line from an identifier and a body.
 
+        prompt_fields:
+            The members of the body that contain the prompt.
+
         max_lines:
             The maximum number of lines in a file.
 
@@ -55,6 +58,7 @@ class LineFormat(Struct, frozen=True):
 
     body: _Body
     line: Callable[[str, dict[str, Any]], dict[str, Any]]
+    prompt_fields: tuple[str, ...]
     max_lines: int
     max_bytes: int
     identifier: str = "custom_id"
@@ -63,8 +67,15 @@ class LineFormat(Struct, frozen=True):
     has_model: bool = True
     model_substrings: tuple[str, ...] = ("",)
 
+    def check_fields(self, fields: Iterable[str]) -> None:
+        """Raise ValueError if one of the other fields of a request would replace the prompt."""
+        for name in fields:
+            if name in self.prompt_fields:
+                msg = f"{name!r} is the prompt's own field: change the prompt instead"
+                raise ValueError(msg)
 
-def _openai(url: str, request: Callable[..., dict[str, Any]]) -> LineFormat:
+
+def _openai(url: str, request: Callable[..., dict[str, Any]], *prompt_fields: str) -> LineFormat:
     """Return the format of one OpenAI API: https://developers.openai.com/api/docs/guides/batch."""
 
     def body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +84,7 @@ def _openai(url: str, request: Callable[..., dict[str, Any]]) -> LineFormat:
     def line(identifier: str, body: dict[str, Any]) -> dict[str, Any]:
         return {"custom_id": identifier, "method": "POST", "url": url, "body": body}
 
-    return LineFormat(body, line, 50_000, 200 * _MB)
+    return LineFormat(body, line, prompt_fields, 50_000, 200 * _MB)
 
 
 def _anthropic_body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -101,11 +112,12 @@ def _gemini_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -
 #: Gemini: https://ai.google.dev/gemini-api/docs/batch-api; Bedrock:
 #: https://docs.aws.amazon.com/bedrock/latest/userguide/batch-inference-data.html and its quotas.
 LINE_FORMATS: Final[dict[str, LineFormat]] = {
-    "openai-chat": _openai("/v1/chat/completions", openai_chat_request),
-    "openai-responses": _openai("/v1/responses", openai_responses_request),
+    "openai-chat": _openai("/v1/chat/completions", openai_chat_request, "messages"),
+    "openai-responses": _openai("/v1/responses", openai_responses_request, "input", "instructions"),
     "anthropic": LineFormat(
         _anthropic_body,
         lambda identifier, body: {"custom_id": identifier, "params": body},
+        ("messages", "system"),
         max_lines=100_000,
         max_bytes=256 * _MB,
         identifier_pattern="[a-zA-Z0-9_-]{1,64}",
@@ -114,6 +126,7 @@ LINE_FORMATS: Final[dict[str, LineFormat]] = {
     "gemini": LineFormat(
         _gemini_body,
         lambda identifier, body: {"key": identifier, "request": body},
+        ("contents", "system_instruction"),
         identifier="key",
         max_lines=1_000_000,
         max_bytes=2_000 * _MB,
@@ -122,6 +135,7 @@ LINE_FORMATS: Final[dict[str, LineFormat]] = {
     "bedrock": LineFormat(
         _bedrock_body,
         lambda identifier, body: {"recordId": identifier, "modelInput": body},
+        ("messages", "system"),
         identifier="recordId",
         max_lines=50_000,
         max_bytes=1_000 * _MB,

@@ -1,8 +1,9 @@
 """The mapping of a table's columns to the parameters of a prompt, and errors in rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, time
+from functools import lru_cache
 from typing import Any, Final, Self
 
 import attrs
@@ -10,15 +11,22 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
-from promptkit.errors.suggestions import nearest
+from promptkit.errors.suggestions import is_misspelt, nearest
+from promptkit.types.kinds import plain
 from promptkit.types.unstructuring import json_of
 
 #: Types of values that are sent unchanged, and types that can contain values that JSON lacks.
 _SCALARS: Final = frozenset({str, int, float, bool})
 _CONTAINERS: Final = frozenset({list, dict})
 
-#: The maximum number of columns in an error message.
-_MAX_LISTED: Final = 20
+#: The maximum number of names in an error message.
+MAX_LISTED: Final = 20
+
+#: The maximum length of a column name that is compared with arguments.
+_MAX_NAME: Final = 100
+
+#: The maximum length of a key in a report; no vendor accepts longer identifiers.
+_MAX_KEY: Final = 512
 
 
 class ColumnError(PromptkitError, ValueError):
@@ -61,10 +69,10 @@ class RowError(PromptkitError, ValueError):
         return "; ".join(text for _, text in self.reasons)
 
 
-def listed(columns: Sequence[str]) -> str:
-    """List column names for an error message, with a limit."""
-    names = ", ".join(map(repr, columns[:_MAX_LISTED]))
-    return f"{names}, and {len(columns) - _MAX_LISTED:,} more" if len(columns) > _MAX_LISTED else names
+def listed(names: Sequence[str], count: int | None = None) -> str:
+    """List names for an error message, with a limit. If they are the first of more, *count* is the total."""
+    text, rest = ", ".join(map(repr, names[:MAX_LISTED])), (count or len(names)) - MAX_LISTED
+    return f"{text}, and {rest:,} more" if rest > 0 else text
 
 
 def check_key(key: str | None, columns: Sequence[str]) -> None:
@@ -77,6 +85,14 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
     if key is not None and key not in columns:
         msg = f"the key column {key!r} does not exist; the columns are {listed(columns)}"
         raise ColumnError(msg)
+
+
+def key_text(value: Any) -> str | None:
+    """Return the key of a row as text that UTF-8 can encode, with a limit; None if there is none."""
+    try:
+        return None if value is None else str(value)[:_MAX_KEY].encode(errors="backslashreplace").decode()
+    except (ValueError, RecursionError):  # a number with too many digits, or a list that is nested too deeply
+        return None
 
 
 @attrs.frozen
@@ -93,14 +109,38 @@ class Columns:
 
         fixed:
             Values for all rows, by parameter.
+
+        key:
+            The column that identifies rows, if any.
     """
 
     arguments: Arguments
     pairs: tuple[tuple[str, Argument], ...]
     fixed: Mapping[str, Any]
+    key: str | None = None
+    _used: frozenset[str | None] = attrs.field(init=False)
+    _texts: frozenset[str] = attrs.field(init=False)
+
+    @_used.default
+    def _find_used(self) -> frozenset[str | None]:
+        """Return the columns that are arguments or the key."""
+        return frozenset({self.key, *(column for column, _ in self.pairs)})
+
+    @_texts.default
+    def _find_texts(self) -> frozenset[str]:
+        """Return the names of the arguments that are text."""
+        return frozenset(
+            argument.name for _, argument in self.pairs if plain(argument.annotation, core=True) is str
+        )
 
     @classmethod
-    def of(cls, arguments: Arguments, renamed: Mapping[str, str], fixed: Mapping[str, Any]) -> Self:
+    def of(
+        cls,
+        arguments: Arguments,
+        renamed: Mapping[str, str],
+        fixed: Mapping[str, Any],
+        key: str | None = None,
+    ) -> Self:
         """
         Match columns to parameters: by name, unless a column is renamed.
 
@@ -113,6 +153,9 @@ class Columns:
 
             fixed:
                 Values by parameter, as a client sends them.
+
+            key:
+                The column that identifies rows, if any.
 
         Raises:
             ColumnError: If a parameter does not exist, or has two columns, or both a column and a value.
@@ -141,6 +184,7 @@ class Columns:
             arguments,
             tuple((columns.get(argument.name, argument.name), argument) for argument in unfixed),
             fixed,
+            key,
         )
         matched._check_fixed()
         return matched
@@ -155,7 +199,7 @@ class Columns:
 
     def check(self, columns: Iterable[str], key: str | None) -> None:
         """
-        Check that a table has all required columns.
+        Check that a table has all required columns, and no misspelt one.
 
         Args:
             columns:
@@ -165,7 +209,8 @@ class Columns:
                 The key column, if any.
 
         Raises:
-            ColumnError: If columns are missing; the message lists the missing and the existing ones.
+            ColumnError: If columns are missing; the message lists the missing and the existing ones. Also if
+                a column is probably misspelt.
         """
         available = list(columns)
         check_key(key, available)
@@ -179,24 +224,43 @@ class Columns:
                 f"its columns are {listed(available)}: map one of them to the argument"
             )
             raise ColumnError(msg)
+        if (spelling_error := self._spelling_error(available)) is not None:
+            raise ColumnError(spelling_error)
+
+    def unused(self, columns: Iterable[str]) -> list[str]:
+        """Return the columns that are neither arguments nor the key."""
+        return [column for column in columns if column not in self._used]
+
+    def _spelling_error(self, columns: Collection[str]) -> str | None:
+        """Return an error message if an unused column is probably a misspelt argument."""
+        unused = self.unused(columns)
+        for expected, _ in self.pairs:
+            for column in unused if expected not in columns else ():
+                if _is_misspelt(column, expected):
+                    return (
+                        f"there is no column {expected!r}, but there is {column!r}: rename or map it, "
+                        f"or set a value for all rows"
+                    )
+        return None
 
     def extract_arguments(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """
         Return the arguments of a row: values as a client sends them, and values of their parameter's type.
 
-        None means that an argument is missing.
+        None means that an argument is missing. A whole number becomes text for an argument that is text.
 
         Args:
             row:
                 Values by column.
 
         Raises:
-            RowError: If a value has an unsupported type.
+            RowError: If a value has an unsupported type, or the name of a column is probably misspelt.
         """
-        sent, typed = dict(self.fixed), {}
+        sent, typed, absent = dict(self.fixed), {}, 0
         for column, argument in self.pairs:
             value = row.get(column)
             if value is None:
+                absent += column not in row
                 continue
             name, kind = argument.name, type(value)
             if kind in _SCALARS:
@@ -205,7 +269,21 @@ class Columns:
                 sent[name] = _as_json(value, name)
             else:
                 typed[name] = value_typed
+                continue
+            if type(sent[name]) is int and name in self._texts:
+                sent[name] = str(sent[name])  # identifiers are often numbers in tables
+        has_unused = absent and len(row) > len(self.pairs) - absent
+        if has_unused and (spelling_error := self._spelling_error(row)) is not None:
+            raise RowError.of(spelling_error)
         return sent, typed
+
+
+def _is_misspelt(column: Any, expected: str) -> bool:
+    return isinstance(column, str) and len(column) <= _MAX_NAME and _is_near(column.strip(), expected)
+
+
+#: The names of one table are compared in every row.
+_is_near: Final = lru_cache(maxsize=10_000)(is_misspelt)
 
 
 def _typed(value: Any, annotation: Any) -> Any:

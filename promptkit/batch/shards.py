@@ -33,6 +33,9 @@ _CHECKPOINT_SIZE: Final = 512
 #: The end of every error message about a folder.
 _ANOTHER_FOLDER: Final = "choose another folder with -o"
 
+#: The end of every error message about a folder that has a batch.
+_REPLACE_IT: Final = f"replace it with --force, or {_ANOTHER_FOLDER}"
+
 #: The reason why a batch cannot be resumed.
 _OTHER_BATCH: Final = (
     "the folder has a batch of another command, of other rows, or of an older version "
@@ -173,11 +176,11 @@ class BatchWriter:
         return file
 
     def _save(self) -> None:
-        """Write the checkpoint with a fixed size, so that a single write replaces the last one."""
+        """Write the checkpoint."""
         if self._folder is None:
             return
         self._checkpoint.seek(0)
-        self._checkpoint.write(msgspec.json.encode(self.done).ljust(_CHECKPOINT_SIZE))
+        self._checkpoint.write(_encode_checkpoint(self.done))
         self._checkpoint.flush()
 
     def require_unique_keys(self) -> None:
@@ -237,9 +240,9 @@ class BatchWriter:
             is_new = [self._is_new(identifier) for _, identifier in chunk.keys]
             lines, count = b"".join(compress(lines.splitlines(keepends=True), is_new)), sum(is_new)
             reason = "an earlier row has the same key"
-            for (row, _), new in zip(chunk.keys, is_new, strict=True):
+            for (row, identifier), new in zip(chunk.keys, is_new, strict=True):
                 if not new:
-                    rejected.append(Rejection(row, None, reason))
+                    rejected.append(Rejection(row, None, reason, identifier))
             rejected.sort(key=lambda rejection: rejection.line)
         self._write_requests(lines, count)
         for rejection in rejected:
@@ -293,7 +296,7 @@ class BatchWriter:
 
 @contextmanager
 def open_batch(
-    folder: Folder | None, form: LineFormat, command: str, *, resume: bool
+    folder: Folder | None, form: LineFormat, command: str, *, resume: bool, force: bool = False
 ) -> Iterator[BatchWriter]:
     """
     Open the files of a batch, and close them afterwards.
@@ -311,9 +314,12 @@ def open_batch(
         resume:
             Whether to resume an unfinished batch.
 
+        force:
+            Whether to replace a batch, finished or not.
+
     Raises:
-        UnfinishedBatchError: If the folder has files of a batch, and *resume* is false or they belong to
-            another command.
+        UnfinishedBatchError: If the folder has files of a batch that is neither resumed nor replaced, or that
+            belongs to another command, or it has files of the same kind of name that are not of a batch.
 
         OSError: If a file cannot be written.
     """
@@ -330,8 +336,24 @@ def open_batch(
                     f"another process is writing a batch to {folder.path.name!r}: wait until it has finished"
                 )
                 raise UnfinishedBatchError(msg) from None
-            done = _checkpoint(folder, command, resume=resume)
+            if force:
+                _discard_batch(folder, command)
+            done = _checkpoint(folder, command, resume=resume or force)
         yield BatchWriter(folder, form, done, stack)
+
+
+def _discard_batch(folder: Folder, command: str) -> None:
+    """Make the files in a folder those of an unfinished batch without rows: resuming it replaces them."""
+    checkpoint = Checkpoint(command)
+    if not _matches_files(checkpoint, batch_files(folder)):
+        msg = f"{folder.path.name!r} has other files of requests: {_ANOTHER_FOLDER}"
+        raise UnfinishedBatchError(msg)
+    folder.write(CHECKPOINT, _encode_checkpoint(checkpoint))
+
+
+def _encode_checkpoint(checkpoint: Checkpoint) -> bytes:
+    """Encode a checkpoint with a fixed size, so that a single write replaces the last one."""
+    return msgspec.json.encode(checkpoint).ljust(_CHECKPOINT_SIZE)
 
 
 def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
@@ -340,10 +362,10 @@ def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
     if not any(files.values()):  # nothing was written, not even a checkpoint
         return Checkpoint(command)
     if CHECKPOINT not in files:
-        msg = f"{folder.path.name!r} already has a finished batch: {_ANOTHER_FOLDER}"
+        msg = f"{folder.path.name!r} already has a finished batch: {_REPLACE_IT}"
         raise UnfinishedBatchError(msg)
     if not resume:
-        msg = f"{folder.path.name!r} has an unfinished batch: continue it with --resume, or {_ANOTHER_FOLDER}"
+        msg = f"{folder.path.name!r} has an unfinished batch: continue it with --resume, {_REPLACE_IT}"
         raise UnfinishedBatchError(msg)
     try:
         checkpoint = msgspec.json.decode(folder.read(CHECKPOINT, _CHECKPOINT_SIZE), type=Checkpoint)

@@ -1,17 +1,19 @@
-"""Tables in files: CSV, JSON Lines, Parquet and Arrow, read in chunks of rows."""
+"""Tables in files: CSV, JSON, JSON Lines, Parquet and Arrow, read in chunks of rows."""
 
 import codecs
 import csv
 import os
+import re
 import stat
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from io import BufferedReader
+from io import BufferedReader, TextIOWrapper
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct, structs
@@ -24,7 +26,7 @@ from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import open_input, open_regular_file
 
 #: The formats by suffix.
-_TEXT: Final = frozenset({".csv", ".tsv", ".jsonl", ".ndjson"})
+_JSON: Final = frozenset({".json", ".jsonl", ".ndjson"})
 _ARROW: Final = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc"}
 
 #: The number of typed rows to read at a time.
@@ -32,6 +34,18 @@ _TYPED_ROWS: Final = 4_000
 
 #: The maximum size of a row of text in bytes, so that a chunk fits into memory.
 _MAX_ROW: Final = 16 * 1024 * 1024
+
+#: The maximum size of a JSON array in bytes, because it is read as a whole.
+_MAX_ARRAY: Final = 256 * 1024 * 1024
+
+#: The delimiters that are detected in a header: the one with the most cells, or the first of those.
+_DETECTED: Final = (",", ";", "\t")
+
+#: The possible delimiters by suffix.
+_DELIMITERS: Final = {".csv": _DETECTED, ".tsv": ("\t",)}
+
+#: A line before the header with the delimiter, as Excel writes and reads it.
+_DELIMITER_LINE: Final = re.compile(r"sep=([^\w\r\n\"])\r?\n?")
 
 #: The maximum and the minimum number of rows in a chunk.
 _MAX_ROWS: Final = 1_000
@@ -51,6 +65,14 @@ Raw: TypeAlias = "bytes | list[str] | Row | RowError"
 
 #: The line number of a row, its raw data, and how much of the file was read with it.
 _Position: TypeAlias = tuple[int, Raw, int]
+
+
+class Stream(Protocol):
+    """A source of lines in UTF-8."""
+
+    def readline(self, limit: int, /) -> bytes:
+        """Return the next line, or its beginning if it is longer than *limit*; empty at the end."""
+        ...
 
 
 class RowsError(PromptkitError, ValueError):
@@ -137,7 +159,7 @@ def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
 
 
 @contextmanager
-def open_table(path: str) -> Iterator[Table]:
+def open_table(path: str, delimiter: str | None = None) -> Iterator[Table]:
     """
     Open a file of rows. Its suffix determines the format, or its first bytes if the suffix is unknown.
 
@@ -145,14 +167,18 @@ def open_table(path: str) -> Iterator[Table]:
         path:
             A file, or ``-`` for standard input.
 
+        delimiter:
+            The delimiter of a CSV table; None to detect it in the header.
+
     Raises:
         RowsError: If the file cannot be read, has another format, or needs a library that is not installed.
     """
     suffix = Path(path).suffix.lower()
-    error_type = Exception if suffix in _ARROW else OSError  # pyarrow raises its own exceptions
+    is_arrow = suffix in _ARROW and delimiter is None
+    error_type = Exception if is_arrow else OSError  # pyarrow raises its own exceptions
     with ExitStack() as stack:
         with explain_read_errors(path, error_type):
-            table = _arrow_table(Path(path)) if suffix in _ARROW else _text_table(path, suffix, stack)
+            table = _arrow_table(Path(path)) if is_arrow else _text_table(path, suffix, delimiter, stack)
         yield structs.replace(table, chunks=_read(table.chunks, path, error_type))
 
 
@@ -187,21 +213,28 @@ def _chunks_of(rows: Iterable[_Position]) -> Iterator[Chunk]:
         yield Chunk(first, rows_of_chunk, end)
 
 
-def _text_table(path: str, suffix: str, stack: ExitStack) -> Table:
+def _text_table(path: str, suffix: str, delimiter: str | None, stack: ExitStack) -> Table:
     if path != "-":
-        stream = stack.enter_context(open_input(path))
+        file = stack.enter_context(open_input(path))
     elif sys.stdin is not None:
-        stream = cast("BufferedReader", sys.stdin.buffer)
+        file = cast("BufferedReader", sys.stdin.buffer)
     else:
         msg = "there are no rows: standard input is closed"
         raise RowsError(msg)
-    size = None if path == "-" else _size_of(stream)
-    if suffix not in _TEXT:
-        beginning = stream.peek(1).removeprefix(codecs.BOM_UTF8).lstrip()
-        suffix = ".jsonl" if beginning.startswith(b"{") else ".csv"
-    if suffix in (".jsonl", ".ndjson"):
-        return Table(None, _from_json, _chunks_of(_json_rows(stream)), size)
-    return _csv_table(stream, "\t" if suffix == ".tsv" else ",", size)
+    size = None if path == "-" else _size_of(file)
+    beginning = file.peek(1)
+    stream: Stream = file
+    if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = TextIOWrapper(file, "utf-16", newline="\n")
+        stack.callback(text.detach)  # it would close standard input
+        stream, size = _Utf16Stream(text, path), None
+        beginning = beginning.decode("utf-16", "ignore").encode(errors="ignore")
+    first = beginning.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    is_json = suffix in _JSON or (suffix not in _DELIMITERS and first in (b"{", b"["))
+    if delimiter is not None or not is_json:
+        return _csv_table(stream, delimiter, _DELIMITERS.get(suffix, _DETECTED), size)
+    rows = _array_rows(stream, path) if first == b"[" else _json_rows(stream)
+    return Table(None, _from_json, _chunks_of(rows), size)
 
 
 def _size_of(stream: BufferedReader) -> int | None:
@@ -210,7 +243,22 @@ def _size_of(stream: BufferedReader) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
+class _Utf16Stream:
+    """The lines of a file in UTF-16, in UTF-8."""
+
+    def __init__(self, file: TextIOWrapper, path: str) -> None:
+        self._file, self._path = file, path
+
+    def readline(self, limit: int, /) -> bytes:
+        """Return the next line, or its beginning if it has more characters than *limit*; empty at the end."""
+        try:
+            return self._file.readline(limit).encode()
+        except UnicodeDecodeError:
+            msg = f"{self._path!r} is not UTF-16, although it begins so: save it as UTF-8"
+            raise RowsError(msg) from None
+
+
+def _lines(stream: Stream) -> Iterator[tuple[int, bytes, int]]:
     """Yield the number of each line, its data, and its end; of a line that is too long, only the start."""
     number = end = 0
     while data := stream.readline(_MAX_ROW + 1):
@@ -220,12 +268,41 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
         yield number, data.removeprefix(codecs.BOM_UTF8) if number == 1 else data, end
 
 
-def _json_rows(stream: BinaryIO) -> Iterator[_Position]:
+def _json_rows(stream: Stream) -> Iterator[_Position]:
     for number, data, end in _lines(stream):
         if len(data) > _MAX_ROW:
             yield number, _too_long_error(), end
         elif not data.isspace():
             yield number, data, end
+
+
+def _array_rows(stream: Stream, path: str) -> Iterator[_Position]:
+    """Read a JSON array, and return an iterator over its items."""
+    lines, size = list[bytes](), 0
+    while size <= _MAX_ARRAY and (line := stream.readline(_MAX_ARRAY)):
+        lines.append(line)
+        size += len(line)
+    if size > _MAX_ARRAY:
+        msg = f"{path!r} is a JSON array of more than {_MAX_ARRAY:,} bytes: write it as JSON Lines"
+        raise RowsError(msg)
+    data = b"".join(lines).removeprefix(codecs.BOM_UTF8)
+    try:
+        items = msgspec.json.decode(data, type=list[msgspec.Raw])
+    except (ValueError, RecursionError) as error:
+        msg = f"{path!r} is not a JSON array: {error}"
+        raise RowsError(msg) from None
+    return _items(data, items)
+
+
+def _items(data: bytes, items: Iterable[msgspec.Raw]) -> Iterator[_Position]:
+    """Yield the items of the array in *data*, with the lines on which they start."""
+    number, end = 1, 0
+    for item in items:
+        raw = bytes(item)
+        start = data.index(raw, end)  # only blanks and a comma are in between
+        number, end = number + data.count(b"\n", end, start), start + len(raw)
+        yield number, raw if len(raw) <= _MAX_ROW else _too_long_error(), end
+        number += raw.count(b"\n")
 
 
 def _from_json(raw: bytes) -> Row:
@@ -243,12 +320,16 @@ def _from_json(raw: bytes) -> Row:
     return row
 
 
-def _csv_table(stream: BinaryIO, delimiter: str, size: int | None) -> Table:
+def _csv_table(stream: Stream, delimiter: str | None, possible: tuple[str, ...], size: int | None) -> Table:
     csv.field_size_limit(_MAX_ROW)
     lines = _CsvLines(stream)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     try:
-        header = next(filter(None, reader), [])
+        first = _first_line(lines)
+        if named := _DELIMITER_LINE.fullmatch(first):
+            first, delimiter = _first_line(lines), delimiter or named[1]
+        delimiter = delimiter or max(possible, key=partial(_count_cells, first))
+        reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
+        header = next(reader, [])
     except (csv.Error, RowError) as error:
         msg = f"the header cannot be read: {error}"
         raise RowsError(msg) from None
@@ -258,16 +339,27 @@ def _csv_table(stream: BinaryIO, delimiter: str, size: int | None) -> Table:
     if not _is_utf8(header):
         msg = "the header is not UTF-8: save the table as UTF-8"
         raise RowsError(msg)
-    if duplicates := sorted(name for name, count in Counter(header).items() if count > 1):
+    header = [name.strip() for name in header]
+    if duplicates := sorted(name for name, count in Counter(header).items() if name and count > 1):
         msg = f"the header repeats {listed(duplicates)}: use each column name once"
         raise RowsError(msg)
-    return Table(header, partial(_from_cells, header), _chunks_of(_csv_rows(reader, lines)), size)
+    return Table(header, partial(_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines)), size)
+
+
+def _first_line(lines: Iterator[str]) -> str:
+    """Return the next line that is not blank; empty if there is none."""
+    return next((line for line in lines if line.strip()), "")
+
+
+def _count_cells(line: str, delimiter: str) -> int:
+    """Return the number of cells of a header with a delimiter."""
+    return len(next(csv.reader([line], delimiter=delimiter), []))
 
 
 class _CsvLines:
     """The lines of a CSV table as text, with the number and the end of the last line read."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: Stream) -> None:
         self._lines = _lines(stream)
         self.number = self.end = self.row_start = 0
 
@@ -298,9 +390,10 @@ def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Positi
             yield line, raw, lines.end
 
 
-def _from_cells(header: list[str], cells: list[str]) -> Row:
+def _from_cells(header: list[str], delimiter: str, cells: list[str]) -> Row:
     if len(cells) != len(header):
-        msg = f"has {len(cells)} cells, but the header has {len(header)}: quote cells that contain a comma"
+        name = "a comma" if delimiter == "," else repr(delimiter)
+        msg = f"has {len(cells)} cells, but the header has {len(header)}: quote cells that contain {name}"
         raise _line_error(msg)
     if not _is_utf8(cells):
         msg = "is not UTF-8: save the table as UTF-8"

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS, LineFormat
-from promptkit.batch.rows import Columns, RowError
+from promptkit.batch.rows import Columns, RowError, key_text
 from promptkit.batch.tables import Chunk, Row, row_of
 
 #: The size of a digest in an identifier, in bytes.
@@ -40,7 +40,7 @@ _CHUNKS_PER_WORKER: Final = 3
 _FREED_ONCE: Final = 8 * 1024 * 1024
 
 
-class Rejection(Struct, frozen=True):
+class Rejection(Struct, frozen=True, omit_defaults=True):
     """
     An error in a row.
 
@@ -53,11 +53,15 @@ class Rejection(Struct, frozen=True):
 
         reason:
             The problem.
+
+        key:
+            The row's value in the column that identifies rows, if there is such a column.
     """
 
     line: int
     argument: str | None
     reason: str
+    key: str | None = None
 
 
 class RenderedChunk(Struct, frozen=True):
@@ -121,11 +125,14 @@ class ChunkRenderer:
         lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejection](), 0
         matched = self.renderer.matched
         for number, line, raw in chunk.numbered():
+            row: Row = {}
             try:
-                identifier, data, length = self._request(number, row_of(raw, self.read), matched)
+                row = row_of(raw, self.read)
+                identifier, data, length = self._request(number, row, matched)
             except Exception as error:  # noqa: BLE001 (a failing row does not stop the batch)
+                key = None if self.renderer.key is None else key_text(row.get(self.renderer.key))
                 reasons = self.renderer.row_error(error).reasons
-                rejected += (Rejection(line, argument, reason) for argument, reason in reasons)
+                rejected += (Rejection(line, argument, reason, key) for argument, reason in reasons)
             else:
                 lines.append(data)
                 characters += length

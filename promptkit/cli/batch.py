@@ -13,10 +13,10 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
-from promptkit.batch.joining import join_results
+from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
-from promptkit.batch.rows import ColumnError
+from promptkit.batch.rows import MAX_LISTED, ColumnError, listed
 from promptkit.batch.shards import (
     CHECKPOINT,
     REJECTED,
@@ -53,10 +53,10 @@ def run(options: Namespace, output: Output) -> int:
     """
     folder = Path.cwd()  # before a recipe can change it
     try:
-        with open_table(options.rows) as table:
-            if options.join:
-                return _join(options, table, output)
+        with open_table(options.rows, options.delimiter) as table:
             out = Folder.named(options.out)  # before a recipe can change the current folder
+            if options.join:
+                return _join(options, table, out, output)
             recipes = load_recipes(options.targets)
             prompts = [prompt for prompt in recipes.prompts if prompt.options.name == options.name]
             if len(prompts) != 1 or prompts[0].compile()[0] is None:
@@ -91,8 +91,10 @@ class _Batch:
             key=options.key,
         )
         matched = self._renderer.matched
+        self._unused: list[str] = []
         if table.columns is not None:
             matched.check(table.columns, options.key)
+            self._unused = matched.unused(filter(None, table.columns))
         self._check_body(prompt.options.answer)
 
     def _check_options(self) -> None:
@@ -108,6 +110,10 @@ class _Batch:
         for option, pairs in (("--map", options.map), ("--field", options.field)):
             if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
                 options.error(f"{option} {repeated[0]!r} is given twice")
+        try:
+            line_format.check_fields(dict(options.field))
+        except ValueError as error:
+            options.error(f"--field: {error}")
 
     def _check_body(self, answer: Any) -> None:
         """
@@ -140,6 +146,8 @@ class _Batch:
             reason = f"{where}{error.strerror or error}{hint}"
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
+        if self._unused:
+            output.print_lines([f"not used: {listed(self._unused)}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
@@ -148,7 +156,9 @@ class _Batch:
         folder = None if options.dry_run else self._folder
         with (
             start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as render,
-            open_batch(folder, self._line_format, self._fingerprint(), resume=options.resume) as writer,
+            open_batch(
+                folder, self._line_format, self._fingerprint(), resume=options.resume, force=options.force
+            ) as writer,
             _progress(self._table.size) as advance,
         ):
             if options.key is not None:
@@ -164,7 +174,7 @@ class _Batch:
     def _fingerprint(self) -> str:
         """Return a digest of the input, so that a different batch cannot resume this one."""
         values = vars(self._options)
-        options = [values[name] for name in ("name", "vendor", "model", "map", "key")]
+        options = [values[name] for name in ("name", "vendor", "model", "map", "key", "delimiter")]
         identity = repr((VERSION, options, self._values, self._fields))
         return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
@@ -194,17 +204,21 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
         yield f"rejected {counted(done.rejected, 'row')}{where}"
 
 
-def _join(options: Namespace, table: Table, output: Output) -> int:
+def _join(options: Namespace, table: Table, batch: Folder, output: Output) -> int:
     """Print each row with its answer, as JSON lines."""
     unanswered = 0
-    for row in join_results(table, Path(options.join), options.key):
-        line, has_answer = _encode_row(row)
-        unanswered += not has_answer
-        output.write(f"{line}\n")
-        output.send()
+    with open_results(Path(options.join), batch, by_number=options.key is None) as results:
+        for row in join_results(table, results, options.key):
+            line, has_answer = _encode_row(row)
+            unanswered += not has_answer
+            output.write(f"{line}\n")
+            output.send()
+        unused, keys = results.unused(MAX_LISTED)
     if unanswered:
         print_error(f"{counted(unanswered, 'row')} without an answer: see their 'error'")
-    return Exit.FAILED if unanswered else Exit.OK
+    if unused:
+        print_error(f"{counted(unused, 'result')} without a row: {listed(keys, unused)}")
+    return Exit.FAILED if unanswered or unused else Exit.OK
 
 
 def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:

@@ -216,11 +216,21 @@ def _field(text: str) -> tuple[str, Any]:
         raise ArgumentTypeError(msg) from None
 
 
+def _delimiter(text: str) -> str:
+    """Parse the delimiter of a table."""
+    character = "\t" if text in ("tab", "\\t") else text
+    is_delimiter = len(character) == 1 and character not in '\r\n\0"'
+    require(is_delimiter, f"{text!r} is not one character, or the word tab")
+    return character
+
+
 def _add_batch(batch: ArgumentParser) -> None:
     add = batch.add_argument
     add("name", nargs="?", metavar="PROMPT", help="the prompt")
-    rows = "the table: CSV, JSON Lines, Parquet or Arrow; - for standard input"
+    rows = "the table: CSV, JSON, JSON Lines, Parquet or Arrow; - for standard input"
     add("rows", metavar="ROWS", help=rows)
+    delimiter = "the delimiter of a CSV table, or the word tab (default: detected in the header)"
+    add("--delimiter", type=_delimiter, metavar="CHARACTER", help=delimiter)
     vendor = "the vendor of the batch API; compatible servers read OpenAI's format"
     add("--for", dest="vendor", choices=(*VENDORS, "bedrock"), help=vendor)
     add("--model", metavar="NAME", help="the model of the requests")
@@ -233,11 +243,13 @@ def _add_batch(batch: ArgumentParser) -> None:
     add("--field", type=_field, metavar="NAME=JSON", help=field, **_REPEATED)
     key = "the column that identifies a row (default: its number and a digest)"
     add("--key", metavar="COLUMN", help=key)
-    add("-o", "--out", metavar="DIR", default="batch", help="the output folder (default: batch)")
+    add("-o", "--out", metavar="DIR", default="batch", help="the folder of the batch (default: batch)")
     add("--lossy", action="store_true", help="replace content that the vendor does not support with text")
     workers = "the number of processes that render (default: 1)"
     add("--workers", type=whole_number, default=1, metavar="NUMBER", help=workers)
-    add("--resume", action="store_true", help="continue an unfinished batch")
+    existing = batch.add_mutually_exclusive_group()
+    existing.add_argument("--resume", action="store_true", help="continue an unfinished batch")
+    existing.add_argument("--force", action="store_true", help="replace the batch in the output folder")
     add("--dry-run", action="store_true", help="count requests, bytes and tokens without writing anything")
     join = "print ROWS with their answers as JSON Lines, from the vendor's result file or a folder of them"
     add("--join", metavar="RESULTS", help=join)

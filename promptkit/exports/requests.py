@@ -70,7 +70,8 @@ def openai_responses_request(
             Whether to replace content that OpenAI does not support with a text description.
 
         **fields:
-            Other fields of the request, such as ``model``. They override the generated fields.
+            Other fields of the request, such as ``model``. They override the generated fields; a ``text``
+            dictionary is merged with the generated one.
 
     Returns:
         The input, any instructions and response format, and *fields*.
@@ -88,7 +89,8 @@ def openai_responses_request(
     if workflow.system is not None:
         request["instructions"] = workflow.system.text
     if (answer_type := _answer(workflow, answer)) is not None:
-        request["text"] = {"format": {"type": "json_schema", **_named_schema(answer_type)}}
+        schema = {"type": "json_schema", **_named_schema(answer_type)}
+        request["text"] = {"format": schema, **fields.pop("text", {})}
     return {**request, **fields}
 
 
@@ -110,7 +112,8 @@ def anthropic_request(
 
         **fields:
             Other fields of the request, such as ``model`` and ``max_tokens``, both of which Anthropic
-            requires. They override the generated fields.
+            requires. They override the generated fields; an ``output_config`` dictionary is merged with the
+            generated one.
 
     Returns:
         The messages, any system part and output format, and *fields*.
@@ -129,9 +132,8 @@ def anthropic_request(
     if system:
         request["system"] = system
     if (answer_type := _answer(workflow, answer)) is not None:
-        request["output_config"] = {
-            "format": {"type": "json_schema", "schema": ANTHROPIC.schema(answer_type)}
-        }
+        schema = {"type": "json_schema", "schema": ANTHROPIC.schema(answer_type)}
+        request["output_config"] = {"format": schema, **fields.pop("output_config", {})}
     return {**request, **fields}
 
 

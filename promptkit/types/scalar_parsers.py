@@ -22,6 +22,9 @@ _TOO_MANY_DIGITS: Final = f"has more than {MAX_DIGITS:,} digits: send a smaller 
 #: The pattern of a finite decimal number as a JSON string.
 DECIMAL: Final = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
+#: The pattern of an integer with a fraction of zeros, as spreadsheets and data frames write it.
+_WHOLE: Final = r"[+-]?[0-9]+\.0+"
+
 #: The pattern of an integer as the key of a JSON object.
 INTEGER_KEY: Final = r"^(?:0|-?[1-9][0-9]{0,17})$"
 
@@ -53,10 +56,10 @@ def parse_text(value: Any) -> str:
 
 
 def parse_int(value: Any) -> int:
-    """Return an integer. The JSON number 5.0 counts as an integer."""
+    """Return an integer. The number 5.0 counts as an integer, in JSON and as text."""
     if isinstance(value, str):
         try:
-            return int(value)
+            return int(value.partition(".")[0] if re.fullmatch(_WHOLE, value.strip()) else value)
         except ValueError:
             raise ConversionError(_FEWER_DIGITS if _has_too_many_digits(value) else None) from None
     if isinstance(value, float) and value.is_integer():

@@ -7,6 +7,8 @@ import pytest
 from promptkit.batch.request_lines import LINE_FORMATS
 from tests.batch.conftest import rejected_in, requests_in
 
+DEEP = "[" * 900 + "]" * 900
+
 TICKETS = [{"ticket": "It is slow", "severity": "high", "votes": 3}, {"ticket": "It is ugly"}]
 
 
@@ -117,6 +119,10 @@ class TestColumns:
             (
                 ["--map", "text=ticket", "--field", "workflow=1"],
                 "multiple values for argument 'workflow'",
+            ),
+            (
+                ["--map", "text=ticket", "--field", "messages=[]"],
+                "--field: 'messages' is the prompt's own field: change the prompt instead",
             ),
             (["--map", "nosuch=severity", "--map", "text=ticket"], "the table has no column 'nosuch'"),
         ],
@@ -256,19 +262,26 @@ class TestBadRows:
 
         assert [line["custom_id"] for line in requests_in(folder / "out")] == ["a", "7"]
         assert rejected_in(folder / "out") == [
-            (1, "votes", "'votes' is 'bad', not a whole number"),
-            (3, None, "an earlier row has the same key"),
+            (1, "votes", "'votes' is 'bad', not a whole number", "a"),
+            (3, None, "an earlier row has the same key", "a"),
             (
                 4,
                 None,
                 "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
+                "no blanks",
             ),
-            (
-                5,
-                None,
-                "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
-            ),
+            (5, None, "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _"),
         ]
+
+    @pytest.mark.parametrize("value", ['"' + "k" * 600 + '"', DEEP, "-" + "1" * 4200, "7.5"], ids=range(4))
+    def test_odd_key_of_a_rejected_row(self, batch, folder, value):
+        """A rejected row has its key as text, with a limit."""
+        (folder / "t.jsonl").write_text(f'{{"id": {value}, "ticket": "x", "votes": "bad"}}', encoding="utf-8")
+
+        assert batch("triage", "t.jsonl", "--key", "id").code == 1
+        ((*_, key),) = rejected_in(folder / "out")
+        assert len(key) <= 512
+        assert key.startswith(value.strip('"')[:512])
 
 
 class TestFiles:
@@ -331,13 +344,60 @@ class TestFiles:
 
         second_run, resumed = batch("triage", tickets), batch("triage", tickets, "--resume")
 
-        message = "promptkit: 'out' already has a finished batch: choose another folder with -o\n"
+        message = (
+            "promptkit: 'out' already has a finished batch: replace it with --force, or choose another folder with -o\n"
+        )
         assert (second_run.code, second_run.err) == (2, message)
         assert (resumed.code, resumed.out) == (
             0,
             "'out' already has a finished batch: nothing is left to do\n",
         )
         assert requests_in(folder / "out") == before
+
+    @pytest.mark.parametrize("is_finished", [True, False])
+    def test_forced(self, batch, tickets, folder, monkeypatch, is_finished):
+        """--force replaces a batch, finished or not, with all of its files."""
+        (folder / "t.csv").write_text("ticket,votes\n" + "a,1\n" * 25 + "b,x\n", encoding="utf-8")
+        form = _with_limits(LINE_FORMATS["openai-chat"], max_lines=10)
+        monkeypatch.setattr("promptkit.cli.batch.LINE_FORMATS", {"openai-chat": form})
+        batch("triage", "t.csv")
+        assert len(list((folder / "out").iterdir())) == 4
+        if not is_finished:
+            (folder / "out" / ".promptkit-batch.json").write_text("{}", encoding="utf-8")
+
+        result = batch("triage", tickets, "--force")
+
+        assert result.code == 0, result.err
+        assert [file.name for file in (folder / "out").iterdir()] == ["requests-00001.jsonl"]
+        assert len(requests_in(folder / "out")) == 2
+
+    def test_forced_and_interrupted(self, batch, tickets, folder, monkeypatch):
+        """A forced batch that is interrupted leaves an unfinished batch, which can be resumed."""
+        batch("triage", tickets)
+        with monkeypatch.context() as patch:
+            patch.setattr("promptkit.batch.shards.BatchWriter.write", _raise_eof)
+            assert batch("triage", tickets, "--set", "votes=9", "--force").code == 1
+
+        assert batch("triage", tickets).code == 2
+        assert batch("triage", tickets, "--set", "votes=9", "--resume").code == 0
+        assert "votes: 9" in requests_in(folder / "out")[0]["body"]["messages"][0]["content"]
+
+    def test_forced_in_a_new_folder(self, batch, tickets, folder):
+        """--force needs no batch to replace."""
+        assert batch("triage", tickets, "--force").code == 0
+        assert len(requests_in(folder / "out")) == 2
+
+    def test_foreign_requests_are_kept(self, batch, tickets, folder):
+        """--force keeps a batch next to other files of requests, because both would be uploaded."""
+        batch("triage", tickets)
+        (folder / "out" / "requests-mine.jsonl").write_text("mine", encoding="utf-8")
+        before = {file.name: file.read_bytes() for file in (folder / "out").iterdir()}
+
+        result = batch("triage", tickets, "--force")
+
+        message = "promptkit: 'out' has other files of requests: choose another folder with -o\n"
+        assert (result.code, result.err) == (2, message)
+        assert {file.name: file.read_bytes() for file in (folder / "out").iterdir()} == before
 
     def test_empty_table(self, batch, folder):
         """An empty table yields no requests and no files."""
@@ -411,3 +471,7 @@ def _with_limits(form, **limits):
 
 def _read_bytes(file):
     return file.read_bytes()
+
+
+def _raise_eof(writer, chunk):
+    raise EOFError

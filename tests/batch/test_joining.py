@@ -1,4 +1,4 @@
-"""`promptkit batch --join`: rows join_results with the returned answers."""
+"""`promptkit batch --join`: rows joined with the returned answers."""
 
 import json
 
@@ -80,6 +80,67 @@ FAILED_RESULTS = {
 }
 
 
+def end_answer(vendor, member, reason):
+    """Return the answer of a vendor, with the reason why the model ended it."""
+    result = json.loads(json.dumps(ANSWERS[vendor]))
+    match vendor:
+        case "openai-chat":
+            result["response"]["body"]["choices"][0][member] = reason
+        case "openai-responses" if member == "status":
+            result["response"]["body"]["status"] = reason
+        case "openai-responses":
+            result["response"]["body"] |= {"status": "incomplete", "incomplete_details": {"reason": reason}}
+        case "anthropic":
+            result["result"]["message"][member] = reason
+        case "gemini":
+            result["response"]["candidates"][0][member] = reason
+        case "bedrock":
+            result["modelOutput"][member] = reason
+    return result
+
+
+@pytest.mark.parametrize(
+    ("vendor", "member", "reason"),
+    [
+        ("openai-chat", "finish_reason", "length"),
+        ("openai-chat", "finish_reason", "content_filter"),
+        ("openai-responses", "incomplete_details.reason", "max_output_tokens"),
+        ("openai-responses", "status", "in_progress"),
+        ("anthropic", "stop_reason", "max_tokens"),
+        ("anthropic", "stop_reason", "model_context_window_exceeded"),
+        ("anthropic", "stop_reason", "refusal"),
+        ("anthropic", "stop_reason", "tool_use"),
+        ("gemini", "finishReason", "MAX_TOKENS"),
+        ("gemini", "finishReason", "SAFETY"),
+        ("bedrock", "stop_reason", "max_tokens"),
+    ],
+)
+def test_incomplete_answer(vendor, member, reason):
+    """An answer that was cut off is an error, which names the vendor's reason."""
+    assert answer_of(end_answer(vendor, member, reason)) == (
+        None,
+        f"the answer is incomplete: {member} is {reason!r}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("vendor", "member", "reason"),
+    [
+        ("openai-chat", "finish_reason", "stop"),
+        ("openai-chat", "finish_reason", "eos"),
+        ("openai-chat", "finish_reason", None),
+        ("openai-responses", "status", "completed"),
+        ("anthropic", "stop_reason", "end_turn"),
+        ("anthropic", "stop_reason", "stop_sequence"),
+        ("gemini", "finishReason", "STOP"),
+        ("bedrock", "stop_reason", "end_turn"),
+    ],
+)
+def test_complete_answer(vendor, member, reason):
+    """An answer that the model ended itself is complete."""
+    assert answer_of(end_answer(vendor, member, reason)) == ("Yes.", None)
+
+
 @pytest.mark.parametrize("vendor", ANSWERS)
 def test_answer_of_each_vendor(vendor):
     """The answer is the text of the first choice, without the model's reasoning."""
@@ -98,7 +159,7 @@ def result_line(identifier, text):
 
 
 def test_answers_are_in_the_order_of_the_rows(batch, folder):
-    """Answers are join_results in the order of the rows, across any number of result files."""
+    """Answers are joined in the order of the rows, across any number of result files."""
     (folder / "t.csv").write_text("ticket\na\nb\nc\nd,d\ne\n", encoding="utf-8")
     results = folder / "results"
     results.mkdir()
@@ -196,3 +257,106 @@ def test_invalid_result(batch, folder, line):
         f"'r.jsonl' has no result at byte {offset}: each line must be a JSON object with custom_id or key or"
         in result.err
     )
+
+
+class TestRejectedRows:
+    @pytest.fixture
+    def table(self, batch, folder):
+        """A table of which the batch has rejected some rows, one with the key of a valid row."""
+        rows = "id,ticket,votes\na,x,many\na,y,1\nb,z,few\nc,z,2\n"
+        (folder / "t.csv").write_text(rows, encoding="utf-8")
+        return folder / "t.csv"
+
+    def test_by_key(self, batch, folder, table):
+        """A rejected row has the reason of the rejection, and not the answer of another row with its key."""
+        batch("triage", "t.csv", "--key", "id")
+        (folder / "r.jsonl").write_text(result_line("a", "A"), encoding="utf-8")
+
+        result = batch("--join", "r.jsonl", "t.csv", "--key", "id", "-o", "out")
+
+        rows = list(map(json.loads, result.out.splitlines()))
+        assert [(row["answer"], row["error"]) for row in rows] == [
+            (None, "the batch has rejected it: 'votes' is 'many', not a whole number"),
+            ("A", None),
+            (None, "the batch has rejected it: 'votes' is 'few', not a whole number"),
+            (None, "the row has no result"),
+        ]
+        assert result.code == 1
+
+    def test_by_number(self, batch, folder, table):
+        """Without a key, the rejected rows are those with the same lines."""
+        batch("triage", "t.csv")
+        (folder / "r.jsonl").write_text(result_line("2-0123456789abcdef", "A"), encoding="utf-8")
+
+        result = batch("--join", "r.jsonl", "t.csv", "-o", "out")
+
+        rows = list(map(json.loads, result.out.splitlines()))
+        assert rows[1]["answer"] == "A"
+        assert rows[2]["error"] == "the batch has rejected it: 'votes' is 'few', not a whole number"
+        assert rows[3]["error"] == "the row has no result"
+
+    @pytest.mark.parametrize("name", ["results.jsonl", "requests-00001.jsonl.out"])
+    def test_results_in_the_folder_of_the_batch(self, batch, folder, table, name):
+        """Results can be in the folder of the batch, under the names that vendors give them."""
+        batch("triage", "t.csv", "--key", "id")
+        (folder / "out" / name).write_text(result_line("a", "A") + result_line("c", "C"), encoding="utf-8")
+
+        result = batch("--join", "out", "t.csv", "--key", "id", "-o", "out")
+
+        rows = list(map(json.loads, result.out.splitlines()))
+        assert [row["answer"] for row in rows] == [None, "A", None, "C"]
+        assert result.err == "promptkit: 2 rows without an answer: see their 'error'\n"
+
+    def test_of_another_table(self, batch, folder, table):
+        """Rejected rows of a table with other keys are ignored."""
+        batch("triage", "t.csv", "--key", "id")
+        with (folder / "out" / "rejected.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"line": 2**70, "argument": None, "reason": "no"}) + "\n")
+        (folder / "other.csv").write_text("id,ticket\nx,1\ny,2\n", encoding="utf-8")
+        (folder / "r.jsonl").write_text(result_line("x", "X"), encoding="utf-8")
+
+        result = batch("--join", "r.jsonl", "other.csv", "--key", "id", "-o", "out")
+
+        rows = list(map(json.loads, result.out.splitlines()))
+        assert [(row["answer"], row["error"]) for row in rows] == [("X", None), (None, "the row has no result")]
+
+    @pytest.mark.parametrize("line", ["{", "7", '{"line": "x"}', '{"line": ' + "9" * 5000 + "}"])
+    def test_invalid_file(self, batch, folder, table, line):
+        """An invalid `rejected.jsonl` is reported."""
+        (folder / "out").mkdir()
+        (folder / "out" / "rejected.jsonl").write_text(line, encoding="utf-8")
+        (folder / "r.jsonl").write_text(result_line("a", "A"), encoding="utf-8")
+
+        result = batch("--join", "r.jsonl", "t.csv", "--key", "id", "-o", "out")
+
+        message = "promptkit: 'out/rejected.jsonl' has no rejected row at byte 0: name the batch with -o\n"
+        assert (result.code, result.err) == (2, message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "identifier", "keys"),
+    [(["--key", "id"], "{}", "'a', 'b'"), ([], "{}-0123456789abcdef", "'2', '3'")],
+    ids=["key", "number"],
+)
+def test_results_without_a_row(batch, folder, arguments, identifier, keys):
+    """Results that belong to no row are reported."""
+    (folder / "t.csv").write_text("id,ticket\n1,x\n", encoding="utf-8")
+    lines = [result_line(identifier.format(key), "A") for key in ("1", *keys.replace("'", "").split(", "))]
+    (folder / "r.jsonl").write_text("".join(lines), encoding="utf-8")
+
+    result = batch("--join", "r.jsonl", "t.csv", *arguments)
+
+    assert json.loads(result.out)["answer"] == "A"
+    assert (result.code, result.err) == (1, f"promptkit: 2 results without a row: {keys}\n")
+
+
+def test_many_results_without_a_row(batch, folder):
+    """The error lists the first identifiers and the number of the others."""
+    (folder / "t.csv").write_text("id\nx\n", encoding="utf-8")
+    lines = (result_line(f"{number:03}", "A") for number in range(100))
+    (folder / "r.jsonl").write_text("".join(lines), encoding="utf-8")
+
+    result = batch("--join", "r.jsonl", "t.csv", "--key", "id")
+
+    assert "promptkit: 100 results without a row: '000', '001'," in result.err
+    assert result.err.endswith("'019', and 80 more\n")

@@ -6,7 +6,7 @@ import sys
 import msgspec
 import pytest
 
-from promptkit.batch.joining import join_results
+from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.batch.rows import RowError
 from promptkit.batch.shards import Checkpoint, open_batch
@@ -62,6 +62,8 @@ TEXTS = {
     "rows with invalid quotes": (".csv", lambda size: "a\n" + '"x"y\n' * size),
     "keys of a row of JSON lines": (".jsonl", lambda size: json.dumps(dict.fromkeys(column_names(size)))),
     "rows of JSON lines": (".jsonl", lambda size: '{"a":1}\n' * size),
+    "items of a JSON array": (".json", lambda size: f"[{'7,' * size}7]"),
+    "lines of a JSON array": (".json", lambda size: "[\n{}" + ",\n\n{}" * size + "]"),
     "blank lines of JSON lines": (".jsonl", lambda size: "\n" * size),
 }
 
@@ -117,8 +119,9 @@ def test_joining_results(kind, tmp_path):
         return results, rows
 
     def join(results, rows):
-        with open_table(str(rows)) as table:
-            for _ in join_results(table, results, None):
+        batch = Folder(tmp_path / "batch")
+        with open_table(str(rows)) as table, open_results(results, batch, by_number=True) as opened:
+            for _ in join_results(table, opened, None):
                 pass
 
     assert is_linear(join, make, 200)

@@ -270,11 +270,11 @@ class TestOddRows:
         (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
         result = batch("triage", "t.jsonl", "--key", "id")
-        join_results = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
+        joined = batch("--join", "r.jsonl", "t.jsonl", "--key", "id")
 
         assert result.err == ""
         assert {"a", "b"} <= {line["custom_id"] for line in requests_in(folder / "out")}
-        assert "Traceback" not in join_results.err
+        assert "Traceback" not in joined.err
 
     def test_unexpected_error(self, batch, folder, monkeypatch):
         """A row with an unexpected error is rejected with the exception's name; the others are rendered."""

@@ -1,5 +1,6 @@
 """Table files: typed columns, detection of the format, and chunk sizes."""
 
+import codecs
 import subprocess
 import sys
 from datetime import UTC, date, datetime
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from promptkit.batch.tables import open_table
 from promptkit.errors.distribution import install_command
-from tests.batch.conftest import requests_in
+from tests.batch.conftest import rejected_in, requests_in
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
@@ -99,10 +100,31 @@ def test_read_error(batch, folder, name):
         ("unknown", b'  {"a": "1", "b": "2"}\n', None),
         ("unknown", b"a,b\n1,2", ["a", "b"]),
         ("t.csv", b'a,b\r\n"1",2\r\n\r\n', ["a", "b"]),
+        ("t.csv", b"a;b\n1;2\n", ["a", "b"]),
+        ("t.csv", b"a\tb\n1\t2\n", ["a", "b"]),
+        ("unknown", b"\n \na\tb\n1\t2\n", ["a", "b"]),
+        ("t.csv", b'"a";"b"\n"1";2\n', ["a", "b"]),
+        ("t.csv", b"\xef\xbb\xbfsep=;\r\na;b\r\n1;2\r\n", ["a", "b"]),
+        ("t.csv", b"sep=|\na|b\n1|2\n", ["a", "b"]),
+        ("t.csv", b"sep=\t\na\tb\n1\t2\n", ["a", "b"]),
+        ("t.csv", "a\tb\r\n1\t2\r\n".encode("utf-16"), ["a", "b"]),
+        ("t.csv", codecs.BOM_UTF16_BE + "a;b\n1;2".encode("utf-16-be"), ["a", "b"]),
+        ("t.jsonl", '{"a": "1", "b": "2"}\n'.encode("utf-16"), None),
+        ("unknown", '{"a": "1", "b": "2"}\n'.encode("utf-16"), None),
+        ("t.json", b'[{"a": "1", "b": "2"}]', None),
+        ("t.json", b'\xef\xbb\xbf\n[\n  {\n "a": "1",\n "b": "2"\n }\n]\n', None),
+        ("t.json", '[{"a": "1", "b": "2"}]'.encode("utf-16"), None),
+        ("t.json", b'{"a": "1", "b": "2"}\n', None),
+        ("unknown", b' [{"a": "1", "b": "2"}]', None),
+        ("t.jsonl", b'[{"a": "1", "b": "2"}]', None),
     ],
 )
 def test_formats_of_text(tmp_path, name, data, columns):
-    """Without a known suffix, the first character determines the format; a byte order mark is ignored."""
+    """
+    The suffix determines the format, or otherwise the first character.
+
+    The delimiter is detected in the header, and UTF-16 by its byte order mark.
+    """
     (tmp_path / name).write_bytes(data)
 
     with open_table(str(tmp_path / name)) as table:
@@ -110,6 +132,126 @@ def test_formats_of_text(tmp_path, name, data, columns):
 
     assert table.columns == columns
     assert rows == [{"a": "1", "b": "2"}]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "name", "data"),
+    [
+        ("|", "t.csv", "a|b;c,d\n1|2\n"),
+        ("|", "t.csv", "sep=;\na|b;c,d\n1|2\n"),
+        ("|", "t.jsonl", "a|b;c,d\n1|2\n"),
+        (",", "t.tsv", "a,b;c\td\n1,2\n"),
+    ],
+)
+def test_named_delimiter(tmp_path, delimiter, name, data):
+    """A named delimiter overrides the detection and the suffix."""
+    (tmp_path / name).write_text(data, encoding="utf-8")
+
+    with open_table(str(tmp_path / name), delimiter) as table:
+        rows = [list(table.read(raw).values()) for chunk in table.chunks for _, _, raw in chunk.numbered()]
+
+    assert table.columns[0] == "a"
+    assert rows == [["1", "2"]]
+
+
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("text", ["text"]),
+        ("a;b,c", ["a;b", "c"]),
+        ("name;size, cm;text", ["name", "size, cm", "text"]),
+        ('"a;b;c",d', ["a;b;c", "d"]),
+        ('"a\nb",c', ["a\nb", "c"]),
+        ("sep=x", ["sep=x"]),
+    ],
+)
+def test_detected_delimiter(tmp_path, header, columns):
+    """The delimiter is the one with the most cells outside quotes, and a comma if several have as many."""
+    (tmp_path / "t.csv").write_text(f"{header}\n", encoding="utf-8")
+
+    with open_table(str(tmp_path / "t.csv")) as table:
+        assert table.columns == columns
+
+
+def test_lines_of_an_array(tmp_path):
+    """The items of a JSON array have the numbers of the lines on which they start."""
+    text = '[\n{"a": "[1,\\n"},\n\n  {\n"a": [\n1]}, 7,\n"x", {"a": "[1,\\n"}]'
+    (tmp_path / "t.json").write_text(text, encoding="utf-8")
+
+    with open_table(str(tmp_path / "t.json")) as table:
+        (chunk,) = table.chunks
+
+    assert [line for line, _ in chunk.rows] == [2, 4, 6, 7, 7]
+    assert chunk.end == len(text) - 1
+
+
+def test_invalid_items_of_an_array(batch, folder):
+    """Invalid items of a JSON array are rejected, and the other items are processed."""
+    (folder / "t.json").write_bytes(b'[{"ticket": "a"},\n{"ticket": "\xff"},\n7, {"ticket": "b"}]')
+
+    assert batch("triage", "t.json").code == 1
+    assert len(requests_in(folder / "out")) == 2
+    assert rejected_in(folder / "out") == [
+        (2, None, "the line is not UTF-8: save it as UTF-8"),
+        (3, None, 'the line is not a JSON object: write {"COLUMN": VALUE, ...}'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("t.json", b'[{"ticket": "a"}', "'t.json' is not a JSON array: "),
+        ("t.json", b'[{"ticket": "a"}]\n[]', "'t.json' is not a JSON array: "),
+        ("t.json", b"[" * 100_000, "'t.json' is not a JSON array: "),
+        ("t.json", b"[" + b" " * 300 + b"]", "'t.json' is a JSON array of more than 256 bytes: write it as"),
+        ("t.csv", b"\xff\xfet\0i", "'t.csv' is not UTF-16, although it begins so: save it as UTF-8"),
+        ("t.csv", b"\xff\xfe\0\xd8\0\0", "'t.csv' is not UTF-16, although it begins so: save it as UTF-8"),
+        ("t.csv", b"\xff\xfe", "the table has no header: write the column names in the first line"),
+        ("t.csv", b"sep=;\n", "the table has no header: write the column names in the first line"),
+    ],
+    ids=range(8),
+)
+def test_invalid_text(batch, monkeypatch, name, data, message):
+    """An invalid array or encoding is reported before anything is written."""
+    monkeypatch.setattr("promptkit.batch.tables._MAX_ARRAY", 256 if b" " * 300 in data else 10**6)
+    Path(name).write_bytes(data)
+
+    result = batch("triage", name)
+
+    assert result.code == 2
+    assert message in result.err
+    assert not Path("out").exists()
+
+
+def test_rows_with_another_delimiter(batch, folder):
+    """An invalid row names the delimiter of its table."""
+    (folder / "t.csv").write_text("ticket;votes\na;1\nb;c;2\n", encoding="utf-8")
+
+    assert batch("triage", "t.csv").code == 1
+    ((line, _, reason),) = rejected_in(folder / "out")
+    assert line == 3
+    assert reason == "the line has 3 cells, but the header has 2: quote cells that contain ';'"
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "character"), [("|", "|"), ("tab", "\t"), ("\\t", "\t"), ("\u00a6", "\u00a6")]
+)
+def test_delimiter_option(batch, folder, delimiter, character):
+    """--delimiter takes one character, or the word tab."""
+    (folder / "t.csv").write_text(f"ticket{character}votes\na,;b{character}7\n", encoding="utf-8")
+
+    assert batch("triage", "t.csv", "--delimiter", delimiter).code == 0
+    (line,) = requests_in(folder / "out")
+    assert "Ticket: a,;b\nSeverity: low, votes: 7" in line["body"]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", "\n", '"', "TAB"])
+def test_invalid_delimiter_option(batch, folder, capsys, delimiter):
+    """Another value of --delimiter is refused."""
+    with pytest.raises(SystemExit):
+        batch("triage", "t.csv", "--delimiter", delimiter)
+
+    assert f"{delimiter!r} is not one character, or the word tab" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("suffix", "row"), [("csv", "x\n"), ("jsonl", '{"a": 1}\n')])

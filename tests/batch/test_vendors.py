@@ -8,7 +8,8 @@ import pytest
 from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator
 
-from promptkit import cache_point, system, user
+from promptkit import cache_point, prompt, system, user
+from promptkit.batch import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
 from promptkit.exports import REQUESTS
 from promptkit.language.messages import make_workflow
@@ -90,3 +91,24 @@ def test_limits_of_files():
         "gemini": (1_000_000, 2_000_000_000),
         "bedrock": (50_000, 1_000_000_000),
     }
+
+
+@prompt
+def ask() -> str:
+    """Ask."""
+    return "Why?"
+
+
+@EVERY_VENDOR
+def test_fields_that_contain_the_prompt(vendor):
+    """A field of the request cannot replace the prompt."""
+    form = LINE_FORMATS[vendor]
+    body = form.body(system("<prompt>") + user("<prompt>"), None, {})
+    prompt_fields = {name for name, value in body.items() if "<prompt>" in json.dumps(value)}
+
+    assert set(form.prompt_fields) == prompt_fields
+    for name in prompt_fields:
+        with pytest.raises(
+            ValueError, match=f"'{name}' is the prompt's own field: change the prompt instead"
+        ):
+            Renderer(ask, vendor, fields={name: []})

@@ -222,4 +222,6 @@ def test_browser_file_cannot_be_written(monkeypatch, capsys):
     with ExitStack() as stack:
         dev._open("http://127.0.0.1:1/", stack)
 
-    assert capsys.readouterr().err.startswith("promptkit: cannot open a browser, because no temporary file can be")
+    assert capsys.readouterr().err.startswith(
+        "promptkit: cannot open a browser, because no temporary file can be"
+    )

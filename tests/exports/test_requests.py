@@ -134,6 +134,21 @@ class TestAnswers:
         overridden = schema_in(vendor, REQUESTS[vendor](rendered, answer=Finding))
         assert list(overridden["properties"]) == ["line", "kind", "since", "id"]
 
+    @pytest.mark.parametrize(
+        ("vendor", "field", "members"),
+        [
+            ("openai-responses", "text", {"verbosity": "low"}),
+            ("anthropic", "output_config", {"effort": "low"}),
+            ("gemini", "config", {"temperature": 0}),
+        ],
+    )
+    def test_other_members_of_its_field(self, vendor, field, members):
+        """Other members of the field that has the schema are added to it."""
+        request = REQUESTS[vendor](TURNS, answer=Review, **{field: members})
+
+        assert request[field].items() >= members.items()
+        assert schema_in(vendor, request) == schema_in(vendor, REQUESTS[vendor](TURNS, answer=Review))
+
     @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses", "anthropic"])
     def test_strict_schemas(self, vendor):
         """Objects are closed, all members are required, and unsupported keywords are removed."""

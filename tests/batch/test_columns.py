@@ -1,0 +1,218 @@
+"""Columns whose names are spelt unlike the arguments: blanks, case, and near misses."""
+
+import pickle
+
+import pytest
+
+from promptkit import prompt
+from promptkit.batch import ColumnError, Renderer
+from tests.batch.conftest import rejected_in, requests_in
+
+NEAR_MISSES = ["Votes", "VOTES", "vote", "voets"]
+
+
+@prompt
+def ask(ticket: str, votes: int = 0) -> str:
+    """Ask about a ticket."""
+    return f"{ticket}: {votes}"
+
+
+def spelling_error(column):
+    return (
+        f"there is no column 'votes', but there is {column!r}: rename or map it, or set a value for all rows"
+    )
+
+
+@pytest.mark.parametrize(
+    "header", ["ticket, votes", " ticket ,votes ", "ticket,\u00a0votes", "ticket,votes,"]
+)
+def test_blanks_in_a_header_are_ignored(batch, folder, header):
+    """Blanks around a column name in CSV are ignored, and so are columns without a name."""
+    (folder / "t.csv").write_text(f"{header}\nslow,7{',' * (header.count(',') - 1)}\n", encoding="utf-8")
+
+    result = batch("triage", "t.csv")
+
+    assert result.code == 0, result.err
+    assert "votes: 7" in requests_in(folder / "out")[0]["body"]["messages"][0]["content"]
+    assert "not used" not in result.out
+
+
+@pytest.mark.parametrize("column", NEAR_MISSES)
+class TestNearMisses:
+    def test_in_a_header(self, batch, folder, column):
+        """A column that is probably a misspelt argument is refused before anything is written."""
+        (folder / "t.csv").write_text(f"ticket,{column}\nslow,7\n", encoding="utf-8")
+
+        result = batch("triage", "t.csv")
+
+        assert (result.code, result.err) == (2, f"promptkit: {spelling_error(column)}\n")
+        assert not (folder / "out").exists()
+
+    def test_in_json_lines(self, batch, folder, column):
+        """In JSON Lines, each row with a misspelt column is rejected."""
+        rows = f'{{"ticket": "a", "{column}": 7}}\n{{"ticket": "b", "votes": 1, "{column}": 7}}\n'
+        (folder / "t.jsonl").write_text(rows, encoding="utf-8")
+
+        result = batch("triage", "t.jsonl")
+
+        assert result.code == 1
+        assert rejected_in(folder / "out") == [(1, None, spelling_error(column))]
+        assert len(requests_in(folder / "out")) == 1
+
+    @pytest.mark.parametrize("options", [["--map", "{}=votes"], ["--set", "votes=7"]], ids=["map", "set"])
+    @pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+    def test_options_that_resolve_it(self, batch, folder, column, options, name):
+        """--map uses the column, and --set makes clear that it is another one."""
+        rows = {"t.csv": f"ticket,{column}\nslow,7\n", "t.jsonl": f'{{"ticket": "slow", "{column}": "7"}}\n'}
+        (folder / name).write_text(rows[name], encoding="utf-8")
+
+        result = batch("triage", name, *(option.format(column) for option in options))
+
+        assert result.code == 0, result.err
+        assert "votes: 7" in requests_in(folder / "out")[0]["body"]["messages"][0]["content"]
+
+    @pytest.mark.parametrize("engine", ["pyarrow", "polars", "pandas"])
+    def test_in_a_data_frame(self, engine, column):
+        """`Renderer` refuses a data frame with a misspelt column."""
+        library = pytest.importorskip(engine)
+        data = {"ticket": ["a"], column: [7]}
+        table = library.table(data) if engine == "pyarrow" else library.DataFrame(data)
+
+        with pytest.raises(ColumnError) as caught:
+            Renderer(ask)(table)
+
+        assert str(caught.value) == spelling_error(column)
+        assert Renderer(ask, columns={column: "votes"})(table)["messages"][0] is not None
+
+    def test_in_a_list(self, column):
+        """In a list of mappings, each row with a misspelt column has an error."""
+        renderer = pickle.loads(pickle.dumps(Renderer(ask)))  # noqa: S301 (its own data)
+
+        rows = renderer([{"ticket": "a", column: 7}, {"ticket": "a", "votes": 7}])
+
+        assert [row["error"] for row in rows] == [spelling_error(column), None]
+
+
+def test_blank_in_a_name_of_json(batch, folder):
+    """A name with blanks in JSON Lines is a misspelt column."""
+    (folder / "t.jsonl").write_text('{"ticket": "a", " votes ": 7}\n', encoding="utf-8")
+
+    assert batch("triage", "t.jsonl").code == 1
+    assert rejected_in(folder / "out") == [(1, None, spelling_error(" votes "))]
+
+
+def test_key_is_not_a_near_miss(batch, folder):
+    """The key column is used, so it is not taken for a misspelt argument."""
+    (folder / "t.jsonl").write_text('{"ticket": "a", "vote": "x-1"}\n', encoding="utf-8")
+    (folder / "t.csv").write_text("ticket,vote\na,x-1\n", encoding="utf-8")
+
+    for name in ("t.jsonl", "t.csv"):
+        assert batch("triage", name, "--key", "vote", out=name[2:]).code == 0
+
+
+def test_unused_columns_are_listed(batch, folder):
+    """The summary lists the columns that no argument uses; other names are not an error."""
+    (folder / "t.csv").write_text("id,ticket,created_at,voter_count\n1,a,b,3\n", encoding="utf-8")
+
+    with_key, without_key = batch("triage", "t.csv", "--key", "id"), batch("triage", "t.csv", out="other")
+
+    assert with_key.out.splitlines()[-1] == "not used: 'created_at', 'voter_count'"
+    assert without_key.out.splitlines()[-1] == "not used: 'id', 'created_at', 'voter_count'"
+
+
+def test_names_that_are_not_text():
+    """Column names that are not text, and very long ones, are not compared."""
+    rows = Renderer(ask)([{"ticket": "a", 7: 1, None: 2, ("votes",): 3, "votes" + " " * 1000: 4}])
+
+    assert rows[0]["error"] is None
+
+
+NUMBERS = """
+from typing import Annotated, NewType
+
+import msgspec
+
+from promptkit import prompt
+
+Name = NewType("Name", str)
+
+@prompt
+def ask(
+    ident: str,
+    other: str | None = None,
+    name: Name = Name("a"),
+    short: Annotated[str, msgspec.Meta(max_length=5)] = "a",
+    either: int | str = 0,
+    count: int = 0,
+) -> str:
+    return repr((ident, other, name, short, either, count))
+"""
+
+
+class TestWholeNumbers:
+    @pytest.fixture
+    def render(self, batch, folder, recipes):
+        """A function that renders the rows of a table, and returns their texts."""
+        recipes(numbers=NUMBERS)
+
+        def render(name):
+            result = batch("ask", name)
+            assert result.code == 0, (folder / "out" / "rejected.jsonl").read_text(encoding="utf-8")
+            return [line["body"]["messages"][0]["content"] for line in requests_in(folder / "out")]
+
+        return render
+
+    def test_in_json_lines(self, folder, render):
+        """A whole number in JSON becomes text for each kind of text, but not for a union with int."""
+        row = '{"ident": 42, "other": -7, "name": 0, "short": 12345, "either": 42}'
+        (folder / "t.jsonl").write_text(row, encoding="utf-8")
+
+        assert render("t.jsonl") == ["('42', '-7', '0', '12345', 42, 0)"]
+
+    def test_in_parquet(self, folder, render):
+        """A column of integers in Parquet becomes text for a parameter that is text."""
+        pa = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        columns = {"ident": [2**63 - 1, 42], "other": pa.array([None, 7], pa.int8())}
+        parquet.write_table(pa.table(columns), folder / "t.parquet")
+
+        assert render("t.parquet") == [
+            "('9223372036854775807', None, 'a', 'a', 0, 0)",
+            "('42', '7', 'a', 'a', 0, 0)",
+        ]
+
+    def test_in_numpy(self):
+        """A whole number of NumPy becomes text for a parameter that is text."""
+        numpy = pytest.importorskip("numpy")
+
+        (row,) = Renderer(ask)([{"ticket": numpy.int64(42)}])
+
+        assert row["messages"] == [{"role": "user", "content": "42: 0"}]
+
+    @pytest.mark.parametrize("value", ["1.10", "1.0", "true", "[1]", '{"a": 1}'])
+    def test_other_values_are_rejected(self, batch, folder, recipes, value):
+        """Other values do not become text: 1.10 would lose its last digit."""
+        recipes(numbers=NUMBERS)
+        (folder / "t.jsonl").write_text(f'{{"ident": {value}}}', encoding="utf-8")
+
+        assert batch("ask", "t.jsonl").code == 1
+        ((_, argument, reason),) = rejected_in(folder / "out")
+        assert argument == "ident"
+        assert reason.endswith(", not text")
+
+    @pytest.mark.parametrize(("cell", "count"), [("1.0", 1), ("-12.00", -12), (" +3.0 ", 3), ("0.0", 0)])
+    def test_fraction_of_zeros(self, folder, render, cell, count):
+        """A whole number with a fraction of zeros in CSV is an integer."""
+        (folder / "t.csv").write_text(f"ident,count\n1.0,{cell}\n", encoding="utf-8")
+
+        assert render("t.csv") == [f"('1.0', None, 'a', 'a', 0, {count})"]
+
+    @pytest.mark.parametrize("cell", ["1.5", "1.", ".0", "1e3", "1.0.0", "1.0x", "--1.0", "1" * 4400 + ".0"])
+    def test_invalid_integer(self, batch, folder, recipes, cell):
+        """Other numbers with a decimal point are not integers."""
+        recipes(numbers=NUMBERS)
+        (folder / "t.csv").write_text(f"ident,count\na,{cell}\n", encoding="utf-8")
+
+        assert batch("ask", "t.csv").code == 1
+        ((_, argument, _),) = rejected_in(folder / "out")
+        assert argument == "count"
