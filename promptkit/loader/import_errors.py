@@ -261,6 +261,7 @@ def diagnose_unserved(
     unreadable = ((Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable)
     diagnostics = {str(path): _import_failed(path, problem) for path, problem in unreadable}
     diagnostics |= {path: _not_entered(Path(path), reason) for path, reason in files.skipped}
+    diagnostics |= {path: _not_followed(Path(path)) for path in files.outside}
     served = {str(file.file) for file in loaded}  # a package that cannot be imported is already reported
     served.update(definition.location.file for file in loaded for definition in file.definitions)
     diagnostics |= {
@@ -273,6 +274,12 @@ def _not_entered(folder: Path, reason: str) -> Diagnostic:
     message = f"the folder {folder.name!r} is not served: {reason}"
     hint = "let it be read, or begin its name with '_' if no prompts are in it"
     return Diagnostic(Rule.NOT_SERVED, message, hint, Location(str(folder)))
+
+
+def _not_followed(link: Path) -> Diagnostic:
+    message = f"the folder {link.name!r} is not served: it is a link to one outside of the target"
+    hint = f"name {link.resolve()} as another target, or begin the link's name with '_'"
+    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(link)))
 
 
 def _unserved_prompts(path: str) -> Diagnostic | None:
