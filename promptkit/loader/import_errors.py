@@ -73,6 +73,29 @@ def _describe_not_found(name: str, file: Path) -> str:
     return advice if is_other_package else f"did you mean {suggestion!r}? {advice}"
 
 
+def describe_hidden(name: str, folder: Path) -> str | None:
+    """
+    Return a hint if the imported module *name* hides one of the author's own.
+
+    Args:
+        name:
+            The dotted name. Only its first part can be hidden.
+
+        folder:
+            The folder of the recipes, in which the author's own modules are, or in its project's root.
+    """
+    top = name.partition(".")[0]
+    module = sys.modules.get(top)
+    paths = [*filter(None, [getattr(module, "__file__", None)]), *getattr(module, "__path__", ())]
+    locations = {Path(path).resolve() for path in paths}
+    for parent in (folder.resolve(), Path(project_root(folder)).resolve()):
+        for own in (parent / f"{top}.py", parent / top):
+            is_module = own.is_file() or any(own.glob("*.py"))
+            if paths and is_module and not any(path.is_relative_to(own) for path in locations):
+                return f"{top!r} is {paths[0]}, which hides {own}: rename yours, or uninstall the other"
+    return None
+
+
 def _suggest_install(module: str) -> str | None:
     """Return how to install a module of a well-known package whose name differs."""
     package = instead_of("packages", module)
@@ -102,6 +125,10 @@ def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, P
         case ImportError() if hint := _hint_for_misnamed(file, error):
             return hint
         case _ if hint := explain_filling(error):
+            return hint
+        case ImportError(name=str(name)) | AttributeError(obj=ModuleType(__name__=str(name))) if (
+            hint := describe_hidden(name, file.parent)
+        ):
             return hint
         case ModuleNotFoundError(name=str(name)):
             return missing_module(name, file)
