@@ -1,6 +1,7 @@
 """Diagnostics for files that cannot be imported, with hints."""
 
 import ast
+import os
 import re
 import signal
 import sys
@@ -87,11 +88,13 @@ def describe_hidden(name: str, folder: Path) -> str | None:
     top = name.partition(".")[0]
     module = sys.modules.get(top)
     paths = [*filter(None, [getattr(module, "__file__", None)]), *getattr(module, "__path__", ())]
-    locations = {Path(path).resolve() for path in paths}
-    for parent in (folder.resolve(), Path(project_root(folder)).resolve()):
-        for own in (parent / f"{top}.py", parent / top):
+    if not paths:
+        return None
+    locations = {Path(os.path.realpath(path)) for path in paths}
+    for parent in (os.path.realpath(folder), os.path.realpath(project_root(folder))):
+        for own in (Path(parent, f"{top}.py"), Path(parent, top)):
             is_module = own.is_file() or any(own.glob("*.py"))
-            if paths and is_module and not any(path.is_relative_to(own) for path in locations):
+            if is_module and not any(path.is_relative_to(own) for path in locations):
                 return f"{top!r} is {paths[0]}, which hides {own}: rename yours, or uninstall the other"
     return None
 

@@ -188,7 +188,7 @@ class ModuleImport(Struct, frozen=True):
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             missing = error.name if type(error) is ModuleNotFoundError else None
             if missing and f"{self.name}.".startswith(f"{missing}."):
-                hidden = describe_hidden(self.name, Path(self.name).absolute())
+                hidden = describe_hidden(self.name, Path())
                 advice = f"; {hidden}" if hidden else suggest(self.name)
                 raise LoadError(self.target, f"there is no such folder, file or module{advice}") from None
             diagnostic = diagnose_import(Path(self.name), None, error)
