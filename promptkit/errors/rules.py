@@ -76,6 +76,7 @@ class Rule(Enum):
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
+    CALLERS_PATH = "PK331", "a file whose path comes from a caller without a folder to stay in", _WARNING
     CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
     BAD_TEMPLATE = "PK401", "an invalid URI template"
     TEMPLATE_MISMATCH = "PK402", "a URI template that does not match its function"

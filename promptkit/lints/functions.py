@@ -2,8 +2,11 @@
 
 import ast
 import builtins
+import glob
 import inspect
+import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from pathlib import PurePath
@@ -11,11 +14,14 @@ from types import ModuleType
 from typing import Any, Final
 
 from promptkit.declarations.prompts import Prompt
+from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import Function, nodes_of, plain_pieces
+from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
 from promptkit.errors.suggestions import is_misspelt
 from promptkit.fragments.markdown import BLOCKS
+from promptkit.language.documents import EmbeddedResource
+from promptkit.language.media import Audio, Image
 from promptkit.lints.conversations import get_role
 from promptkit.lints.static_analysis import (
     TEXT_METHODS,
@@ -64,6 +70,94 @@ def _leading_parameters(word: ast.expr, scope: Scope) -> Iterator[str]:
             yield from _leading_parameters(inner, scope)
     for choice in list_choices(word):
         yield from _leading_parameters(choice, scope)
+
+
+#: Functions and methods that open, list or change the file or folder at a path.
+_FILE_FUNCTIONS: Final = (
+    *(open, os.open, os.listdir, os.scandir, os.walk, os.remove, os.unlink, glob.glob, glob.iglob),
+    *(shutil.copy, shutil.copyfile, shutil.copytree, shutil.move, shutil.rmtree),
+)
+_FILE_METHODS: Final = (
+    *("open", "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "unlink"),
+)
+
+#: Functions that return their arguments as one path or text, and methods that return a path like their own.
+_PATH_FUNCTIONS: Final = (
+    *(str, os.fspath, os.path.join, os.path.abspath, os.path.expanduser, os.path.normpath),
+    os.path.realpath,
+)
+_PATH_METHODS: Final = ("joinpath", "resolve", "absolute", "expanduser", "with_suffix", "strip")
+
+#: Names in functions that check by themselves that a path stays in a folder.
+_PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
+
+
+def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report a file or folder whose path is a parameter of a prompt or resource, which callers choose."""
+    path, function = _opened_path(node, scope), scope.syntax
+    if path is None or not isinstance(function, Function):
+        return
+    if not isinstance(scope.module.get(function.name), Prompt | Resource):
+        return  # a helper can be called with the author's own paths
+    for name in _parameters_in_path(path, scope):
+        message = f"{name!r} is part of a file's path, so callers can name any file that the server can open"
+        hint = f"write Text.below(workspace(), {name}), or read_below({name}, FOLDER) for bytes"
+        if all(each.attr not in _PATH_CHECKS for each in own_nodes(function, ast.Attribute)):
+            report.add(Rule.CALLERS_PATH, message, hint, path)
+
+
+def _opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
+    """Return the path that an expression opens, also by passing a method of it to a thread."""
+    match node:
+        case ast.Attribute(path, attribute) if attribute in _FILE_METHODS:
+            return path
+        case ast.Call(ast.Attribute(owner, "from_path"), [path, *_], keywords):
+            is_ours = scope.value(owner) in (Audio, Image, EmbeddedResource)
+            return path if is_ours and all(keyword.arg != "root" for keyword in keywords) else None
+        case ast.Call(function, [path, *_]) if scope.value(function) in _FILE_FUNCTIONS:
+            return path
+    return None
+
+
+def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
+    """Return the parameters that are a part of a path and accept any text."""
+    pending, visited, names = [path], set[ast.expr](), list[str]()
+    while pending:
+        if (node := pending.pop()) in visited:  # several names can lead to the same expression
+            continue
+        visited.add(node)
+        if isinstance(node, ast.Name) and (values := _values_of(node, scope)):
+            pending += values
+        elif isinstance(node, ast.Name) and _is_any_text(scope.arguments.get(node.id), scope):
+            names.append(node.id)
+        pending += _path_parts(node, scope)
+    return list(dict.fromkeys(names))
+
+
+def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
+    """Return the expressions that are assigned to a name, and those that it iterates over."""
+    loops: list[ast.For | ast.comprehension] = own_nodes(scope.syntax, ast.For, ast.comprehension)
+    items = [loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name.id]
+    return [*scope.values(name), *items]
+
+
+def _path_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """Return the expressions of which a path is composed."""
+    match node:
+        case ast.JoinedStr(parts):
+            return [part.value for part in parts if isinstance(part, ast.FormattedValue)]
+        case ast.BinOp(left, ast.Div() | ast.Add(), right):
+            return [left, right]
+        case ast.Call(function, args) if _returns_path(scope.value(function)):
+            return args
+        case ast.Call(ast.Attribute(path, attribute), args) if attribute in _PATH_METHODS:
+            return [path, *args]
+    return list_choices(node)
+
+
+def _returns_path(function: Any) -> bool:
+    is_path = isinstance(function, type) and issubclass(function, PurePath)
+    return is_path or function in _PATH_FUNCTIONS
 
 
 def _is_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
@@ -328,7 +422,15 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
     "AsyncFunctionDef": (_lint_docstring,),
     "Return": (_lint_text,),
     "Yield": (_lint_text,),
-    "Call": (_lint_text, _lint_deprecated, lint_placeholders, lint_shifted_lines, lint_command),
+    "Call": (
+        _lint_text,
+        _lint_deprecated,
+        lint_placeholders,
+        lint_shifted_lines,
+        lint_command,
+        lint_caller_path,
+    ),
+    "Attribute": (lint_caller_path,),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),

@@ -6,12 +6,14 @@ is installed, so it imports little of promptkit.
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator
+from itertools import chain, islice
 from math import inf
 from typing import Final, NamedTuple
 
-from promptkit.files.reading import read_beginning
+from promptkit.files.reading import INSTALLED, read_beginning
 
 #: Default folders of recipes; the first that exists is used.
 DEFAULT_FOLDERS: Final = ("recipes", "prompts")
@@ -20,10 +22,22 @@ DEFAULT_FOLDERS: Final = ("recipes", "prompts")
 PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
 #: Folders that recipes do not depend on: caches, tests, packages of others.
-_NEVER_ENTERED: Final = frozenset({"__pycache__", "node_modules", "tests"})
+_NEVER_ENTERED: Final = INSTALLED | {"__pycache__", "node_modules", "tests"}
 
-#: Files that mark a virtual environment and a skill. Programs in either are not recipes.
-_ENVIRONMENT: Final = "pyvenv.cfg"
+#: Folders in ``build`` to which setuptools copies a project's modules.
+_BUILD_OUTPUT: Final = re.compile(r"(?:lib|bdist)(?:\..+)?")
+
+#: Files of well-known tools. They are recipes only if they define prompts.
+_TOOL_FILES: Final = frozenset(
+    f"{name}.py"
+    for name in (
+        *("setup", "hatch_build", "build", "versioneer", "noxfile", "tasks", "duties", "fabfile", "dodo"),
+        *("pavement", "conf", "gunicorn.conf", "manage", "wsgi", "asgi", "locustfile", "hubconf"),
+    )
+)
+
+#: Names that mark a virtual environment or one of conda, and a skill. Programs in these are not recipes.
+_ENVIRONMENT: Final = frozenset({"pyvenv.cfg", "conda-meta"})
 _SKILL: Final = "skill.md"  # compared without case: misspelt skills do not contain recipes either
 
 #: How many bytes of a file are searched, and strings that occur in files with prompts.
@@ -32,6 +46,9 @@ _DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resour
 
 #: Limit of searched folders.
 _MAX_FOLDERS: Final = 10_000
+
+#: Limits of the search for recipes in a linked folder outside: the depth, and the number of entries.
+_OUTSIDE_LIMITS: Final = (2, 2000)
 
 
 def is_recipe(name: str) -> bool:
@@ -101,6 +118,9 @@ class DiscoveredFiles(NamedTuple):
         skipped:
             The folders that cannot be searched, each with the reason.
 
+        outside:
+            The links to folders outside that seem to have recipes or skills in them.
+
         unserved:
             The Python files that are not recipes: tests, cases, and ``__init__.py``.
 
@@ -114,6 +134,7 @@ class DiscoveredFiles(NamedTuple):
     names: tuple[str, ...]
     unreadable: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
+    outside: tuple[str, ...]
     unserved: tuple[str, ...]
     cases: tuple[str, ...]
     skills: tuple[str, ...]
@@ -135,7 +156,7 @@ def find_recipes(folder: str) -> DiscoveredFiles:
     prefix_length = len(os.path.join(folder, ""))
     for _, entries in walk:
         for entry in entries:
-            if (is_case := is_cases(entry.name)) or is_recipe(entry.name):
+            if (is_case := is_cases(entry.name)) or _is_recipe_file(entry):
                 if (reason := _why_unreadable(entry)) is None:
                     (cases if is_case else names).append(entry.path[prefix_length:])
                 elif reason:
@@ -145,10 +166,27 @@ def find_recipes(folder: str) -> DiscoveredFiles:
     if not (walk.entered or walk.skills):
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
     skills = tuple(sorted(walk.skills))
-    skipped = tuple(walk.skipped)
     return DiscoveredFiles(
-        tuple(sorted(names)), tuple(unreadable), skipped, tuple(unserved), tuple(sorted(cases)), skills
+        names=tuple(sorted(names)),
+        unreadable=tuple(unreadable),
+        skipped=tuple(walk.skipped),
+        outside=tuple(filter(_holds_recipes_or_skills, walk.outside)),
+        unserved=tuple(unserved),
+        cases=tuple(sorted(cases)),
+        skills=skills,
     )
+
+
+def _is_recipe_file(entry: os.DirEntry[str]) -> bool:
+    return is_recipe(entry.name) and (entry.name not in _TOOL_FILES or mentions_prompts(entry.path))
+
+
+def _holds_recipes_or_skills(folder: str) -> bool:
+    """Guess whether there are recipes or skills in a folder, looking at a limited number of entries."""
+    depth, budget = _OUTSIDE_LIMITS
+    walk = FolderWalk(folder, depth=depth)
+    entries = chain.from_iterable(entries for _, entries in walk)
+    return any(map(_is_likely, islice(entries, budget))) or bool(walk.skills)
 
 
 def _why_unreadable(entry: os.DirEntry[str]) -> str | None:
@@ -188,6 +226,9 @@ class FolderWalk:
         skipped:
             The folders that cannot be entered, each with the reason.
 
+        outside:
+            The links to folders outside, except those to a parent of the folder.
+
         skills:
             The folders of skills, which are not entered: programs in them are not recipes.
     """
@@ -198,6 +239,7 @@ class FolderWalk:
         self._private = private
         self.entered: set[str] = set()
         self.skipped: list[tuple[str, str]] = []
+        self.outside: list[str] = []
         self.skills: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
@@ -215,13 +257,17 @@ class FolderWalk:
             self.entered.add(path)
             yield path, entries
             for entry in entries:
-                if level < self._depth and is_folder(entry) and self._may_enter(entry.name):
+                if level < self._depth and is_folder(entry) and self._may_enter(path, entry.name):
                     if not entry.is_symlink():
                         folders.append((entry.path, os.path.join(real, entry.name), level + 1))
                     elif (target := resolve_link(entry.path)).startswith(os.path.join(root, "")):
                         links.append((entry.path, target, level + 1))
+                    elif not os.path.join(root, "").startswith(os.path.join(target, "")):
+                        self.outside.append(entry.path)
 
-    def _may_enter(self, name: str) -> bool:
+    def _may_enter(self, parent: str, name: str) -> bool:
+        if os.path.basename(parent) == "build" and _BUILD_OUTPUT.fullmatch(name):
+            return False
         return may_enter(name) and (self._private or not name.startswith("_"))
 
     def _entries_of(self, folder: str) -> list[os.DirEntry[str]] | None:
@@ -238,7 +284,7 @@ class FolderWalk:
         if not self._private and any(name.lower() == _SKILL for name in names):
             self.skills.append(folder)
             return None
-        return None if folder != self._folder and _ENVIRONMENT in names else entries
+        return entries if folder == self._folder or _ENVIRONMENT.isdisjoint(names) else None
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:

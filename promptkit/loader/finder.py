@@ -341,7 +341,9 @@ class RecipeFinder:
         """Whether a module is in the package, although it is imported without the package's name."""
         if path is not None:
             return name.partition(".")[0] in self._siblings
-        if not self.has_own_module(name):
+        if not self.has_own_module(name) or any(
+            finder.name.partition(".")[0] == name for finder in active_finders()
+        ):
             return False
         # Another finder, or another folder of `sys.path`, may have a module of that name.
         paths = [entry for entry in sys.path if entry != self.root]

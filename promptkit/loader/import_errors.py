@@ -1,6 +1,7 @@
 """Diagnostics for files that cannot be imported, with hints."""
 
 import ast
+import os
 import re
 import signal
 import sys
@@ -73,6 +74,31 @@ def _describe_not_found(name: str, file: Path) -> str:
     return advice if is_other_package else f"did you mean {suggestion!r}? {advice}"
 
 
+def describe_hidden(name: str, folder: Path) -> str | None:
+    """
+    Return a hint if the imported module *name* hides one of the author's own.
+
+    Args:
+        name:
+            The dotted name. Only its first part can be hidden.
+
+        folder:
+            The folder of the recipes, in which the author's own modules are, or in its project's root.
+    """
+    top = name.partition(".")[0]
+    module = sys.modules.get(top)
+    paths = [*filter(None, [getattr(module, "__file__", None)]), *getattr(module, "__path__", ())]
+    if not paths:
+        return None
+    locations = {Path(os.path.realpath(path)) for path in paths}
+    for parent in (os.path.realpath(folder), os.path.realpath(project_root(folder))):
+        for own in (Path(parent, f"{top}.py"), Path(parent, top)):
+            is_module = own.is_file() or any(own.glob("*.py"))
+            if is_module and not any(path.is_relative_to(own) for path in locations):
+                return f"{top!r} is {paths[0]}, which hides {own}: rename yours, or uninstall the other"
+    return None
+
+
 def _suggest_install(module: str) -> str | None:
     """Return how to install a module of a well-known package whose name differs."""
     package = instead_of("packages", module)
@@ -102,6 +128,10 @@ def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, P
         case ImportError() if hint := _hint_for_misnamed(file, error):
             return hint
         case _ if hint := explain_filling(error):
+            return hint
+        case ImportError(name=str(name)) | AttributeError(obj=ModuleType(__name__=str(name))) if (
+            hint := describe_hidden(name, file.parent)
+        ):
             return hint
         case ModuleNotFoundError(name=str(name)):
             return missing_module(name, file)
@@ -263,6 +293,7 @@ def diagnose_unserved(
     unreadable = ((Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable)
     diagnostics = {str(path): _import_failed(path, problem) for path, problem in unreadable}
     diagnostics |= {path: _not_entered(Path(path), reason) for path, reason in files.skipped}
+    diagnostics |= {path: _not_followed(Path(path)) for path in files.outside}
     served = {str(file.file) for file in loaded}  # a package that cannot be imported is already reported
     served.update(definition.location.file for file in loaded for definition in file.definitions)
     diagnostics |= {
@@ -275,6 +306,12 @@ def _not_entered(folder: Path, reason: str) -> Diagnostic:
     message = f"the folder {folder.name!r} is not served: {reason}"
     hint = "make it readable, or start its name with '_' if it contains no prompts"
     return Diagnostic(Rule.NOT_SERVED, message, hint, Location(str(folder)))
+
+
+def _not_followed(link: Path) -> Diagnostic:
+    message = f"the folder {link.name!r} is not served: it is a link to one outside of the target"
+    hint = f"name {link.resolve()} as another target, or begin the link's name with '_'"
+    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(link)))
 
 
 def _unserved_prompts(path: str) -> Diagnostic | None:

@@ -226,6 +226,6 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
 
 def _report_not_served(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
     likely = [path for path in files.unserved if mentions_prompts(path)]
-    if not (likely or files.unreadable or files.skipped):
+    if not (likely or files.unreadable or files.skipped or files.outside):
         return []
     return diagnose_unserved(files, likely, loaded)

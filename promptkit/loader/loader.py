@@ -20,7 +20,7 @@ from promptkit.declarations.prompts import Prompt, declared_prompts
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
 from promptkit.loader.finder import RecipeFinder, collecting
-from promptkit.loader.import_errors import diagnose_import
+from promptkit.loader.import_errors import describe_hidden, diagnose_import
 from promptkit.loader.importing import FolderImport, do_nothing
 from promptkit.loader.packages import install_finders
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
@@ -190,8 +190,9 @@ class ModuleImport(Struct, frozen=True):
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             missing = error.name if type(error) is ModuleNotFoundError else None
             if missing and f"{self.name}.".startswith(f"{missing}."):
-                reason = f"there is no such folder, file or module{suggest(self.name)}"
-                raise LoadError(self.target, reason) from None
+                hidden = describe_hidden(self.name, Path())
+                advice = f"; {hidden}" if hidden else suggest(self.name)
+                raise LoadError(self.target, f"there is no such folder, file or module{advice}") from None
             diagnostic = diagnose_import(Path(self.name), None, error)
             return Recipes(by_file=[LoadedFile(Path(self.name), diagnostics=(diagnostic,))])
         file = Path(getattr(module, "__file__", None) or self.name)

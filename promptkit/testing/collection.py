@@ -34,28 +34,34 @@ from promptkit.loader.targets import Targets, split_target
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
+_CATALOGS: Final = pytest.StashKey[dict[tuple[str, ...], Catalog]]()
 
-def configured_catalog(config: pytest.Config) -> Catalog:
-    """Compile the configured targets. The test fails if there are none."""
+
+def configured_catalog(config: pytest.Config, project: Path) -> Catalog:
+    """Return the catalog of a project's targets, which is compiled once. The test fails if there are none."""
+    catalogs = config.stash.setdefault(_CATALOGS, {})
     try:
-        return compiler.compile(targets_for(config))
+        targets = targets_for(config, project)
+        if targets not in catalogs:
+            catalogs[targets] = compiler.compile(targets)
     except PromptkitError as error:
         pytest.fail(str(error), pytrace=False)
+    return catalogs[targets]
 
 
-def targets_for(config: pytest.Config) -> tuple[str, ...]:
+def targets_for(config: pytest.Config, *projects: Path) -> tuple[str, ...]:
     """
-    Return the configured targets of this pytest run, or a folder of recipes.
+    Return the configured targets, or a folder of recipes.
 
-    The search starts where pytest was started, and falls back to pytest's root.
+    The search starts in *projects*, continues where pytest was started, and falls back to pytest's root.
 
     Raises:
         PromptkitError: If there are no targets, or the configuration is invalid.
     """
-    try:
-        return find_targets(config.invocation_params.dir)
-    except LoadError:
-        return find_targets(config.rootpath)
+    for folder in (*projects, config.invocation_params.dir):
+        with suppress(LoadError):
+            return find_targets(folder)
+    return find_targets(config.rootpath)
 
 
 def add_targets(config: pytest.Config) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -29,18 +30,67 @@ _MAX_BYTES: Final = 1 << 20
 
 def make_importable(folder: Path) -> None:
     """
-    Append the root of the project that contains *folder* to ``sys.path`` if that project has prompts.
+    Make the modules of the project that contains *folder* importable if that project has prompts.
 
     A project has prompts if its ``pyproject.toml`` configures promptkit, or if there are recipes in *folder*
     or in the root's ``recipes`` or ``prompts``.
     """
-    root = _root_with_prompts(folder)
-    if root is None:
-        return
-    if root in sys.path:  # replaces the entry of a recipe finder, which removes its own
-        sys.path[sys.path.index(root)] = root
-    else:
-        sys.path.append(root)  # last, so that it does not shadow other packages
+    if (root := _root_with_prompts(folder)) is not None:
+        _projects.activate(root)
+
+
+class _Projects:
+    """
+    The projects with prompts in this process. Where two have a module of the same name, tests get their own.
+    """
+
+    def __init__(self) -> None:
+        self._active: str | None = None
+        #: For each root, its modules that are not in `sys.modules`, because the active project has such ones.
+        self._inactive: dict[str, dict[str, ModuleType]] = {}
+
+    def add(self, root: str) -> None:
+        """Append a root to ``sys.path``, unless it is there."""
+        if root in sys.path:  # replaces the entry of a recipe finder, which removes its own
+            sys.path[sys.path.index(root)] = root
+        else:
+            sys.path.append(root)  # last, so that it does not shadow other packages
+
+    def activate(self, root: str) -> None:
+        """Make the modules of a project importable, instead of those of other projects with the same name."""
+        if root == self._active:
+            self.add(root)
+            return
+        hiding_packages = self._hiding_packages(root)  # before the order of roots changes
+        self.add(root)
+        if self._active in sys.path and (first := sys.path.index(self._active)) < sys.path.index(root):
+            sys.path[sys.path.index(root)], sys.path[first] = self._active, root
+        self._active = root
+        for package, owner in hiding_packages:
+            for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+                self._inactive[owner][name] = sys.modules.pop(name)
+        sys.modules.update(self._inactive.pop(root, {}))
+        self._inactive[root] = {}
+
+    def _hiding_packages(self, root: str) -> list[tuple[str, str]]:
+        """Return the imported top-level modules of other projects that hide those of a project."""
+        owners = [(name, _parent_folder(sys.modules[name])) for name in list(sys.modules) if "." not in name]
+        return [
+            (name, owner)
+            for name, owner in owners
+            if owner in self._inactive and owner != root
+            if Path(root, name).is_dir() or Path(root, f"{name}.py").is_file()
+        ]
+
+
+def _parent_folder(module: object) -> str | None:
+    """Return the folder from which a top-level module was imported."""
+    names = vars(module) if isinstance(module, ModuleType) else {}
+    location = next(iter(names.get("__path__") or ()), names.get("__file__"))
+    return str(Path(location).parent) if isinstance(location, str) else None
+
+
+_projects: Final = _Projects()
 
 
 def root_of(folder: Path) -> Path:
@@ -109,12 +159,12 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return recipe_file(file_path, parent)
 
 
-@pytest.fixture(scope="session")
-def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
-    """The compiled prompts and resources of the configured target, with their diagnostics."""
+@pytest.fixture(scope="module")
+def promptkit_catalog(request: pytest.FixtureRequest) -> "Catalog":
+    """The compiled prompts and resources of the project's target, with their diagnostics."""
     from promptkit.testing.collection import configured_catalog
 
-    return configured_catalog(pytestconfig)
+    return configured_catalog(request.config, root_of(request.path.parent))
 
 
 @pytest.fixture
@@ -170,7 +220,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Make the project roots importable before pytest imports the initial ``conftest.py`` files."""
     for folder in _named_folders(early_config):
         for directory in (*folder.parents, folder, *folder.glob("test*")):
-            pytest_collect_directory(directory)
+            if (directory / "conftest.py").exists() and (root := _root_with_prompts(directory)) is not None:
+                _projects.add(root)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -190,9 +241,16 @@ def pytest_collect_directory(path: Path) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_pycollect_makemodule(module_path: Path) -> None:
-    """Make the root of a test's project importable before the test is imported."""
-    make_importable(module_path.parent)
+def pytest_make_collect_report(collector: pytest.Collector) -> None:
+    """Make the root of a file's project importable before the file is imported."""
+    if isinstance(collector, pytest.File):
+        make_importable(collector.path.parent)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Make the root of a test's project importable again, after tests of other projects."""
+    make_importable(item.path.parent)
 
 
 def _named_folders(config: pytest.Config) -> Iterator[Path]:

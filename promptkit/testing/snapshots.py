@@ -1,7 +1,10 @@
 """Snapshots of renderings: one readable Markdown file each, managed by syrupy."""
 
+import os
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from unicodedata import normalize
 
 from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
@@ -12,7 +15,7 @@ from promptkit.files.reading import read_regular_file
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe
-from promptkit.testing.transcripts import differences, transcript, visible_line_ends
+from promptkit.testing.transcripts import differences, transcript, visible_whitespace
 
 with needed_by("promptkit_snapshot", "syrupy"):
     from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
@@ -20,9 +23,20 @@ with needed_by("promptkit_snapshot", "syrupy"):
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from syrupy.data import SnapshotCollection
+    from syrupy.location import PyTestLocation
+    from syrupy.types import SnapshotIndex
 
 #: The maximum size of a snapshot in bytes.
 _MAX_BYTES: Final = 1 << 26
+
+#: The maximum length of a file name without its extension, in bytes. File systems allow 255 for both.
+_MAX_STEM: Final = 200
+
+
+class RedactedTranscript(str):
+    """A transcript without secrets, which is stored as it is. Any other text is escaped first."""
+
+    __slots__ = ()
 
 
 class MarkdownSnapshots(SingleFileSnapshotExtension):
@@ -49,14 +63,44 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
         Raises:
             TypeError: If *data* has another type.
         """
-        if isinstance(data, str):
-            text = visible_line_ends(data)
+        text: str
+        if isinstance(data, RedactedTranscript):
+            text = data
+        elif isinstance(data, str):
+            text = visible_whitespace(data)
         elif isinstance(data, Workflow | Message | Content):
             text = transcript(data)
         else:
             msg = f"promptkit_snapshot accepts a rendering or text, not {describe(data)}"
             raise TypeError(msg)
-        return f"{text}\n"
+        return f"{text}\n" if text else ""
+
+    @classmethod
+    def get_snapshot_name(cls, *, test_location: "PyTestLocation", index: "SnapshotIndex" = 0) -> str:
+        """
+        Return the name of a snapshot's file, without its extension.
+
+        A digest is added if a file system could confuse the name with that of another test: if it has
+        characters that no file name can have, differs from another only in case, or is too long.
+        """
+        stem = super().get_snapshot_name(test_location=test_location, index=index)
+        name = super(SingleFileSnapshotExtension, cls).get_snapshot_name(
+            test_location=test_location, index=index
+        )
+        parameters = name.partition("[")[2]
+        is_unique = stem == name and parameters == normalize("NFC", parameters.casefold())
+        if is_unique and len(name.encode()) <= _MAX_STEM:
+            return name
+        digest = sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+        return f"{stem.encode()[:_MAX_STEM].decode(errors='ignore')}.{digest}"
+
+    @classmethod
+    def matches_test_location(cls, *, test_location: "PyTestLocation", snapshot_location: str) -> bool:
+        """Return whether a file is a snapshot of a test. syrupy does not expect the digests."""
+        own = cls.get_location(test_location=test_location, index=0)
+        return snapshot_location == own or super().matches_test_location(
+            test_location=test_location, snapshot_location=snapshot_location
+        )
 
     def read_snapshot_data_from_location(self, *, snapshot_location: str, **_: Any) -> str | None:
         """Return the text of a snapshot; None if it does not exist. Pipes do not block."""
@@ -85,20 +129,22 @@ def changes_of(
     """
     Return a diff of a case and its snapshot; None if they are equal, or there is no snapshot.
 
-    With ``--snapshot-update``, the snapshot is written. Secrets are redacted.
+    With ``--snapshot-update``, the snapshot is written. Secrets are redacted. In continuous integration
+    (``CI`` is set), a case without a snapshot is an error if other cases of its file have one.
     """
-    file = snapshot.extension.get_location(test_location=snapshot.test_location, index=0)
-    if not (snapshot.update_snapshots or Path(file).exists()):
-        return None
-    text = Redactor.of(prompt.arguments, case.sent()).redacted(transcript(rendered))
+    file = Path(snapshot.extension.get_location(test_location=snapshot.test_location, index=0))
     label = f"prompt {prompt.name!r}: the case {case.name!r}"
+    if not (snapshot.update_snapshots or os.path.lexists(file)):
+        if "CI" in os.environ and any(file.parent.glob("*.md")):
+            advice = f"write it with --snapshot-update, and commit {file}"
+            return f"{label} has no snapshot, but other cases of its file have one: {advice}"
+        return None
+    text = RedactedTranscript(Redactor.of(prompt.arguments, case.sent()).redacted(transcript(rendered)))
     try:
-        old_text = None if snapshot.update_snapshots else _read_snapshot(file)
+        old_text = None if snapshot.update_snapshots else _read_snapshot(str(file))
         if text == snapshot:
             return None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         return f"{label} has a snapshot that cannot be read: {file}: {reason}"
-    return differences(
-        f"{label} renders different text (- snapshot, + current)", old_text or "", visible_line_ends(text)
-    )
+    return differences(f"{label} renders different text (- snapshot, + current)", old_text or "", text)

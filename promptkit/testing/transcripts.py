@@ -23,9 +23,13 @@ _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
 #: A line that starts like the head of a message.
 _HEAD: Final = re.compile(r"\\*\[(?:user|assistant|system)\]")
 
-#: Line ends other than a line feed, which files and editors change, and the symbols shown for them.
-_LINE_ENDS: Final = dict(zip("\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", "␍␋␌␜␝␞␤↵¶", strict=True))
-_SYMBOLS: Final = re.compile(rf"(?<!\\)(\\*+)([{''.join((*_LINE_ENDS, *_LINE_ENDS.values()))}])")
+#: Whitespace that files, editors and formatters change, and the symbols shown for it: line ends other than a
+#: line feed anywhere, blanks and tabs at the end of a line, and a line feed at the end of the text.
+_LINE_ENDS: Final = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+_SYMBOLS: Final = dict(zip(f"{_LINE_ENDS} \t\n", "␍␋␌␜␝␞␤↵¶␠␉␊", strict=True))
+_BACKSLASHES: Final = r"(?<!\\)(\\*+)"
+_SHOWN: Final = re.compile(rf"{_BACKSLASHES}([{_LINE_ENDS}{''.join(_SYMBOLS.values())}]|[ \t](?=\n|\Z))")
+_LAST_LINE_FEED: Final = re.compile(rf"{_BACKSLASHES}(\n)\Z")
 
 
 class Line(NamedTuple):
@@ -48,26 +52,32 @@ def transcript(value: Turns) -> str:
     """
     Return a transcript of *value*. Transcripts of unequal workflows differ.
 
-    A content line that starts like a message head, such as ``[user]``, gets a leading backslash. Line ends
-    are those of `visible_line_ends`.
+    A content line that starts like a message head, such as ``[user]``, gets a leading backslash. Whitespace
+    is shown as by `visible_whitespace`.
     """
     messages: Iterable[Any] = value.shown if isinstance(value, Workflow) else [value]
-    return "\n\n".join("\n".join(line.text for line in lines_of(message)) for message in messages)
+    text = "\n\n".join("\n".join(line.text for line in lines_of(message)) for message in messages)
+    return _LAST_LINE_FEED.sub(_replace_symbol, text)
 
 
-def visible_line_ends(text: str) -> str:
+def visible_whitespace(text: str) -> str:
     """
-    Replace each line end except the line feed with a symbol, such as ``␍`` for a carriage return.
+    Replace whitespace that editors and formatters change with symbols, such as ``␍`` for a carriage return.
 
-    A symbol in *text* itself gets a leading backslash.
+    These are line ends except the line feed, the last blank or tab of a line (``␠``, ``␉``), and the line
+    feed at the end of the text (``␊``). A symbol in *text* itself gets a leading backslash.
     """
-    return _SYMBOLS.sub(_replace_symbol, text)
+    return _LAST_LINE_FEED.sub(_replace_symbol, _visible_in_lines(text))
+
+
+def _visible_in_lines(text: str) -> str:
+    return _SHOWN.sub(_replace_symbol, text)
 
 
 def _replace_symbol(match: re.Match[str]) -> str:
     # Leading backslashes are doubled, so that replaced and original symbols can be distinguished.
     backslashes, character = match.groups()
-    return backslashes * 2 + _LINE_ENDS.get(character, f"\\{character}")
+    return backslashes * 2 + _SYMBOLS.get(character, f"\\{character}")
 
 
 def has_transcript(value: object) -> bool:
@@ -114,7 +124,7 @@ def _content_lines(content: Content, head: str, turn: str) -> Iterator[Line]:
     attributes = (f"{name}={_value(value)}" for name, value in details if value not in (None, ()))
     yield Line(" ".join([head, *attributes]), turn)
     for line in str(content).split("\n"):
-        yield Line(visible_line_ends(f"\\{line}" if _HEAD.match(line) else line), turn)
+        yield Line(_visible_in_lines(f"\\{line}" if _HEAD.match(line) else line), turn)
 
 
 def _hidden_fields(content: Content) -> tuple[str, ...]:

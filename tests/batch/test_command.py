@@ -270,7 +270,11 @@ class TestBadRows:
                 "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
                 "no blanks",
             ),
-            (5, None, "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _"),
+            (
+                5,
+                None,
+                "its 'id' is not a valid identifier: anthropic accepts 1 to 64 letters, digits, - and _",
+            ),
         ]
 
     @pytest.mark.parametrize("value", ['"' + "k" * 600 + '"', DEEP, "-" + "1" * 4200, "7.5"], ids=range(4))
@@ -344,9 +348,7 @@ class TestFiles:
 
         second_run, resumed = batch("triage", tickets), batch("triage", tickets, "--resume")
 
-        message = (
-            "promptkit: 'out' already has a finished batch: replace it with --force, or choose another folder with -o\n"
-        )
+        message = "promptkit: 'out' already has a finished batch: replace it with --force, or choose another folder with -o\n"
         assert (second_run.code, second_run.err) == (2, message)
         assert (resumed.code, resumed.out) == (
             0,

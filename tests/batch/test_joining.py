@@ -318,7 +318,10 @@ class TestRejectedRows:
         result = batch("--join", "r.jsonl", "other.csv", "--key", "id", "-o", "out")
 
         rows = list(map(json.loads, result.out.splitlines()))
-        assert [(row["answer"], row["error"]) for row in rows] == [("X", None), (None, "the row has no result")]
+        assert [(row["answer"], row["error"]) for row in rows] == [
+            ("X", None),
+            (None, "the row has no result"),
+        ]
 
     @pytest.mark.parametrize("line", ["{", "7", '{"line": "x"}', '{"line": ' + "9" * 5000 + "}"])
     def test_invalid_file(self, batch, folder, table, line):

@@ -124,7 +124,8 @@ def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, unint
         in without_resume.err
     )
     assert (
-        "has an unfinished batch: continue it with --resume, replace it with --force, or choose another folder" in without_resume.err
+        "has an unfinished batch: continue it with --resume, replace it with --force, or choose another folder"
+        in without_resume.err
     )
     assert "has a batch of another command, of other rows, or of an older version" in with_other_options.err
     assert (without_resume.code, with_other_options.code, resumed.code) == (2, 2, 1)

@@ -91,6 +91,7 @@ FIXES = {
     "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
     "PK330": ('revision, "--"', '"--end-of-options", revision, "--"'),
+    "PK331": ("{(workspace() / path).read_text()}", "{Text.below(workspace(), path)}"),
     "PK340": ("return reviews(", "return reviews_change("),
     "PK401": ("recent logs", "logs://recent"),
     "PK402": ("template_mismatch() -> str:\n", "template_mismatch(lines: int = 1) -> str:\n"),

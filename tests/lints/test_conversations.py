@@ -219,7 +219,7 @@ class TestFiles:
         "call",
         [
             "Image.from_path('good.png')",
-            "Image.from_path(name)",
+            "Image.from_path(name, root=HERE)",
             "Image.from_path('none.png', root=HERE)",
             "EmbeddedResource.from_path('text.png', 'a:b')",
         ],

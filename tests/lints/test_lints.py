@@ -39,7 +39,7 @@ class TestFunctionsWithoutContent:
             "return diff",
             "return diff or None",
             "if diff:\n        return diff",
-            "with open(diff):\n        return diff",
+            "with open(__file__):\n        return diff",
             "match diff:\n        case _:\n            return diff",
             "yield diff",
             "yield from [diff]",
@@ -47,7 +47,7 @@ class TestFunctionsWithoutContent:
             "raise ValueError(diff)",
             "user(diff)\n    raise ValueError",
             "if diff:\n        raise ValueError\n    else:\n        raise TypeError",
-            "with open(diff):\n        raise ValueError",
+            "with open(__file__):\n        raise ValueError",
             "try:\n        diff()\n    except TypeError:\n        raise\n    else:\n        raise TypeError",
         ],
     )

@@ -1,4 +1,5 @@
 import inspect
+import re
 import shlex
 import sys
 from collections import Counter
@@ -9,6 +10,7 @@ import pytest
 
 import promptkit
 from promptkit.declarations.name_hints import _HINTS, undefined_name
+from promptkit.errors.exceptions import LoadError
 from promptkit.loader.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"
@@ -389,3 +391,60 @@ def test_an_odd_exception_is_one_diagnostic(diagnose_recipe):
     """
 
     assert diagnose_recipe(source).hint == "correct the line; the other recipes are still served"
+
+
+class TestHiddenModules:
+    @pytest.fixture
+    def install(self, tmp_path, monkeypatch):
+        """A function that writes an installed module, which is found before the project's own."""
+        folder = tmp_path / "site-packages"
+        folder.mkdir()
+        monkeypatch.syspath_prepend(folder)
+
+        def install(path):
+            file = folder / path
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("other = 1")
+            return file
+
+        yield install
+        for name in ("hidden_lib", "hidden_lib.util"):
+            sys.modules.pop(name, None)
+
+    @pytest.mark.parametrize("own", ["hidden_lib/util.py", "recipes/hidden_lib/util.py"])
+    @pytest.mark.parametrize(
+        "source", ["from hidden_lib.util import x", "from hidden_lib import util", "import hidden_lib.util"]
+    )
+    def test_installed_module_hides_the_projects_own(self, own, source, install, diagnose_recipe, tmp_path):
+        """The hint names the installed module and the author's own, at the root or next to the recipe."""
+        project = tmp_path / "project"
+        (project / "pyproject.toml").touch()
+        (project / own).parent.mkdir()
+        (project / own).write_text("x = 1")
+        file = install("hidden_lib/__init__.py")
+
+        hint = diagnose_recipe(source).hint
+
+        folder = (project / own).parent
+        assert hint == f"'hidden_lib' is {file}, which hides {folder}: rename yours, or uninstall the other"
+
+    def test_attribute_of_a_hiding_module(self, install, diagnose_recipe, tmp_path):
+        """The same for a name that the installed module lacks."""
+        (tmp_path / "project" / "recipes" / "hidden_lib.py").write_text("x = 1")
+        install("hidden_lib.py")
+
+        assert "which hides" in diagnose_recipe("import hidden_lib\nhidden_lib.x").hint
+
+    def test_own_module_is_not_hidden(self, diagnose_recipe):
+        """A module of the author's own that lacks a name hides nothing."""
+        assert "hides" not in diagnose_recipe("import helpers\nhelpers.nothing").hint
+
+    def test_target_is_hidden(self, install, tmp_path, monkeypatch):
+        """The error for a module that does not exist names an installed package that hides the project's."""
+        (tmp_path / "hidden_lib").mkdir()
+        (tmp_path / "hidden_lib" / "prompts.py").touch()
+        file = install("hidden_lib/__init__.py")
+        monkeypatch.chdir(tmp_path)
+
+        with pytest.raises(LoadError, match=re.escape(f"'hidden_lib' is {file}, which hides")):
+            load("hidden_lib.prompts")

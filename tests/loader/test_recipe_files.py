@@ -107,6 +107,52 @@ class TestSubfolders:
         ]
         assert loaded.diagnostics == ()
 
+    @pytest.mark.parametrize("file", ["other.py", "ops/other.py", "SKILL.md", "skills/one/SKILL.md"])
+    def test_link_to_recipes_outside_is_reported(self, write_file, tmp_path, file):
+        """A link to a folder outside of the target is reported if there are recipes or skills in it."""
+        write_file("hello.py", "hello")
+        outside = tmp_path / "outside" / file
+        outside.parent.mkdir(parents=True)
+        outside.write_text(PROMPT.format("other"))
+        (tmp_path / "data").mkdir()
+        for name, target in {"linked": "outside", "_private": "outside", "data": "data"}.items():
+            (write_file.folder / name).symlink_to(tmp_path / target)
+
+        (diagnostic,) = load(write_file.folder).diagnostics
+
+        assert diagnostic.rule is Rule.NOT_SERVED
+        assert diagnostic.location.file == str(write_file.folder / "linked")
+        assert diagnostic.message.endswith("is not served: it is a link to one outside of the target")
+        assert diagnostic.hint.startswith(f"name {tmp_path / 'outside'} as another target")
+        assert list_served(write_file.folder) == ["hello"]
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *("setup.py", "noxfile.py", "docs/conf.py", "web/manage.py", "gunicorn.conf.py"),
+            *(
+                "build/lib/other.py",
+                "build/lib.linux-x86_64-cpython-311/other.py",
+                "build/bdist.win32/other.py",
+            ),
+            *("vendor/site-packages/other.py", "env/lib/other.py"),
+        ],
+    )
+    def test_project_files_and_build_output_are_not_recipes(self, write_file, path):
+        """Files of well-known tools, build output and installed packages are not imported."""
+        write_file("prompts/hello.py", "hello")
+        write_file("env/conda-meta/history")
+        write_file(path, text="raise RuntimeError")
+
+        assert (list_served(write_file.folder), load(write_file.folder).diagnostics) == (["hello"], ())
+
+    @pytest.mark.parametrize("path", ["setup.py", "build/fix.py", "lib/fix.py", "dist/fix.py"])
+    def test_prompts_in_files_with_such_names_are_served(self, write_file, path):
+        """Prompts in files named like those of tools are served, and so are those in a folder `build`."""
+        write_file(path, "hello")
+
+        assert list_served(write_file.folder) == ["hello"]
+
     def test_unreadable_folder_is_reported(self, write_file, monkeypatch):
         """An unreadable folder is reported, and the other folders are served."""
         write_file("hello.py", "hello")

@@ -61,6 +61,13 @@ class TestServedPrompts:
 
         assert render_all(folders) == {f"from_{index}": name for index, name in enumerate(names)}
 
+    def test_subfolder_with_the_name_of_a_target(self, recipes):
+        """A target is served even if a subfolder of another target has its name."""
+        folders = [recipes("prompts", one=make_recipe("one")), recipes("shared", two=make_recipe("two"))]
+        recipes("prompts/shared", three=make_recipe("three"))
+
+        assert render_all(folders) == {"one": "x", "two": "x", "three": "x"}
+
     def test_late_imports_find_their_own_folder(self, recipes):
         """Imports inside a prompt's function find the modules of its own folder and project."""
         for name in ("one", "two"):

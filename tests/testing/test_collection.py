@@ -261,6 +261,55 @@ class TestCases:
         run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=3)
         assert snapshot.read_text() == "[user]\nCheck x = 1. <secret>\n"
 
+    NAMES = ("a/b", "a:b", "ab", "?", "*", "Ab", "é", "e\u0301", "a::b", "ß" * 300, "ß" * 300 + "x", "a.1")
+
+    @pytest.mark.filterwarnings("error")
+    def test_each_case_has_its_own_snapshot(self, project, run, pytester):
+        """
+        Cases have different snapshots, also if their names differ only in characters that file names cannot
+        have, in case, or beyond the longest file name. Snapshots of removed cases are removed.
+        """
+        cases = "".join(f"review.case({name!r}, {name!r})\n" for name in self.NAMES)
+        project(review=dedent(CASES) + cases)
+
+        run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=3 + len(self.NAMES))
+        files = [file.name for file in pytester.path.glob("recipes/__snapshots__/review/*")]
+        assert len(files) == len({file.casefold() for file in files}) == 1 + len(self.NAMES)
+        assert max(len(file.encode()) for file in files) < 255
+        run("--promptkit", "recipes").assert_outcomes(passed=3 + len(self.NAMES))
+
+        project(review=CASES)
+        run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=3)
+        files = [file.name for file in pytester.path.glob("recipes/__snapshots__/review/*")]
+        assert files == ["review[short].md"]
+
+    def test_lost_snapshot_fails_in_ci(self, project, run, pytester, monkeypatch):
+        """In continuous integration, a case without a snapshot fails if other cases have one."""
+        monkeypatch.setenv("CI", "true")
+        project(review=dedent(CASES) + "review.case('long', 'x = 1\\n' * 9)\n")
+        folder = pytester.path / "recipes/__snapshots__/review"
+
+        run("--promptkit", "recipes").assert_outcomes(passed=4)
+        run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=4)
+        (folder / "review[long].md").unlink()
+        result = run("--promptkit", "recipes")
+        result.assert_outcomes(passed=3, failed=1)
+        assert (
+            "the case 'long' has no snapshot, but other cases of its file have one: write it with"
+            in result.stdout.str()
+        )
+        monkeypatch.delenv("CI")
+        run("--promptkit", "recipes").assert_outcomes(passed=4)
+
+    def test_snapshot_shows_blanks_at_line_ends(self, project, run, pytester):
+        """Whitespace that formatters remove is shown once, and the next run finds it equal."""
+        project(review=dedent(CASES) + r"review.case('long', 'a \n\tb\t\n\r', key='hunter2hunter2')")
+        snapshot = pytester.path / "recipes/__snapshots__/review/review[long].md"
+
+        run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=4)
+        assert snapshot.read_text() == "[user]\nReview a␠\n\tb␉\n␍. <secret>\n"
+        run("--promptkit", "recipes").assert_outcomes(passed=4)
+
 
 def test_several_targets_are_loaded_together(project, run, pytester):
     """Each prompt of several targets is a test, and conflicts between the targets are reported."""

@@ -1,6 +1,7 @@
 """Snapshots are equal only for equal workflows."""
 
 import datetime as dt
+import re
 
 import attrs
 import pytest
@@ -19,13 +20,29 @@ from promptkit import (
     assistant,
     user,
 )
+from promptkit.testing.snapshots import MarkdownSnapshots
 from promptkit.testing.transcripts import transcript
 
 #: Text that could be mistaken for other parts of a snapshot: headers, line ends and their symbols, brackets.
 LINES = ("\n", "\n\n", "\r", "\r\n", "\v", "\f", "\x85", "\u2028", "\u2029")
-SIGNS = ("␍", "␋", "␤", "↵", "¶", "\\")
-WORDS = ("[user]", "[assistant]", "[user] Image", "](", ")", "[a:b]", "(a)", ": ", ", ", "1 B", "'", "a", " ")
-PIECES = (*LINES, *SIGNS, *WORDS)
+SIGNS = ("␍", "␋", "␤", "↵", "¶", "␠", "␉", "␊", "\\")
+WORDS = (
+    "[user]",
+    "[assistant]",
+    "[user] Image",
+    "](",
+    ")",
+    "[a:b]",
+    "(a)",
+    ": ",
+    ", ",
+    "1 B",
+    "'",
+    "a",
+    " ",
+    "\t",
+)
+PIECES = (*LINES, *SIGNS, *WORDS, " ", "\t")
 TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=2), max_size=6).map("".join)
 NAMES = TEXTS.filter(str.strip)
 URIS = st.sampled_from(["a:b", "a:b](c:d", "b:c", "a:b)", "a:b]"])
@@ -81,6 +98,11 @@ UNEQUAL = [
     (user("a\x85b"), user("a\u2028b")),
     (user("a\n"), user("a")),
     (user("a\x0c"), user("a")),
+    (user("a "), user("a␠")),
+    (user("a\\ "), user("a\\␠")),
+    (user("a\t\nb"), user("a \nb")),
+    (user("a\n"), user("a␊")),
+    (user("a\\\n"), user("a\\\\␊")),
     (user(ResourceLink("a:b", name="c")), user(ResourceLink("a:b", name="c", title="c"))),
     (user(ResourceLink("d:e", name="a](b:c")), user(ResourceLink("b:c](d:e", name="a"))),
     (user(ResourceLink("a:b", name="c", title="d")), user(ResourceLink("a:b", name="d", description="(c)"))),
@@ -174,8 +196,30 @@ def test_snapshot_survives_a_file(workflows, tmp_path_factory, data):
     assert len(snapshot.splitlines()) == len(snapshot.removesuffix("\n").split("\n")) * bool(snapshot)
 
 
+@given(st.data())
+def test_whitespace_fixers_change_no_snapshot(workflows, data):
+    """
+    The hooks `trailing-whitespace` and `end-of-file-fixer` of pre-commit leave a snapshot as it is.
+    """
+    file = MarkdownSnapshots().serialize(data.draw(workflows | TEXTS))
+    lines = [re.sub(r"[ \t\v\f\r]+$", "", line) for line in file.split("\n")]
+    content = "\n".join(lines).rstrip("\n")
+
+    assert file == (f"{content}\n" if content else "")
+
+
+@given(TEXTS, TEXTS)
+@example("a ", "a␠")
+@example("", "\n")
+def test_different_texts_have_different_snapshots(left, right):
+    """Two texts have equal snapshots exactly if they are equal."""
+    snapshots = MarkdownSnapshots()
+
+    assert (snapshots.serialize(left) == snapshots.serialize(right)) == (left == right)
+
+
 def test_snapshot_takes_linear_time():
     """A snapshot takes linear time, even for thousands of backslashes and headers."""
-    text = "\\" * 200_000 + "\n" + "[user]\r" * 20_000
+    text = "\\" * 200_000 + "\n" + "[user]\r" * 20_000 + " " * 200_000 + "a"
 
     assert len(transcript(user(text))) > len(text)
