@@ -48,6 +48,7 @@ from promptkit.exports import ExportError, UnsupportedAnswerError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
+from promptkit.loader.targets import locate_target, split_target
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
@@ -74,7 +75,9 @@ def run(options: Namespace, output: Output) -> int:
     if options.model and not options.request:
         options.refuse("--model is for a request: name its vendor with --request")
     if is_uri(options.name) and options.arguments:
-        options.refuse("a URI takes no arguments: write their values into it")
+        options.refuse(
+            _hint_for_target(options.name) or "a URI takes no arguments: write their values into it"
+        )
     if _has_case_option(options) and (options.arguments or options.promptfoo is not None):
         options.refuse("a case has its arguments: leave out either")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
@@ -86,6 +89,8 @@ def run(options: Namespace, output: Output) -> int:
     recipes = load_recipes(options.targets, cases=_has_case_option(options))
     catalog = compiler.compile(recipes)
     if not _is_served(options.name, catalog) and not is_uri(options.name):
+        if (hint := _hint_for_target(options.name)) is not None:
+            return fail(hint, Exit.USAGE)
         return explain_absence(options, recipes, catalog.diagnostics)
     return request.show(catalog)
 
@@ -120,6 +125,8 @@ class _Request:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPromptError, UnknownResourceError) as error:
+            if (hint := _hint_for_target(name)) is not None:
+                return fail(hint, Exit.USAGE)
             unknown = error if is_uri(name) else UnknownPromptError(name, nearest(name, catalog))
             return fail(format_unknown(unknown, self._options), Exit.USAGE)
 
@@ -239,6 +246,14 @@ def _as_text(item: Item, result: _Result) -> str:
 def _is_served(name: str, catalog: Catalog) -> bool:
     """Return whether the catalog has a prompt or a skill of that name."""
     return name in catalog or any(skill.name == name for skill in catalog.skills)
+
+
+def _hint_for_target(name: str) -> str | None:
+    """Return the error for a target, such as ``recipes:review``, that was written in place of a name."""
+    target, prompt = split_target(name)
+    if not prompt or locate_target(target) is None:
+        return None
+    return f"{name!r} is a target, and the name is missing: write '{target} {prompt}'"
 
 
 def _has_case_option(options: Namespace) -> bool:

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -261,6 +262,16 @@ class TestResources:
 
         assert exit.value.code == 2
         assert "a URI takes no arguments: write their values into it" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("target", ["recipes", "recipes/shelf.py"])
+    @pytest.mark.parametrize("arguments", [[], ["name=x"]], ids=["alone", "arguments"])
+    def test_target_in_place_of_a_name(self, target, arguments, project, capsys):
+        """A target with an object is not taken for a URI."""
+        with suppress(SystemExit):  # raised for arguments after a URI
+            assert main(["render", f"{target}:greet", *arguments]) == 2
+
+        message = f"'{target}:greet' is a target, and the name is missing: write '{target} greet'\n"
+        assert capsys.readouterr().err.endswith(message)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
