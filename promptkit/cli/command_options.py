@@ -266,6 +266,8 @@ def _add_export(export: ArgumentParser) -> None:
     add("--target", dest="targets", action="append", **_TARGETS)
     live = "write files that run 'promptkit render': all prompts can be written, and none gets out of date"
     add("--live", action="store_true", help=live)
+    value = "freeze an argument at this value instead of its default, as for render; can be repeated"
+    add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
     add("--remove", action="store_true", help="remove the written files that were not changed since")
     add("--dry-run", action="store_true", help="print the changes without making them")
 

@@ -125,10 +125,8 @@ class _Request:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPromptError, UnknownResourceError) as error:
-            if (hint := _hint_for_target(name)) is not None:
-                return fail(hint, Exit.USAGE)
             unknown = error if is_uri(name) else UnknownPromptError(name, nearest(name, catalog))
-            return fail(format_unknown(unknown, self._options), Exit.USAGE)
+            return fail(_hint_for_target(name) or format_unknown(unknown, self._options), Exit.USAGE)
 
     def _show_skill(self, catalog: Catalog, skill: "CompiledSkill") -> int:
         """Print the main file of a skill."""

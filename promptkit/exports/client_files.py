@@ -11,24 +11,18 @@ https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/custom-commands.m
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NoReturn
 
 from msgspec import Struct
 
+from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.declarations.frontmatter import check_fields, write_skill
-from promptkit.errors.exceptions import PromptkitError
-from promptkit.exports.templates import Placeholder, TemplateError, template_of
+from promptkit.exports.frozen import LIVE_HINT, ExportRefusedError, FrozenPrompt, refuse
+from promptkit.exports.templates import Placeholder
 from promptkit.files.reading import HashedBytes
-
-#: The alternative that hints suggest.
-_LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
-
-
-class ExportRefusedError(PromptkitError):
-    """A prompt cannot be exported for a client. The message has the reason and a hint."""
 
 
 class LiveCommand(Struct, frozen=True):
@@ -52,7 +46,7 @@ class LiveCommand(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.prompt.arguments.secret:
-            _refuse(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
+            refuse(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
 
     @property
     def base_command(self) -> str:
@@ -65,45 +59,10 @@ class LiveCommand(Struct, frozen=True):
         return f"{self.base_command} --typed {self.end}"
 
 
-def _refuse(prompt: CompiledPrompt, reason: str) -> NoReturn:
-    """Raise an `ExportRefusedError` with the reason."""
-    msg = f"prompt {prompt.name!r} cannot be written: {reason}"
-    raise ExportRefusedError(msg) from None
-
-
 def _refuse_at(prompt: CompiledPrompt, text: str, offset: int, syntax: str) -> NoReturn:
     """Raise an `ExportRefusedError` for a part of the text that a client would interpret."""
     line = text.count("\n", 0, offset) + 1
-    _refuse(prompt, f"line {line} of its text has {syntax}, for which there is no escape: {_LIVE_HINT}")
-
-
-def _frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
-    """
-    Return the text of a prompt with placeholders for its arguments.
-
-    Raises:
-        ExportRefusedError: If an argument is not free text, or is optional or secret; or if the rendering has
-            content other than user text, or differs from a template.
-    """
-    for argument in prompt.arguments.ordered:
-        if not argument.required:
-            reason = f"is optional, but a frozen export cannot omit a placeholder: {_LIVE_HINT}"
-        elif not argument.blank_is_value:
-            reason = f"takes {argument.reader.expected}, and a placeholder any text: {_LIVE_HINT}"
-        elif argument.arg.secret:
-            reason = "is a secret, but clients store typed arguments"
-        else:
-            continue
-        _refuse(prompt, f"{argument.name!r} {reason}")
-    try:
-        turns = template_of(prompt).turns
-    except TemplateError as error:
-        reason, _, _ = error.reason.rpartition(": give ")
-        _refuse(prompt, f"{reason or error.reason}: {_LIVE_HINT}")
-    for number, turn in enumerate(turns, 1):
-        if turn.role != "user":
-            _refuse(prompt, f"turn {number} is of the {turn.role}, but files are content of the user")
-    return tuple(part for number, turn in enumerate(turns) for part in (*["\n\n"][:number], *turn.parts))
+    refuse(prompt, f"line {line} of its text has {syntax}, for which there is no escape: {LIVE_HINT}")
 
 
 def _argument_hint(prompt: CompiledPrompt) -> str:
@@ -140,30 +99,32 @@ _CLAUDE_RESERVED: Final = {
 }
 
 
-def claude_command(prompt: CompiledPrompt) -> bytes:
+def claude_command(frozen: FrozenPrompt) -> bytes:
     """
     Return a command with the text of a prompt.
 
     Raises:
         ExportRefusedError: If Claude Code cannot represent the text.
     """
-    parts = _frozen_parts(prompt)
+    prompt, parts = frozen.prompt, frozen.parts
     text = "".join(part if isinstance(part, str) else f"<{part.name}>" for part in parts)
     for syntax, description in _CLAUDE_RESERVED.items():
         if (match := syntax.search(text)) is not None:
             _refuse_at(prompt, text, match.start(), description)
-    names = [argument.name for argument in prompt.arguments.ordered]
+    names = [argument.name for argument in frozen.placeholders]
+    # Claude Code leaves a number in the text if nothing is typed for it, and removes $ARGUMENTS.
+    is_numbered = len(names) > 1 or any(arg.has_default and arg.default for arg in frozen.placeholders)
     body = ""
     for part in parts:
         if isinstance(part, Placeholder):
             if body.endswith("\\"):
                 _refuse_at(prompt, body, len(body), "a backslash before the place of an argument")
-            body += f"$ARGUMENTS[{names.index(part.name)}]" if len(names) > 1 else "$ARGUMENTS"
+            body += f"$ARGUMENTS[{names.index(part.name)}]" if is_numbered else "$ARGUMENTS"
             continue
         if body.endswith("$ARGUMENTS") and part.startswith("["):
             _refuse_at(prompt, body, len(body), "'[' after an argument, where Claude Code expects its number")
         body += _CLAUDE_PLACEHOLDER.sub(r"\\$", part)
-    return _claude_file(prompt, body)
+    return _claude_file(prompt, " ".join(f"[{name}]" for name in names), body)
 
 
 def live_claude_command(command: LiveCommand) -> bytes:
@@ -177,14 +138,15 @@ def live_claude_command(command: LiveCommand) -> bytes:
     """
     end, command_line = command.end, command.command_line
     block = f"```!\n{command_line} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"
-    return _claude_file(command.prompt, block, **{"allowed-tools": f"Bash({command_line} *)"})
+    hint = _argument_hint(command.prompt)
+    return _claude_file(command.prompt, hint, block, **{"allowed-tools": f"Bash({command_line} *)"})
 
 
-def _claude_file(prompt: CompiledPrompt, body: str, **fields: str) -> bytes:
+def _claude_file(prompt: CompiledPrompt, hint: str, body: str, **fields: str) -> bytes:
     # If a model could invoke the command, it would also choose the typed text.
     frontmatter = {
         "description": " ".join((prompt.description or prompt.title or "").split()),
-        "argument-hint": _argument_hint(prompt),
+        "argument-hint": hint,
         "disable-model-invocation": "true",
         **fields,
     }
@@ -195,18 +157,18 @@ def _claude_file(prompt: CompiledPrompt, body: str, **fields: str) -> bytes:
 _TOML_ESCAPED: Final = re.compile(r'[\\\x00-\x08\x0b-\x1f\x7f]|"(?="")|"\Z')
 
 
-def gemini_command(prompt: CompiledPrompt) -> bytes:
+def gemini_command(frozen: FrozenPrompt) -> bytes:
     """
     Return a command with the text of a prompt.
 
     Raises:
         ExportRefusedError: If Gemini CLI cannot represent the text.
     """
-    if len(names := [argument.name for argument in prompt.arguments.ordered]) > 1:
+    prompt, parts = frozen.prompt, frozen.parts
+    if len(names := [argument.name for argument in frozen.placeholders]) > 1:
         reason = "Gemini CLI has one placeholder, {{args}}, for all that is typed, and it takes "
         listed = ", ".join(map(repr, names))
-        _refuse(prompt, f"{reason}{listed}: use --live to write a file that tells them apart")
-    parts = _frozen_parts(prompt)
+        refuse(prompt, f"{reason}{listed}: use --live to write a file that tells them apart")
     literal = "".join(part if isinstance(part, str) else "\0" for part in parts)
     if "{{args}}" in literal:
         _refuse_at(prompt, literal, literal.index("{{args}}"), "'{{args}}', a placeholder of Gemini CLI")
@@ -249,14 +211,14 @@ def skill_name(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def skill_files(prompt: CompiledPrompt) -> dict[str, HashedBytes]:
+def skill_files(frozen: FrozenPrompt) -> dict[str, HashedBytes]:
     """
     Return the files of a skill with the text of a prompt, and a marker for each argument.
 
     Raises:
         ExportRefusedError: If the prompt cannot be a skill.
     """
-    parts = _frozen_parts(prompt)
+    prompt, parts = frozen.prompt, frozen.parts
     text = "".join(part for part in parts if isinstance(part, str))
     opened, closed = "{{", "}}"
     while opened in text or closed in text:  # braces in the text must not look like markers
@@ -264,9 +226,9 @@ def skill_files(prompt: CompiledPrompt) -> dict[str, HashedBytes]:
     body = "".join(
         f"{opened}{part.name}{closed}" if isinstance(part, Placeholder) else part for part in parts
     )
-    if not prompt.arguments.ordered:
+    if not frozen.placeholders:
         return _skill(prompt, body)
-    lines = _argument_lines(prompt, opened, closed)
+    lines = _argument_lines(frozen.placeholders, opened, closed)
     intro = (
         "Replace each of these by the value that the user gives, and then follow the "
         "instructions below the line."
@@ -288,7 +250,7 @@ def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
         f"    {command.base_command}",
     ]
     if prompt.arguments.ordered:
-        lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt)]
+        lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt.arguments.ordered)]
     return _skill(prompt, "\n".join(lines))
 
 
@@ -297,9 +259,9 @@ def only_when_asked(files: dict[str, HashedBytes]) -> dict[str, HashedBytes]:
     return {**files, "agents/openai.yaml": HashedBytes(b"policy:\n  allow_implicit_invocation: false\n")}
 
 
-def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Iterator[str]:
+def _argument_lines(arguments: Iterable[Argument], opened: str = "", closed: str = "") -> Iterator[str]:
     """Yield a line for each argument."""
-    for argument in prompt.arguments.ordered:
+    for argument in arguments:
         text = f": {' '.join(argument.description.split())}" if argument.description else ""
         yield f"- `{opened}{argument.name}{closed}`{'' if argument.required else ' (optional)'}{text}"
 
@@ -307,5 +269,5 @@ def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") 
 def _skill(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
     for _, problem, hint in check_fields(fields, fields["name"]):
-        _refuse(prompt, f"as a skill, {problem}: {hint}")
+        refuse(prompt, f"as a skill, {problem}: {hint}")
     return {SKILL_FILE: HashedBytes(write_skill(fields, body))}
