@@ -11,6 +11,7 @@ from promptkit.catalog.arguments import Argument, short
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, template_of
+from promptkit.workspace.commands import NOT_RUN
 
 #: The alternative that hints suggest.
 LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
@@ -141,6 +142,7 @@ def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any]) -> PromptTemplat
     blank = [argument.name for argument in optional if not argument.default]
     # Clients insert lines as they are, and `fill` indents them.
     one_line = [argument.name for argument in optional]
+    token = NOT_RUN.set("a file would keep this output")
     try:
         try:
             return template_of(prompt, fixed, one_line=one_line)
@@ -153,3 +155,5 @@ def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any]) -> PromptTemplat
         refuse(prompt, f"{reason or error.reason}: {LIVE_HINT}")
     except ArgumentsError as error:
         refuse(prompt, "; ".join(map(str, error.errors)))
+    finally:
+        NOT_RUN.reset(token)

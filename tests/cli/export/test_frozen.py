@@ -219,7 +219,7 @@ class TestErrors:
         [
             (
                 "count",
-                "'number' takes a whole number, and a placeholder any text: use --set number=VALUE to freeze it",
+                "'number' takes a whole number, and a placeholder any text: use --set number=VALUE",
             ),
             ("debug", "turn 2 is of the assistant, but files are content of the user"),
             ("unlock", "'key' is a secret"),
@@ -256,9 +256,8 @@ class TestOptionalArguments:
 
         def run(signature, text, *options):
             monkeypatch.chdir(tmp_path)
-            recipes(
-                one=f"from promptkit import prompt\n\n@prompt\ndef one({signature}):\n    return {text}\n"
-            )
+            function = f"@prompt\ndef one({signature}):\n    return {text}\n"
+            recipes(one=f"from promptkit import prompt\nfrom promptkit.workspace import run\n\n{function}")
             code = main(["export", "claude-commands", "out", *options])
             captured = capsys.readouterr()
             if code:
@@ -277,12 +276,7 @@ class TestOptionalArguments:
 
     @pytest.mark.parametrize(
         ("default", "placeholder"),
-        [
-            ("", "$ARGUMENTS"),
-            ("$1", "$ARGUMENTS[0]"),
-            ("$ARGUMENTS[0]", "$ARGUMENTS[0]"),
-            ("$it", "$ARGUMENTS[0]"),
-        ],
+        [("", "$ARGUMENTS"), *((text, "$ARGUMENTS[0]") for text in ("$1", "$ARGUMENTS[0]", "$it"))],
     )
     def test_defaults_that_are_placeholders(self, default, placeholder, freeze_source):
         """A blank default, and the placeholders that `import` writes as defaults, are placeholders."""
@@ -330,3 +324,9 @@ class TestOptionalArguments:
             freeze_source("text: str", "f'{text}'", *options)
 
         assert message in capsys.readouterr().err
+
+    def test_output_of_commands_is_not_frozen(self, freeze_source):
+        """A prompt that runs a command is rejected, because its file would keep the output."""
+        error = freeze_source("", "run('git', 'status')")
+
+        assert "cannot run git status: a file would keep this output: use --live to write" in error

@@ -78,7 +78,7 @@ def test_round_trip(project, form):
 #: Commands by their format: files whose placeholders, lines and optional arguments all survive.
 COMMANDS = {
     "claude-commands": {
-        "issue.md": "---\nargument-hint: [issue] [priority]\n---\nFix $1 with $2.\n\n- Focus: $1\n  1. $2 \\$3\n",
+        "issue.md": "---\nargument-hint: [issue] [priority]\n---\nFix $1 with $2.\n\n- See: $1\n  1. $2\n",
         "all.md": "Review $ARGUMENTS.\n\n  - $ARGUMENTS\n",
         "named.md": "---\narguments: [issue, priority]\n---\nFix $issue ($priority) for $HOME.\n",
         "none.md": "Say hello.\n",
@@ -95,7 +95,7 @@ COMMANDS = {
     ("form", "name"), [(form, name) for form, files in COMMANDS.items() for name in files], ids=str
 )
 def test_round_trip_of_an_import(form, name, tmp_path, monkeypatch):
-    """What `import` writes is exported, and importing that gives the same text, with and without arguments."""
+    """What `import` writes is exported, and importing that gives the same text, also without arguments."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / name).write_text(COMMANDS[form][name])
