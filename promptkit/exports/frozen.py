@@ -11,7 +11,7 @@ from promptkit.catalog.arguments import Argument, short
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, template_of
-from promptkit.workspace.commands import NOT_RUN
+from promptkit.workspace.paths import UNAVAILABLE
 
 #: The alternative that hints suggest.
 LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
@@ -142,7 +142,7 @@ def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any]) -> PromptTemplat
     blank = [argument.name for argument in optional if not argument.default]
     # Clients insert lines as they are, and `fill` indents them.
     one_line = [argument.name for argument in optional]
-    token = NOT_RUN.set("a file would keep this output")
+    token = UNAVAILABLE.set("it uses the workspace, whose content a file would keep")
     try:
         try:
             return template_of(prompt, fixed, one_line=one_line)
@@ -156,4 +156,4 @@ def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any]) -> PromptTemplat
     except ArgumentsError as error:
         refuse(prompt, "; ".join(map(str, error.errors)))
     finally:
-        NOT_RUN.reset(token)
+        UNAVAILABLE.reset(token)

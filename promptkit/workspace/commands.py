@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Callable, Iterable
-from contextvars import ContextVar
 from operator import index
 from threading import Event
 from typing import Final, TypeAlias
@@ -18,9 +17,6 @@ from promptkit.workspace.paths import workspace
 
 #: A word of a command; None is omitted.
 Word: TypeAlias = str | os.PathLike[str] | None
-
-#: Why commands are not run in this context; None if they are.
-NOT_RUN: Final[ContextVar[str | None]] = ContextVar("NOT_RUN", default=None)
 
 #: The maximum size of a character in UTF-8, in bytes.
 _CHARACTER_BYTES: Final = 4
@@ -115,9 +111,6 @@ def _run(
         msg = f"run(limit={limit!r}, timeout={timeout!r}): both have to be above 0"
         raise ValueError(msg)
     command_text = shortened(command_line(words))
-    if (reason := NOT_RUN.get()) is not None:
-        msg = f"cannot run {command_text}: {reason}"
-        raise PromptError(msg)
     max_bytes = _CHARACTER_BYTES * limit
     try:
         outcome = execute(words, workspace(), limit=max_bytes, timeout=timeout, is_unwanted=is_unwanted)

@@ -257,7 +257,8 @@ class TestOptionalArguments:
         def run(signature, text, *options):
             monkeypatch.chdir(tmp_path)
             function = f"@prompt\ndef one({signature}):\n    return {text}\n"
-            recipes(one=f"from promptkit import prompt\nfrom promptkit.workspace import run\n\n{function}")
+            imports = "from promptkit import Text, prompt\nfrom promptkit.workspace import run, workspace\n"
+            recipes(one=f"{imports}\n{function}")
             code = main(["export", "claude-commands", "out", *options])
             captured = capsys.readouterr()
             if code:
@@ -325,8 +326,9 @@ class TestOptionalArguments:
 
         assert message in capsys.readouterr().err
 
-    def test_output_of_commands_is_not_frozen(self, freeze_source):
-        """A prompt that runs a command is rejected, because its file would keep the output."""
-        error = freeze_source("", "run('git', 'status')")
+    @pytest.mark.parametrize("text", ["run('git', 'status')", "Text.below(workspace(), 'notes.md')"])
+    def test_workspace_is_not_frozen(self, text, freeze_source):
+        """A prompt that runs a command or reads a file of the workspace is rejected."""
+        error = freeze_source("", text)
 
-        assert "cannot run git status: a file would keep this output: use --live to write" in error
+        assert "it uses the workspace, whose content a file would keep: use --live to write" in error
