@@ -66,6 +66,8 @@ def run(options: Namespace, output: Output) -> int:
             if (catalog := load_for_files(options.targets)) is None:
                 return Exit.FAILED
             collected = _collect_files(options, folder, catalog)
+        for reason, names in collected.refused.items():
+            print_error(_describe_refusal(reason, names))
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
         source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
         change = folder_change(folder, collected.files, source, NOTE, selected)
@@ -80,8 +82,6 @@ def run(options: Namespace, output: Output) -> int:
     noun = "command" if options.form in _COMMANDS else "skill"
     output.print_lines(describe_change(change, folder.shown, noun, is_done=not options.dry_run))
     output.print_lines(f"    frozen in {line}" for line in collected.frozen)
-    for reason, names in collected.refused.items():
-        print_error(_describe_refusal(reason, names))
     return Exit.FAILED if collected.refused else Exit.OK
 
 
