@@ -11,6 +11,7 @@ from promptkit.catalog.arguments import Argument, short
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, template_of
+from promptkit.types.unstructuring import can_be_sent, text_of
 from promptkit.workspace.paths import UNAVAILABLE
 
 #: The alternative that hints suggest.
@@ -112,7 +113,7 @@ def freeze(prompt: CompiledPrompt, values: Mapping[str, str] = MappingProxyType(
         argument for argument in prompt.arguments.ordered if Placeholder(argument.name) in parts
     )
     shown = {
-        argument.name: short.repr(values.get(argument.name, _default(argument)))
+        argument.name: short.repr(values[argument.name] if argument.name in values else _default(argument))
         for argument in prompt.arguments.ordered
         if argument not in placeholders
     }
@@ -128,8 +129,9 @@ def _is_placeholder(argument: Argument) -> bool:
 
 
 def _default(argument: Argument) -> Any:
-    """Return the current default of an optional argument."""
-    return argument.default if argument.default_text is None else argument.default_text
+    """Return the current default of an optional argument, as a client would send it if it can."""
+    default = argument.default if argument.default_text is None else argument.default_text
+    return text_of(default) if default is not None and can_be_sent(default) else default
 
 
 def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any]) -> PromptTemplate:

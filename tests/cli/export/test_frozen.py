@@ -270,9 +270,11 @@ class TestOptionalArguments:
 
     def test_defaults_are_frozen(self, freeze_source):
         """Arguments are frozen at their defaults, and the output names them."""
-        assert freeze_source("text: str, n: int = 3, tone: str = 'plain'", "f'{tone} {n}: {text}'") == (
-            "plain 3: $ARGUMENTS\n",
-            ["    frozen in one.md: n=3, tone='plain'"],
+        assert freeze_source(
+            "text: str, n: int | None = 3, tone: str | None = None", "f'{tone} {n}: {text}'"
+        ) == (
+            "None 3: $ARGUMENTS\n",
+            ["    frozen in one.md: n='3', tone=None"],
         )
 
     @pytest.mark.parametrize(
