@@ -26,7 +26,13 @@ from promptkit.cli.key_values import (
     read_typed,
     unread_secrets,
 )
-from promptkit.cli.loading import explain_absence, format_unknown, load_recipes, report_catalog_errors
+from promptkit.cli.loading import (
+    explain_absence,
+    format_unknown,
+    load_recipes,
+    refuse_target,
+    report_catalog_errors,
+)
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.output_formats import (
@@ -48,7 +54,6 @@ from promptkit.exports import ExportError, UnsupportedAnswerError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user
-from promptkit.loader.targets import locate_target, split_target
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
@@ -75,9 +80,8 @@ def run(options: Namespace, output: Output) -> int:
     if options.model and not options.request:
         options.refuse("--model is for a request: name its vendor with --request")
     if is_uri(options.name) and options.arguments:
-        options.refuse(
-            _hint_for_target(options.name) or "a URI takes no arguments: write their values into it"
-        )
+        refuse_target(options)
+        options.refuse("a URI takes no arguments: write their values into it")
     if _has_case_option(options) and (options.arguments or options.promptfoo is not None):
         options.refuse("a case has its arguments: leave out either")
     if options.cases and (options.request or options.format not in {"transcript", "markdown"}):
@@ -89,8 +93,6 @@ def run(options: Namespace, output: Output) -> int:
     recipes = load_recipes(options.targets, cases=_has_case_option(options))
     catalog = compiler.compile(recipes)
     if not _is_served(options.name, catalog) and not is_uri(options.name):
-        if (hint := _hint_for_target(options.name)) is not None:
-            return fail(hint, Exit.USAGE)
         return explain_absence(options, recipes, catalog.diagnostics)
     return request.show(catalog)
 
@@ -125,8 +127,9 @@ class _Request:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPromptError, UnknownResourceError) as error:
+            refuse_target(self._options)
             unknown = error if is_uri(name) else UnknownPromptError(name, nearest(name, catalog))
-            return fail(_hint_for_target(name) or format_unknown(unknown, self._options), Exit.USAGE)
+            return fail(format_unknown(unknown, self._options), Exit.USAGE)
 
     def _show_skill(self, catalog: Catalog, skill: "CompiledSkill") -> int:
         """Print the main file of a skill."""
@@ -244,14 +247,6 @@ def _as_text(item: Item, result: _Result) -> str:
 def _is_served(name: str, catalog: Catalog) -> bool:
     """Return whether the catalog has a prompt or a skill of that name."""
     return name in catalog or any(skill.name == name for skill in catalog.skills)
-
-
-def _hint_for_target(name: str) -> str | None:
-    """Return the error for a target, such as ``recipes:review``, that was written in place of a name."""
-    target, prompt = split_target(name)
-    if not prompt or locate_target(target) is None:
-        return None
-    return f"{name!r} is a target, and the name is missing: write '{target} {prompt}'"
 
 
 def _has_case_option(options: Namespace) -> bool:

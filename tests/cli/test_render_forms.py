@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -267,11 +266,12 @@ class TestResources:
     @pytest.mark.parametrize("arguments", [[], ["name=x"]], ids=["alone", "arguments"])
     def test_target_in_place_of_a_name(self, target, arguments, project, capsys):
         """A target with an object is not taken for a URI."""
-        with suppress(SystemExit):  # raised for arguments after a URI
-            assert main(["render", f"{target}:greet", *arguments]) == 2
+        with pytest.raises(SystemExit) as exit:
+            main(["render", f"{target}:greet", *arguments])
 
-        message = f"'{target}:greet' is a target, and the name is missing: write '{target} greet'\n"
-        assert capsys.readouterr().err.endswith(message)
+        assert exit.value.code == 2
+        hint = f"name a prompt in it, as in: promptkit render {target}:greet NAME\n"
+        assert capsys.readouterr().err.endswith(hint)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
