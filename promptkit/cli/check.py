@@ -17,7 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.cli import Exit
-from promptkit.cli.calls import NEEDS_EXAMPLES, Call, failure_reason, render_examples
+from promptkit.cli.calls import NEEDS_EXAMPLES, Call, Item, failure_reason, render_examples
 from promptkit.cli.diagnostics import (
     counted,
     fail,
@@ -161,8 +161,29 @@ def _print(
         output.print_lines([_summary(catalog), *(text for _, text in formatted_notes)])
 
 
+#: The errors of prompts and resources that are listed for clients, but fail when they are rendered.
+_FAILS: Final = (
+    *(Rule.NO_MESSAGE, Rule.UNSENDABLE_VALUE, Rule.MISSING_TEXT, Rule.UNKNOWN_PLACEHOLDER),
+    *(Rule.EXAMPLE_FAILS, Rule.RESOURCE_FAILS),
+)
+
+
+def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
+    """Return the items without those that have an error because of which they fail when they are rendered."""
+    messages = [diagnostic.message for diagnostic in diagnostics if diagnostic.rule in _FAILS]
+    return [
+        item
+        for item in items
+        if not any(message.startswith(f"{item.arguments.kind} {item.name!r}: ") for message in messages)
+    ]
+
+
 def _summary(catalog: Catalog) -> str:
-    kinds = {"prompt": catalog.prompts, "resource": catalog.resources, "skill": catalog.skills}
+    kinds: dict[str, Sequence[object]] = {
+        "prompt": _without_failing(catalog.prompts, catalog.diagnostics),
+        "resource": _without_failing(catalog.resources, catalog.diagnostics),
+        "skill": catalog.skills,
+    }
     served = [counted(len(items), kind) for kind, items in kinds.items() if items] or ["0 prompts"]
     *first, last = served
     severities = Counter(diagnostic.severity for diagnostic in catalog.diagnostics)

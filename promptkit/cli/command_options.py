@@ -279,6 +279,8 @@ def _add_export(export: ArgumentParser) -> None:
         "out of date"
     )
     add("--live", action="store_true", help=live)
+    value = "freeze an argument at this value instead of its default, as for render; can be repeated"
+    add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
     add("--remove", action="store_true", help="remove the written files that have not changed since")
     add("--dry-run", action="store_true", help="print the changes without making them")
 

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_error
+from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
 from promptkit.cli.loading import format_unknown, load_for_files
 from promptkit.cli.output import Output
 from promptkit.clients.installed_files import (
@@ -25,7 +28,8 @@ from promptkit.clients.installed_files import (
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import client_files
-from promptkit.exports.client_files import ClientFileError, LiveCommand
+from promptkit.exports.client_files import LiveCommand
+from promptkit.exports.frozen import ClientFileError, FrozenPrompt, freeze
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
@@ -41,7 +45,7 @@ _END_PATTERN: Final = re.compile(rb"--typed (end-[0-9a-f]{32})\b")
 _MAX_BYTES: Final = 1024 * 1024
 
 #: The suffix of a slash command's file, and functions that return its frozen and its live content.
-_Commands = tuple[str, Callable[[CompiledPrompt], bytes], Callable[[LiveCommand], bytes]]
+_Commands = tuple[str, Callable[[FrozenPrompt], bytes], Callable[[LiveCommand], bytes]]
 _COMMANDS: Final[dict[str, _Commands]] = {
     "claude-commands": (".md", client_files.claude_command, client_files.live_claude_command),
     "gemini-commands": (".toml", client_files.gemini_command, client_files.live_gemini_command),
@@ -55,21 +59,18 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    if options.remove and options.live:
-        options.error("--live cannot be combined with --remove")
-    if any(
-        is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
-    ):
-        options.error(f"{options.folder!r} is inside the recipes: choose another folder")
-    folder, files, is_complete = Folder.named(options.folder), dict[str, dict[str, HashedBytes]](), True
+    _check_options(options)
+    folder, collected = Folder.named(options.folder), _Collected()
     try:
         if not options.remove:
             if (catalog := load_for_files(options.targets)) is None:
                 return Exit.FAILED
-            files, is_complete = _collect_files(options, folder, catalog)
+            collected = _collect_files(options, folder, catalog)
+        for reason, names in collected.rejected.items():
+            print_error(_describe_error(reason, names))
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
         source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
-        change = folder_change(folder, files, source, NOTE, selected)
+        change = folder_change(folder, collected.files, source, NOTE, selected)
         if not options.dry_run:
             change.apply()
     except UnknownPromptError as error:
@@ -80,30 +81,87 @@ def run(options: Namespace, output: Output) -> int:
         return fail(describe_failure(options.folder, error), Exit.FAILED)
     noun = "command" if options.form in _COMMANDS else "skill"
     output.print_lines(describe_change(change, folder.display_root, noun, is_done=not options.dry_run))
-    return Exit.OK if is_complete else Exit.FAILED
+    output.print_lines(f"    frozen in {line}" for line in collected.frozen)
+    return Exit.FAILED if collected.rejected else Exit.OK
 
 
-def _collect_files(
-    options: Namespace, folder: Folder, catalog: Catalog
-) -> tuple[dict[str, dict[str, HashedBytes]], bool]:
-    """Return the files to write, and whether every requested prompt could be exported."""
+def _check_options(options: Namespace) -> None:
+    """Refuse options that exclude each other, and a folder in the recipes."""
+    if options.remove and options.live:
+        options.error("--live cannot be combined with --remove")
+    if options.set and (options.remove or options.live):
+        options.error("--set is for frozen files: omit it with --live and --remove")
+    if any(
+        is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
+    ):
+        options.error(f"{options.folder!r} is inside the recipes: choose another folder")
+
+
+class _Collected(Struct):
+    """
+    The files to write.
+
+    Args:
+        files:
+            The files, by entry of the folder.
+
+        frozen:
+            A line for each prompt with frozen arguments.
+
+        rejected:
+            The names of the prompts that cannot be exported, by the reason.
+    """
+
+    files: dict[str, dict[str, HashedBytes]] = {}
+    frozen: list[str] = []
+    rejected: dict[str, list[str]] = {}
+
+
+def _describe_error(reason: str, names: Sequence[str]) -> str:
+    """Return one line for all prompts that cannot be exported for the same reason."""
+    if not names:
+        return reason
+    return f"prompt{'s' * (len(names) > 1)} {', '.join(map(repr, names))} cannot be exported: {reason}"
+
+
+def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Collected:
+    """
+    Return the files to write, and why prompts cannot be exported.
+
+    Raises:
+        UnknownPromptError: If there is no prompt or skill of a given name.
+
+        FolderChangeError: If two entries have the same name.
+    """
     skill_names = [skill.name for skill in catalog.skills]
     for name in options.names:
         if name not in catalog and name not in skill_names:
             raise UnknownPromptError(name, nearest(name, (*catalog, *skill_names)))
-    files, is_complete = dict[str, dict[str, HashedBytes]](), True
-    for name in options.names or (*catalog, *(skill_names if options.form == "skills" else ())):
+    names = options.names or (*catalog, *(skill_names if options.form == "skills" else ()))
+    _check_values(options, [catalog[name] for name in names if name in catalog])
+    collected = _Collected()
+    for name in names:
         try:
-            entry_files = _files(options, folder, catalog, name)
+            entry_files = _files(options, folder, catalog, name, collected.frozen)
         except ClientFileError as error:
-            print_error(str(error))
-            is_complete = False
+            refused = collected.rejected.setdefault(error.reason, [])
+            refused += [] if error.prompt is None else [error.prompt]
             continue
-        if entry_files.keys() & files.keys():
+        if entry_files.keys() & collected.files.keys():
             msg = f"{', '.join(entry_files)} would contain two of them, including {name!r}: rename it"
             raise FolderChangeError(msg)
-        files |= entry_files
-    return files, is_complete
+        collected.files |= entry_files
+    return collected
+
+
+def _check_values(options: Namespace, prompts: Sequence[CompiledPrompt]) -> None:
+    """Refuse a value for an argument that no prompt has."""
+    known = {name for prompt in prompts for name in prompt.arguments.by_name}
+    for name in (word.partition("=")[0] for word in options.set):
+        if name not in known:
+            similar = nearest(name, known)
+            hint = f"; did you mean {similar!r}?" if similar else ""
+            options.error(f"--set: no prompt has an argument {name!r}{hint}")
 
 
 def _entry_name(form: str, name: str) -> str:
@@ -112,23 +170,43 @@ def _entry_name(form: str, name: str) -> str:
 
 
 def _files(
-    options: Namespace, folder: Folder, catalog: Catalog, name: str
+    options: Namespace, folder: Folder, catalog: Catalog, name: str, frozen_lines: list[str]
 ) -> Mapping[str, dict[str, HashedBytes]]:
-    """Return the files for a prompt or a skill, by entry of the folder."""
-    form, live = options.form, options.live
+    """Return the files for a prompt or a skill, by entry of the folder; add a line for frozen arguments."""
+    form = options.form
     if name not in catalog:
         if form != "skills":
             msg = f"{name!r} is a skill: write it with 'promptkit export skills'"
             raise ClientFileError(msg)
         return files_by_skill(skill for skill in catalog.skills if skill.name == name)
     prompt, entry = catalog[name], _entry_name(form, name)
-    command = LiveCommand(prompt, _target(options), _end_line(folder, entry)) if live else None
-    if form in _COMMANDS:
-        _, frozen_content, live_content = _COMMANDS[form]
-        data = frozen_content(prompt) if command is None else live_content(command)
-        return {entry: {FILE: HashedBytes(data)}}
-    files = client_files.skill_files(prompt) if command is None else client_files.live_skill_files(command)
+    if options.live:
+        command = LiveCommand(prompt, _target(options), _end_line(folder, entry))
+        if form in _COMMANDS:
+            _, _, live_content = _COMMANDS[form]
+            return {entry: {FILE: HashedBytes(live_content(command))}}
+        files = client_files.live_skill_files(command)
+    else:
+        frozen = freeze(prompt, _values(options, prompt))
+        if form in _COMMANDS:
+            _, frozen_content, _ = _COMMANDS[form]
+            files = {FILE: HashedBytes(frozen_content(frozen))}
+        else:
+            files = client_files.skill_files(frozen)
+        if frozen.values:
+            values = (f"{argument}={value}" for argument, value in frozen.values.items())
+            frozen_lines.append(f"{entry}: {', '.join(values)}")
     return {entry: client_files.require_explicit_use(files) if form == "codex" else files}
+
+
+def _values(options: Namespace, prompt: CompiledPrompt) -> dict[str, str]:
+    """Return the values of ``--set`` for the arguments of a prompt."""
+    words = [word for word in options.set if word.partition("=")[0] in prompt.arguments.by_name]
+    try:
+        return read_arguments(prompt.arguments, words, Path.cwd())
+    except ArgumentSyntaxError as error:
+        msg = f"--set: {error}"
+        raise ClientFileError(msg) from None
 
 
 def _end_line(folder: Folder, entry: str) -> str:

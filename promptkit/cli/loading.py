@@ -156,9 +156,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
         )
         kind = "skill" if matching[0] in skills else "prompt"
         return fail(f"{kind} {name!r} cannot be rendered", Exit.FAILED)
-    path, _ = split_target(name)
-    if not options.has_targets and os.path.exists(path):  # noqa: PTH110 (it can be any text)
-        options.error(f"name a prompt in it, as in: promptkit {options.command} {name} NAME")
+    reject_target(options)
     # One of the files that cannot be imported can define the name.
     broken = [diagnostic for diagnostic in diagnostics if diagnostic.rule in _NOTHING_LOADED]
     report_diagnostics(broken)
@@ -166,6 +164,14 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
     suggestion = uris[0] if uris else nearest(name, [declared_name for declared_name, _ in declared])
     message = format_unknown(UnknownPromptError(name, suggestion), options)
     return fail(message, Exit.FAILED if broken else Exit.USAGE)
+
+
+def reject_target(options: Namespace) -> None:
+    """Refuse a target, such as ``recipes:review``, in place of a name."""
+    path, item = split_target(options.name)
+    is_url = item.startswith("//")
+    if not (options.has_targets or is_url) and os.path.exists(path):  # noqa: PTH110 (it can be any text)
+        options.error(f"name a prompt in it, as in: promptkit {options.command} {options.name} NAME")
 
 
 def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:

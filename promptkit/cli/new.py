@@ -87,11 +87,14 @@ def test_host_can_read_the_skill():
     assert skill.listed.frontmatter["description"].startswith("Review a change")
 """
 
-#: Written only where there is no `.gitignore`.
+#: Written only where there is no `.gitignore`. The folders at the root are where `batch` and `package` write.
 _GITIGNORE: Final = ".gitignore"
 _IGNORED: Final = """\
 __pycache__/
+.hypothesis/
 .venv/
+/batch/
+/dist/
 """
 
 #: The content of each file, by its path in the folder.

@@ -53,10 +53,10 @@ def parse(arguments: Sequence[str]) -> Namespace:
     Raises:
         SystemExit: If the command line requests help, or is invalid.
     """
-    if arguments and arguments[0] == "help":
+    if not arguments or arguments[0] == "help":
         arguments = [*(word for word in arguments[1:] if word != "help"), "--help"]
-    if not arguments or arguments[0] not in COMMANDS:
-        _report_invalid_command(arguments)
+    if arguments[0] not in COMMANDS:
+        _report_invalid_command(arguments[0])
     name, *words = arguments
     served = None  # the options for the server that `install` writes
     if name in _TARGETS_LATER and "--" in words:
@@ -197,12 +197,9 @@ def _report_unknown_word(parser: ArgumentParser, command: str, word: str) -> NoR
     parser.error(f"unknown option {option!r}; {hint}")
 
 
-def _report_invalid_command(arguments: Sequence[str]) -> NoReturn:
-    """Exit with the help, the version, or the error for a line that does not start with a command."""
+def _report_invalid_command(word: str) -> NoReturn:
+    """Exit with the help, the version, or the error for a first word that is not a command."""
     parser = program_parser()
-    if not arguments:
-        parser.error(f"name a command: {', '.join(COMMANDS)}")
-    word = arguments[0]
     if word.startswith("-"):
         parser.parse_known_args([word])  # exits for --help and --version
         parser.error(f"unknown option {word!r}; options of a command come after its name")

@@ -26,7 +26,13 @@ from promptkit.cli.key_values import (
     read_typed,
     unread_secrets,
 )
-from promptkit.cli.loading import explain_absence, format_unknown, load_recipes, report_catalog_errors
+from promptkit.cli.loading import (
+    explain_absence,
+    format_unknown,
+    load_recipes,
+    reject_target,
+    report_catalog_errors,
+)
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.cli.output_formats import (
@@ -74,6 +80,7 @@ def run(options: Namespace, output: Output) -> int:
     if options.model and not options.request:
         options.error("--model requires --request")
     if is_uri(options.name) and options.arguments:
+        reject_target(options)
         options.error("a URI takes no arguments: put their values into the URI")
     if _has_case_option(options) and (options.arguments or options.promptfoo is not None):
         options.error("a case has its own arguments: omit the arguments or the case")
@@ -120,6 +127,7 @@ class _Request:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPromptError, UnknownResourceError) as error:
+            reject_target(self._options)
             unknown = error if is_uri(name) else UnknownPromptError(name, nearest(name, catalog))
             return fail(format_unknown(unknown, self._options), Exit.USAGE)
 

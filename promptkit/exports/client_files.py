@@ -11,24 +11,18 @@ https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/custom-commands.m
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NoReturn
 
 from msgspec import Struct
 
+from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.declarations.frontmatter import check_fields, write_skill
-from promptkit.errors.exceptions import PromptkitError
-from promptkit.exports.templates import Placeholder, TemplateError, template_of
+from promptkit.exports.frozen import LIVE_HINT, ClientFileError, FrozenPrompt, reject
+from promptkit.exports.templates import Placeholder
 from promptkit.files.reading import HashedBytes
-
-#: The alternative that hints suggest.
-_LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
-
-
-class ClientFileError(PromptkitError):
-    """A prompt cannot be exported for a client. The message has the reason and a hint."""
 
 
 class LiveCommand(Struct, frozen=True):
@@ -52,7 +46,7 @@ class LiveCommand(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.prompt.arguments.secret:
-            _reject(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
+            reject(self.prompt, "it has a secret argument, which 'promptkit render' redacts in its output")
 
     @property
     def base_command(self) -> str:
@@ -65,48 +59,10 @@ class LiveCommand(Struct, frozen=True):
         return f"{self.base_command} --typed {self.end}"
 
 
-def _reject(prompt: CompiledPrompt, reason: str) -> NoReturn:
-    """Raise a `ClientFileError` with the reason."""
-    msg = f"prompt {prompt.name!r} cannot be exported: {reason}"
-    raise ClientFileError(msg) from None
-
-
 def _reject_at(prompt: CompiledPrompt, text: str, offset: int, syntax: str) -> NoReturn:
-    """Raise a `ClientFileError` for a part of the text that a client would interpret."""
+    """Raise an `ClientFileError` for a part of the text that a client would interpret."""
     line = text.count("\n", 0, offset) + 1
-    _reject(prompt, f"line {line} of its text has {syntax}, which cannot be escaped: {_LIVE_HINT}")
-
-
-def _frozen_parts(prompt: CompiledPrompt) -> tuple[str | Placeholder, ...]:
-    """
-    Return the text of a prompt with placeholders for its arguments.
-
-    Raises:
-        ClientFileError: If an argument is not free text, or is optional or secret; or if the rendering has
-            content other than user text, or differs from a template.
-    """
-    for argument in prompt.arguments.ordered:
-        if not argument.required:
-            reason = f"is optional, but a frozen export cannot omit a placeholder: {_LIVE_HINT}"
-        elif not argument.blank_is_value:
-            reason = f"requires {argument.reader.expected}, but a placeholder accepts any text: {_LIVE_HINT}"
-        elif argument.arg.secret:
-            reason = "is a secret, but clients store typed arguments"
-        else:
-            continue
-        _reject(prompt, f"{argument.name!r} {reason}")
-    try:
-        turns = template_of(prompt).turns
-    except TemplateError as error:
-        reason, _, _ = error.reason.rpartition(": give ")
-        _reject(prompt, f"{reason or error.reason}: {_LIVE_HINT}")
-    for number, turn in enumerate(turns, 1):
-        if turn.role != "user":
-            _reject(
-                prompt,
-                f"turn {number} has the role {turn.role!r}, but a client file can contain only user text",
-            )
-    return tuple(part for number, turn in enumerate(turns) for part in (*["\n\n"][:number], *turn.parts))
+    reject(prompt, f"line {line} of its text has {syntax}, which cannot be escaped: {LIVE_HINT}")
 
 
 def _argument_hint(prompt: CompiledPrompt) -> str:
@@ -143,30 +99,32 @@ _CLAUDE_RESERVED: Final = {
 }
 
 
-def claude_command(prompt: CompiledPrompt) -> bytes:
+def claude_command(frozen: FrozenPrompt) -> bytes:
     """
     Return a command with the text of a prompt.
 
     Raises:
         ClientFileError: If Claude Code cannot represent the text.
     """
-    parts = _frozen_parts(prompt)
+    prompt, parts = frozen.prompt, frozen.parts
     text = "".join(part if isinstance(part, str) else f"<{part.name}>" for part in parts)
     for syntax, description in _CLAUDE_RESERVED.items():
         if (match := syntax.search(text)) is not None:
             _reject_at(prompt, text, match.start(), description)
-    names = [argument.name for argument in prompt.arguments.ordered]
+    names = [argument.name for argument in frozen.placeholders]
+    # Claude Code leaves a number in the text if nothing is typed for it, and removes $ARGUMENTS.
+    is_numbered = len(names) > 1 or any(arg.has_default and arg.default for arg in frozen.placeholders)
     body = ""
     for part in parts:
         if isinstance(part, Placeholder):
             if body.endswith("\\"):
                 _reject_at(prompt, body, len(body), "a backslash before an argument")
-            body += f"$ARGUMENTS[{names.index(part.name)}]" if len(names) > 1 else "$ARGUMENTS"
+            body += f"$ARGUMENTS[{names.index(part.name)}]" if is_numbered else "$ARGUMENTS"
             continue
         if body.endswith("$ARGUMENTS") and part.startswith("["):
             _reject_at(prompt, body, len(body), "'[' after an argument, where Claude Code expects its number")
         body += _CLAUDE_PLACEHOLDER.sub(r"\\$", part)
-    return _claude_file(prompt, body)
+    return _claude_file(prompt, " ".join(f"[{name}]" for name in names), body)
 
 
 def live_claude_command(command: LiveCommand) -> bytes:
@@ -180,14 +138,15 @@ def live_claude_command(command: LiveCommand) -> bytes:
     """
     end, command_line = command.end, command.command_line
     block = f"```!\n{command_line} <<'{end}.'\n.$ARGUMENTS\n{end}\n{end}.\n```"
-    return _claude_file(command.prompt, block, **{"allowed-tools": f"Bash({command_line} *)"})
+    hint = _argument_hint(command.prompt)
+    return _claude_file(command.prompt, hint, block, **{"allowed-tools": f"Bash({command_line} *)"})
 
 
-def _claude_file(prompt: CompiledPrompt, body: str, **fields: str) -> bytes:
+def _claude_file(prompt: CompiledPrompt, hint: str, body: str, **fields: str) -> bytes:
     # If a model could invoke the command, it would also choose the typed text.
     frontmatter = {
         "description": " ".join((prompt.description or prompt.title or "").split()),
-        "argument-hint": _argument_hint(prompt),
+        "argument-hint": hint,
         "disable-model-invocation": "true",
         **fields,
     }
@@ -198,20 +157,20 @@ def _claude_file(prompt: CompiledPrompt, body: str, **fields: str) -> bytes:
 _TOML_ESCAPED: Final = re.compile(r'[\\\x00-\x08\x0b-\x1f\x7f]|"(?="")|"\Z')
 
 
-def gemini_command(prompt: CompiledPrompt) -> bytes:
+def gemini_command(frozen: FrozenPrompt) -> bytes:
     """
     Return a command with the text of a prompt.
 
     Raises:
         ClientFileError: If Gemini CLI cannot represent the text.
     """
-    if len(names := [argument.name for argument in prompt.arguments.ordered]) > 1:
+    prompt, parts = frozen.prompt, frozen.parts
+    if len(names := [argument.name for argument in frozen.placeholders]) > 1:
         reason = (
             "Gemini CLI has one placeholder, {{args}}, for all typed text, but the prompt has the arguments "
         )
         listed = ", ".join(map(repr, names))
-        _reject(prompt, f"{reason}{listed}: {_LIVE_HINT}")
-    parts = _frozen_parts(prompt)
+        reject(prompt, f"{reason}{listed}: use --live to write a file that tells them apart")
     literal = "".join(part if isinstance(part, str) else "\0" for part in parts)
     if "{{args}}" in literal:
         _reject_at(prompt, literal, literal.index("{{args}}"), "'{{args}}', a placeholder of Gemini CLI")
@@ -253,14 +212,14 @@ def skill_name(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def skill_files(prompt: CompiledPrompt) -> dict[str, HashedBytes]:
+def skill_files(frozen: FrozenPrompt) -> dict[str, HashedBytes]:
     """
     Return the files of a skill with the text of a prompt, and a marker for each argument.
 
     Raises:
         ClientFileError: If the prompt cannot be a skill.
     """
-    parts = _frozen_parts(prompt)
+    prompt, parts = frozen.prompt, frozen.parts
     text = "".join(part for part in parts if isinstance(part, str))
     opened, closed = "{{", "}}"
     while opened in text or closed in text:  # braces in the text must not look like markers
@@ -268,9 +227,9 @@ def skill_files(prompt: CompiledPrompt) -> dict[str, HashedBytes]:
     body = "".join(
         f"{opened}{part.name}{closed}" if isinstance(part, Placeholder) else part for part in parts
     )
-    if not prompt.arguments.ordered:
+    if not frozen.placeholders:
         return _skill(prompt, body)
-    lines = _argument_lines(prompt, opened, closed)
+    lines = _argument_lines(frozen.placeholders, opened, closed)
     intro = (
         "Replace each of these placeholders with the value that the user provides, and then follow the "
         "instructions below the line."
@@ -292,7 +251,7 @@ def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
         f"    {command.base_command}",
     ]
     if prompt.arguments.ordered:
-        lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt)]
+        lines += ["", _ARGUMENTS_HINT, "", *_argument_lines(prompt.arguments.ordered)]
     return _skill(prompt, "\n".join(lines))
 
 
@@ -301,9 +260,9 @@ def require_explicit_use(files: dict[str, HashedBytes]) -> dict[str, HashedBytes
     return {**files, "agents/openai.yaml": HashedBytes(b"policy:\n  allow_implicit_invocation: false\n")}
 
 
-def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") -> Iterator[str]:
+def _argument_lines(arguments: Iterable[Argument], opened: str = "", closed: str = "") -> Iterator[str]:
     """Yield a line for each argument."""
-    for argument in prompt.arguments.ordered:
+    for argument in arguments:
         text = f": {' '.join(argument.description.split())}" if argument.description else ""
         yield f"- `{opened}{argument.name}{closed}`{'' if argument.required else ' (optional)'}{text}"
 
@@ -311,5 +270,5 @@ def _argument_lines(prompt: CompiledPrompt, opened: str = "", closed: str = "") 
 def _skill(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
     for _, problem, hint in check_fields(fields, fields["name"]):
-        _reject(prompt, f"as a skill, {problem}: {hint}")
+        reject(prompt, f"as a skill, {problem}: {hint}")
     return {SKILL_FILE: HashedBytes(write_skill(fields, body))}

@@ -1,7 +1,7 @@
 """Prompts as templates with placeholders, verified by rendering them with many argument values."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import product, zip_longest
 from os.path import commonprefix
 from typing import Any, Final, Literal, NoReturn, TypeAlias
@@ -123,7 +123,11 @@ class PromptTemplate(Struct, frozen=True):
 
 
 def template_of(
-    prompt: Prompt[..., Any] | CompiledPrompt, values: Mapping[str, Any] | None = None, *, lossy: bool = False
+    prompt: Prompt[..., Any] | CompiledPrompt,
+    values: Mapping[str, Any] | None = None,
+    *,
+    lossy: bool = False,
+    one_line: Collection[str] = (),
 ) -> PromptTemplate:
     """
     Return a template that equals the prompt's rendering for any values of its placeholders.
@@ -141,6 +145,9 @@ def template_of(
 
         lossy:
             Whether to accept a template that matches for plain words, but not for every text.
+
+        one_line:
+            The placeholders that need not match for texts of several lines.
 
     Raises:
         TemplateError: If there is no such template. The message shows a value for which the rendering
@@ -163,6 +170,8 @@ def template_of(
         template, dict.fromkeys(source.placeholders, "word"), "with the same word for every placeholder"
     )
     for name, text in [] if lossy else product(source.placeholders, _TEXTS):
+        if name in one_line and "\n" in text:
+            continue
         source.compare(template, {**marks, name: text}, f"when {name!r} is {short.repr(text)}", name)
     return template
 

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path, PurePosixPath
@@ -24,6 +25,10 @@ _NO_WORKSPACE: Final = (
 )
 
 
+#: Why there is no workspace in this context; None if there can be one.
+UNAVAILABLE: Final[ContextVar[str | None]] = ContextVar("UNAVAILABLE", default=None)
+
+
 def workspace() -> Path:
     """
     Return the folder that the user works in.
@@ -38,6 +43,8 @@ def workspace() -> Path:
     Raises:
         PromptError: If there is no workspace, or it is not a folder.
     """
+    if (reason := UNAVAILABLE.get()) is not None:
+        raise PromptError(reason)
     variable = VARIABLE if VARIABLE in os.environ else _CLAUDE_CODE_VARIABLE
     folder = os.environ.get(variable)
     if folder:

@@ -348,7 +348,8 @@ class TestFiles:
 
         second_run, resumed = batch("triage", tickets), batch("triage", tickets, "--resume")
 
-        message = "promptkit: 'out' already has a finished batch: replace it with --force, or choose another folder with -o\n"
+        message = "promptkit: 'out' already has a finished batch: replace it with --force, or choose another "
+        message += "folder with -o\n"
         assert (second_run.code, second_run.err) == (2, message)
         assert (resumed.code, resumed.out) == (
             0,

@@ -124,7 +124,7 @@ def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, unint
         in without_resume.err
     )
     assert (
-        "has an unfinished batch: continue it with --resume, replace it with --force, or choose another folder"
+        "has an unfinished batch: continue it with --resume, replace it with --force, or choose another"
         in without_resume.err
     )
     assert "has a batch of another command, of other rows, or of an older version" in with_other_options.err

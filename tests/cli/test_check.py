@@ -419,7 +419,7 @@ class TestRender:
 
     @pytest.mark.parametrize(
         ("code", "served"),
-        [("PK220", "1 prompt"), ("PK231", "1 prompt"), ("PK420", "1 resource")],
+        [("PK220", "0 prompts"), ("PK231", "1 prompt"), ("PK420", "0 prompts")],
     )
     def test_example_in_the_docs(self, code, served, recipes, folder, capsys):
         """The example in docs/diagnostics.md prints the documented error."""

@@ -40,8 +40,17 @@ class TestCommands:
         assert usage_error(capsys, typed) == f"promptkit: error: unknown command {typed!r}{hint}"
 
     def test_missing_command(self, capsys):
-        """The error lists all commands."""
-        assert usage_error(capsys) == f"promptkit: error: name a command: {COMMAND_NAMES}"
+        """Without a command, the help is printed, as with `--help` and `help`."""
+        outputs = []
+        for argv in ([], ["--help"], ["help"]):
+            with pytest.raises(SystemExit) as exit_info:
+                main(argv)
+            outputs.append((exit_info.value.code, *capsys.readouterr()))
+
+        code, out, err = outputs[0]
+        assert (code, err) == (0, "")
+        assert out.startswith("usage: promptkit [OPTION ...] COMMAND ...\n")
+        assert outputs == outputs[:1] * 3
 
     @pytest.mark.parametrize(
         ("argv", "message"),

@@ -262,6 +262,17 @@ class TestResources:
         assert exit.value.code == 2
         assert "a URI takes no arguments: put their values into the URI" in capsys.readouterr().err
 
+    @pytest.mark.parametrize("target", ["recipes", "recipes/shelf.py"])
+    @pytest.mark.parametrize("arguments", [[], ["name=x"]], ids=["alone", "arguments"])
+    def test_target_in_place_of_a_name(self, target, arguments, project, capsys):
+        """A target with an object is not taken for a URI."""
+        with pytest.raises(SystemExit) as exit:
+            main(["render", f"{target}:greet", *arguments])
+
+        assert exit.value.code == 2
+        hint = f"name a prompt in it, as in: promptkit render {target}:greet NAME\n"
+        assert capsys.readouterr().err.endswith(hint)
+
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 class TestWatch:

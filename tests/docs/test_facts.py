@@ -191,6 +191,14 @@ def test_json_blocks_are_valid():
         assert json.loads(block)
 
 
+def test_commands_that_need_extras():
+    """The README has one command that installs the extras of the commands that it names."""
+    (extras,) = re.findall(r"`pip install '\.\[([a-z,]+)\]'`", README)
+    needed = {"promptkit dev": "preview", "promptkit serve --http": "http", "docs/packaging.md": "package"}
+
+    assert sorted(extras.split(",")) == sorted(extra for name, extra in needed.items() if name in README)
+
+
 def test_dependencies_have_a_range():
     """Dependencies have a lower and an upper bound, and benchmarked packages are pinned."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -23,17 +23,20 @@ def out(project, tmp_path):
 @pytest.mark.parametrize(
     ("form", "expected"),
     [
-        ("claude-commands", ["compare.md", "explain.md", "greet.md"]),
-        ("gemini-commands", ["explain.toml", "greet.toml"]),
+        ("claude-commands", ["compare.md", "explain.md", "greet.md", "translate.md"]),
+        ("gemini-commands", ["explain.toml", "greet.toml", "translate.toml"]),
         (
             "codex",
             [
                 f"{name}/{path}"
-                for name in ("compare", "explain", "greet")
+                for name in ("compare", "explain", "greet", "translate")
                 for path in ("SKILL.md", "agents/openai.yaml")
             ],
         ),
-        ("skills", ["compare/SKILL.md", "explain/SKILL.md", "greet/SKILL.md", "notes/SKILL.md"]),
+        (
+            "skills",
+            [f"{name}/SKILL.md" for name in ("compare", "explain", "greet", "notes", "translate")],
+        ),
     ],
 )
 def test_unsupported_prompts_are_skipped(out, form, expected, capsys):
@@ -77,7 +80,7 @@ def test_named_prompts(out, capsys):
     source = out.parent / "recipes" / "words.py"
     source.write_text(source.read_text().replace("def greet", "def hail"))
     main(["export", "claude-commands", "out"])
-    assert read_paths(out) == ["compare.md", "explain.md", "hail.md"]
+    assert read_paths(out) == ["compare.md", "explain.md", "hail.md", "translate.md"]
 
 
 @pytest.mark.parametrize("command", [["explain"], ["explain", "--remove"]])

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt
-from promptkit.exports.client_files import ClientFileError, claude_command, gemini_command, skill_files
+from promptkit.cli import main
+from promptkit.exports.client_files import claude_command, gemini_command, skill_files
+from promptkit.exports.frozen import ClientFileError, freeze
 from tests.cli.export.clients import Claude, expand_gemini
 
 #: Text that clients interpret, and similar text.
@@ -65,10 +67,10 @@ def make_prompt(*texts):
     return saying.compiled
 
 
-def freeze(export, source):
+def file_of(export, source):
     """Return the file of a prompt, or None if the client would interpret a part of its text."""
     try:
-        return export(source)
+        return export(freeze(source))
     except ClientFileError as error:
         if "which cannot be escaped" in str(error):
             return None
@@ -100,7 +102,7 @@ class TestClaude:
     def test_command_matches_its_prompt(self, before, after, typed):
         """The command expands to the prompt's text, or the export is rejected."""
         source = make_prompt(f"Say {before}", f"{after} now.")
-        if (file := freeze(claude_command, source)) is None:
+        if (file := file_of(claude_command, source)) is None:
             return
         assert Claude.expand(file, typed).text == source.render({"topic": typed}).text
         assert Claude.expand(file, typed).commands == []
@@ -109,7 +111,7 @@ class TestClaude:
     def test_command_with_two_arguments(self, before, between):
         """Two arguments are expanded too, even if they are adjacent."""
         source = make_prompt(f"Say {before}", between, " now.")
-        if (file := freeze(claude_command, source)) is None:
+        if (file := file_of(claude_command, source)) is None:
             return
         expected = source.render({"topic": "one", "second": "a b"}).text
         assert Claude.expand(file, "one 'a b'").text == expected
@@ -128,7 +130,7 @@ class TestClaude:
     def test_text_that_claude_code_would_interpret_is_rejected(self, text, reason):
         """The error has the line and an alternative."""
         with pytest.raises(ClientFileError) as error:
-            claude_command(make_prompt(text, ""))
+            claude_command(freeze(make_prompt(text, "")))
         assert str(error.value).startswith(f"prompt 'saying' cannot be exported: {reason}")
         assert str(error.value).endswith(
             "which cannot be escaped: use --live to write a file that renders the prompt on each use"
@@ -137,7 +139,7 @@ class TestClaude:
     def test_index_after_an_argument_is_rejected(self):
         """An index after an argument would select another argument."""
         with pytest.raises(ClientFileError, match="where Claude Code expects its number"):
-            claude_command(make_prompt("Say ", "[0]"))
+            claude_command(freeze(make_prompt("Say ", "[0]")))
 
 
 class TestGemini:
@@ -155,13 +157,13 @@ class TestGemini:
         message = export_error("gemini-commands", "compare")
 
         assert "for all typed text, but the prompt has the arguments 'first', 'second': " in message
-        assert "use --live to write a file that renders the prompt on each use" in message
+        assert "use --live to write a file that tells them apart" in message
 
     @given(TEXTS, TEXTS, st.sampled_from(["word", "two words", "it's", "<b>"]))
     def test_command_matches_its_prompt(self, before, after, typed):
         """The command expands to the prompt's text, or the export is rejected."""
         source = make_prompt(f"Say {before}", f"{after} now.")
-        if (file := freeze(gemini_command, source)) is None:
+        if (file := file_of(gemini_command, source)) is None:
             return
         assert expand_gemini(file, typed) == source.render({"topic": typed}).text
 
@@ -180,7 +182,7 @@ class TestGemini:
     def test_text_that_gemini_cli_would_interpret_is_rejected(self, text, reason):
         """The error has the line, even if the text only becomes special next to the placeholder."""
         with pytest.raises(ClientFileError) as error:
-            gemini_command(make_prompt(text, ""))
+            gemini_command(freeze(make_prompt(text, "")))
         assert reason in str(error.value)
 
 
@@ -197,7 +199,7 @@ class TestSkills:
 
     def test_braces_in_the_text(self):
         """Placeholders have more braces than the text."""
-        file = skill_files(make_prompt("Write {{topic}} for ", "."))["SKILL.md"].data.decode()
+        file = skill_files(freeze(make_prompt("Write {{topic}} for ", ".")))["SKILL.md"].data.decode()
 
         assert "- `{{{topic}}}`" in file
         assert file.endswith("\nWrite {{topic}} for {{{topic}}}.\n")
@@ -214,13 +216,9 @@ class TestErrors:
         [
             (
                 "count",
-                "'number' requires a whole number, but a placeholder accepts any text: use --live to write",
+                "but a placeholder accepts any text: use --set number=VALUE",
             ),
-            (
-                "translate",
-                "'language' is optional, but a frozen export cannot omit a placeholder: use --live to write",
-            ),
-            ("debug", "turn 2 has the role 'assistant', but a client file can contain only user text"),
+            ("debug", "turn 2 has the role 'assistant', but a file can contain only user text"),
             ("unlock", "'key' is a secret"),
             ("review", "when 'code' is"),
         ],
@@ -230,5 +228,107 @@ class TestErrors:
         """A prompt that is not a text with placeholders is rejected with a reason."""
         message = export_error(form, name)
 
-        assert f"prompt {name!r} cannot be exported: {reason}" in message
+        assert f"prompt {name!r} cannot be exported: " in message
+        assert reason in message
         assert "give" not in message
+
+    def test_equal_errors_are_one_line(self, recipes, tmp_path, monkeypatch, capsys):
+        """Prompts that cannot be exported for the same reason are named on one line."""
+        monkeypatch.chdir(tmp_path)
+        functions = [f"@prompt\ndef p{number}(n: int):\n    return f'{{n}}'\n" for number in range(10)]
+        recipes(counting="from promptkit import prompt\n" + "".join(functions))
+
+        assert main(["export", "claude-commands", "out"]) == 1
+
+        (line,) = capsys.readouterr().err.splitlines()
+        names = ", ".join(f"'p{number}'" for number in range(10))
+        assert line.startswith(f"promptkit: prompts {names} cannot be exported: 'n' requires a whole number")
+
+
+class TestOptionalArguments:
+    """Arguments with a default, which a frozen file cannot omit."""
+
+    @pytest.fixture
+    def freeze_source(self, recipes, tmp_path, monkeypatch, capsys):
+        """A function that exports a prompt with a signature and a text for Claude Code."""
+
+        def run(signature, text, *options):
+            monkeypatch.chdir(tmp_path)
+            function = f"@prompt\ndef one({signature}):\n    return {text}\n"
+            imports = "from promptkit import Text, prompt\nfrom promptkit.workspace import run, workspace\n"
+            recipes(one=f"{imports}\n{function}")
+            code = main(["export", "claude-commands", "out", *options])
+            captured = capsys.readouterr()
+            if code:
+                return captured.err
+            content = (tmp_path / "out" / "one.md").read_text().rpartition("---\n\n")[2]
+            return content, captured.out.splitlines()[1:]
+
+        return run
+
+    def test_defaults_are_frozen(self, freeze_source):
+        """Arguments are frozen at their defaults, and the output names them."""
+        assert freeze_source(
+            "text: str, n: int | None = 3, tone: str | None = None", "f'{tone} {n}: {text}'"
+        ) == (
+            "None 3: $ARGUMENTS\n",
+            ["    frozen in one.md: n='3', tone=None"],
+        )
+
+    @pytest.mark.parametrize(
+        ("default", "placeholder"),
+        [("", "$ARGUMENTS"), *((text, "$ARGUMENTS[0]") for text in ("$1", "$ARGUMENTS[0]", "$it"))],
+    )
+    def test_defaults_that_are_placeholders(self, default, placeholder, freeze_source):
+        """A blank default, and the placeholders that `import` writes as defaults, are placeholders."""
+        assert freeze_source(f"it: str = {default!r}", "f'Say {it}.'") == (f"Say {placeholder}.\n", [])
+
+    def test_text_that_is_omitted_without_a_value(self, freeze_source):
+        """An argument is frozen at its blank default if the prompt omits text around it."""
+        assert freeze_source("it: str = ''", "'Go.' + (f' To {it}.' if it else '')") == (
+            "Go.\n",
+            ["    frozen in one.md: it=''"],
+        )
+
+    def test_values_of_the_command_line(self, freeze_source):
+        """`--set` freezes required and optional arguments at other values."""
+        options = ("--set", "n=4", "--set", "tone=dry")
+        assert freeze_source("n: int, text: str, tone: str = ''", "f'{tone} {n}: {text}'", *options) == (
+            "dry 4: $ARGUMENTS\n",
+            ["    frozen in one.md: n='4', tone='dry'"],
+        )
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--set", "n=x"], "'n' is 'x', not a whole number"),
+            (["--set", "n=@none.txt"], "promptkit: --set: "),
+        ],
+        ids=["type", "file"],
+    )
+    def test_invalid_values(self, options, message, freeze_source):
+        """An invalid value is reported like an invalid argument."""
+        assert message in freeze_source("n: int", "f'{n}'", *options)
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--set", "txt=x"], "--set: no prompt has an argument 'txt'; did you mean 'text'?"),
+            (["--set", "text=x", "--live"], "--set is for frozen files"),
+            (["--set", "text=x", "--remove"], "--set is for frozen files"),
+        ],
+        ids=" ".join,
+    )
+    def test_wrong_usage(self, options, message, freeze_source, capsys):
+        """Names that no prompt has are usage errors, and so is `--set` with other options."""
+        with pytest.raises(SystemExit):
+            freeze_source("text: str", "f'{text}'", *options)
+
+        assert message in capsys.readouterr().err
+
+    @pytest.mark.parametrize("text", ["run('git', 'status')", "Text.below(workspace(), 'notes.md')"])
+    def test_workspace_is_not_frozen(self, text, freeze_source):
+        """A prompt that runs a command or reads a file of the workspace is rejected."""
+        error = freeze_source("", text)
+
+        assert "it uses the workspace, whose content a file would keep: use --live to write" in error

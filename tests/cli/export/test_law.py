@@ -1,5 +1,7 @@
 """Importing an export restores the exported text."""
 
+import re
+
 import pytest
 from hypothesis import given
 
@@ -9,7 +11,7 @@ from promptkit.clients.slash_commands.command import ArgumentPart, TextPart
 from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.exports.client_files import claude_command, gemini_command
 from promptkit.testing import Client
-from tests.cli.export.test_frozen import TEXTS, freeze, make_prompt
+from tests.cli.export.test_frozen import TEXTS, file_of, make_prompt
 
 
 def render(command, *values):
@@ -26,7 +28,7 @@ def render(command, *values):
 def test_claude_code_command(before, after):
     """A command with one argument is restored."""
     source = make_prompt(f"Say {before}", f"{after} now.")
-    if (file := freeze(claude_command, source)) is None:
+    if (file := file_of(claude_command, source)) is None:
         return
     command = read_claude_command("saying", file.decode())
 
@@ -39,7 +41,7 @@ def test_claude_code_command(before, after):
 def test_claude_code_command_with_two_arguments(before, between):
     """Two arguments keep their order and the names of the hint."""
     source = make_prompt(f"Say {before}", between, " now.")
-    if (file := freeze(claude_command, source)) is None:
+    if (file := file_of(claude_command, source)) is None:
         return
     command = read_claude_command("saying", file.decode())
 
@@ -51,7 +53,7 @@ def test_claude_code_command_with_two_arguments(before, between):
 def test_gemini_cli_command(before, after):
     """A command with its placeholder is restored."""
     source = make_prompt(f"Say {before}", f"{after} now.")
-    if (file := freeze(gemini_command, source)) is None:
+    if (file := file_of(gemini_command, source)) is None:
         return
     command = read_gemini_command("saying", file.decode())
 
@@ -71,3 +73,43 @@ def test_round_trip(project, form):
     text = before.get_prompt("explain", {"topic": "it's"}).text
     assert after.get_prompt("explain", {argument.name: "it's"}).text == text
     assert after.get_prompt("greet").text == before.get_prompt("greet").text
+
+
+#: Commands by their format: files whose placeholders, lines and optional arguments all survive.
+COMMANDS = {
+    "claude-commands": {
+        "issue.md": "---\nargument-hint: [issue] [priority]\n---\nFix $1 with $2.\n\n- See: $1\n  1. $2\n",
+        "all.md": "Review $ARGUMENTS.\n\n  - $ARGUMENTS\n",
+        "named.md": "---\narguments: [issue, priority]\n---\nFix $issue ($priority) for $HOME.\n",
+        "none.md": "Say hello.\n",
+        "indexed.md": "First $ARGUMENTS[0], then $ARGUMENTS[1].\n",
+    },
+    "gemini-commands": {
+        "all.toml": 'prompt = """\nReview {{args}}.\n\n- {{args}}\n"""\n',
+        "none.toml": 'prompt = "Say hello."\n',
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [(form, name) for form, files in COMMANDS.items() for name in files], ids=str
+)
+def test_round_trip_of_an_import(form, name, tmp_path, monkeypatch):
+    """What `import` writes is exported, and importing that gives the same text, also without arguments."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "given").mkdir()
+    (tmp_path / "given" / name).write_text(COMMANDS[form][name])
+    assert main(["import", form, "given", "-o", "recipes"]) == 0
+    assert main(["export", form, "out"]) == 0
+    assert main(["import", form, "out", "-o", "back"]) == 0
+
+    before, after = Client("recipes"), Client("back")
+    (listed,), (listed_after,) = before.list_prompts(), after.list_prompts()
+    names = [argument.name for argument in listed.arguments]
+    values = {argument: f"{argument} or so" for argument in names}
+    assert [argument.name for argument in listed_after.arguments] == names
+    assert after.get_prompt(listed.name, values) == before.get_prompt(listed.name, values)
+    text = after.get_prompt(listed.name).text
+    assert re.sub(r"\$ARGUMENTS\[\d\]", "$N", text) == re.sub(
+        r"\$(?:[12]|issue|priority|ARGUMENTS\[\d\])", "$N", before.get_prompt(listed.name).text
+    )

@@ -77,8 +77,13 @@ def test_committed_files(argv, empty, promptkit):
     """Every written file is committed, and generated files next to them are ignored."""
     promptkit(*argv)
     written = files_in(empty)
-    for name in ("prompts/__pycache__/review.pyc", ".venv/bin/python"):
-        (empty / name).parent.mkdir(parents=True)
+    assert promptkit("package", "--name", "p", "--version", "1")[0] == 0
+    (empty / "rows.csv").write_text("code\nx = 1\n")
+    if "--skill" not in argv:
+        assert promptkit("batch", "review", "rows.csv", "--for", "gemini")[0] == 0
+    (empty / "rows.csv").unlink()
+    for name in ("prompts/__pycache__/review.pyc", ".venv/bin/python", ".hypothesis/examples/1"):
+        (empty / name).parent.mkdir(parents=True, exist_ok=True)
         (empty / name).touch()
     git = partial(subprocess.check_output, cwd=empty, text=True)
     git([GIT, "init", "--quiet"])
