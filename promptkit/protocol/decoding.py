@@ -111,6 +111,10 @@ class _LongMembers(Struct, rename="camel"):
     request_state: Raw = Raw()
 
 
+#: Params of null count as omitted: some clients send them.
+_NULL: Final = Raw(b"null")
+_NO_PARAMS: Final = Raw(b"{}")
+
 _decode_members: Final = Decoder(_Members).decode
 _decode_elements: Final = Decoder(list[Raw]).decode
 _decode_any: Final = Decoder(Raw).decode
@@ -188,17 +192,18 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
         return Message(request_id, result=UNSET if error else members.result, is_response=True)
     method = _parse_text(members.method)
+    params = members.params if members.params != _NULL else _NO_PARAMS
     if _parse_text(members.jsonrpc) != "2.0":
         error = error or InvalidRequest('a message has the member "jsonrpc": "2.0"')
     elif method is None:
         error = error or _method_error(members.method)
     elif members.id is UNSET:
-        return Message(method=method, params=members.params, is_notification=True)
+        return Message(method=method, params=params, is_notification=True)
     elif request_id is UNSET:
         error = error or InvalidRequest(
             f"an id is a whole number or a string, and has at most {_MAX_NAME:,} bytes"
         )
-    return Message(request_id, method or "", members.params, error=error)
+    return Message(request_id, method or "", params, error=error)
 
 
 def _parse_id(raw: Raw) -> RequestId | UnsetType:

@@ -148,7 +148,9 @@ def _record(entry: _Entry, outcome: dict[str, Any]) -> dict[str, Any]:
         "time": time_text.replace("+00:00", "Z"),
         "process": os.getpid(),
         **_sender_fields(entry.address, entry.principal),
-        "client": {"name": _shorten(client.name), "version": _shorten(client.version)} if client else None,
+        "client": {"name": _shorten(client.name), "version": _shorten(client.version or "")}
+        if client
+        else None,
         "id": _shorten(request.id) if isinstance(request.id, str) else request.id,
         "method": _shorten(request.method),
         **_target_fields(find_target(request, entry.catalog())),

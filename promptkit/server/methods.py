@@ -175,7 +175,7 @@ class CompletionMethod:
         lowering = pending.snapshot.lowerings[pending.request.revision]
         if completer is None:
             return lowering.completion(Completion())
-        text, context = params.argument.value, params.context.arguments if params.context else {}
+        text, context = params.argument.value, params.chosen
 
         def finish(get_completion: "Callable[[], Completion]") -> bytes:
             return lowering.completion(call_author(get_completion))

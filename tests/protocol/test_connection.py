@@ -154,9 +154,6 @@ class TestLines:
             pytest.param(
                 b'{"jsonrpc":"2.0","id":1,"method":"ping","params":3}', -32600, 1, id="params-number"
             ),
-            pytest.param(
-                b'{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', -32600, 1, id="params-null"
-            ),
             pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"nope"}', -32601, 1, id="unknown-method"),
             pytest.param(
                 b'{"jsonrpc":"2.0","id":1,"method":"logging/setLevel"}', -32601, 1, id="not-declared"
