@@ -7,7 +7,7 @@ server does not need is therefore never decoded.
 """
 
 import re
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -43,9 +43,7 @@ from promptkit.types.scalar_parsers import extent
 _MAX_NAME: Final = 1024
 
 #: The id of a request that only the version and the method precede.
-_LEADING_ID: Final = (
-    rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
-)
+_LEADING_ID: Final = rb'(?:\xef\xbb\xbf)?\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
 
 
 class _Members(Struct, gc=False):
@@ -128,6 +126,7 @@ def decode_message(line: bytes, limits: Limits) -> Message:
     error = _find_excess(line, limits)
     if isinstance(line, OverlongLine):
         return Message(leading_id(line), error=error)
+    line = line.removeprefix(BOM_UTF8)  # some clients start their stream with it
     is_ascii = line.isascii()
     if not is_ascii and not _is_utf8(line):
         error = error or ParseError("the message is not UTF-8")
