@@ -43,7 +43,10 @@ from promptkit.types.scalar_parsers import extent
 _MAX_NAME: Final = 1024
 
 #: The id of a request that only the version and the method precede.
-_LEADING_ID: Final = rb'(?:\xef\xbb\xbf)?\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
+_LEADING_ID: Final = (
+    rb'(?:%b)?\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
+    % BOM_UTF8
+)
 
 
 class _Members(Struct, gc=False):
