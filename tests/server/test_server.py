@@ -148,7 +148,7 @@ class TestErrors:
         }
 
     def test_image_of_the_author(self, capfd):
-        """An image that cannot be sent fails the prompt if there are no arguments, because it is the author's."""
+        """Without arguments, an image that cannot be sent is the author's, and the prompt fails."""
 
         @prompt
         def picture():
