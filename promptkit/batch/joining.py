@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
@@ -215,7 +216,7 @@ def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
 
 def _parse_result(line: bytes, file: str, position: int) -> tuple[dict[str, Any], str]:
     try:
-        result = msgspec.json.decode(line, type=dict[str, Any])
+        result = msgspec.json.decode(line.removeprefix(BOM_UTF8), type=dict[str, Any])
         return result, next(str(result[name]) for name in _IDENTIFIERS if name in result)
     except (ValueError, RecursionError, StopIteration):
         expected = f"each line must be a JSON object with {' or '.join(_IDENTIFIERS)}"

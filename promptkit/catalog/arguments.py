@@ -242,7 +242,8 @@ class Arguments(Struct, frozen=True):
                 Values that have been converted already.
 
         Raises:
-            ArgumentsError: If any argument is missing, unknown or invalid. The error lists them all.
+            ArgumentsError: If any argument is missing, invalid, or unknown and not ignored. The error lists
+                them all.
         """
         values: dict[str, Any] = dict(known) if known else {}
         errors: list[InvalidArgument] = []
@@ -251,7 +252,7 @@ class Arguments(Struct, frozen=True):
         for name, value in (sent or {}).items():
             if name not in readers:
                 unknown_count += 1
-                if unknown_count <= MAX_ERRORS:
+                if unknown_count <= MAX_ERRORS and not self._is_ignored(name):
                     errors.append(self._unknown(name))
             elif value or self._is_given(name, value):
                 try:
@@ -325,6 +326,10 @@ class Arguments(Struct, frozen=True):
 
     def _is_given(self, name: str, value: Any) -> bool:
         return value is not None and (value != "" or self.by_name[name].blank_is_value)
+
+    def _is_ignored(self, name: str) -> bool:  # noqa: ARG002 (tools ignore some)
+        """Return whether an argument that does not exist is ignored."""
+        return False
 
     def completer(self, name: str) -> Completer | None:
         """Return the completer of an argument, if any. Raises `ArgumentsError` for an unknown name."""

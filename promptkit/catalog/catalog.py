@@ -12,7 +12,7 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill
-from promptkit.catalog.uri_templates import MAX_URI_LENGTH, Value
+from promptkit.catalog.uri_templates import MAX_URI_LENGTH, Value, normalized
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
@@ -39,7 +39,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
     """
 
     __slots__ = (
-        *("_by_name", "_by_uri", "_diagnostics", "_prompts", "_resources"),
+        *("_by_name", "_by_uri", "_diagnostics", "_fixed", "_prompts", "_resources"),
         *("_skill_by_uri", "_skill_with", "_skills"),
     )
 
@@ -55,6 +55,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
         self._resources = tuple(sorted(resources, key=attrgetter("uri_template")))
         self._by_name = {prompt.name: prompt for prompt in self._prompts}
         self._by_uri = {resource.uri_template: resource for resource in self._resources}
+        self._fixed = {
+            normalized(resource.uri_template): resource
+            for resource in self._resources
+            if not resource.is_template
+        }
         self._skills = tuple(sorted(skills, key=attrgetter("uri_template")))
         self._skill_by_uri = {skill.uri_template: skill for skill in self._skills}
         self._skill_with: dict[str, CompiledSkill] | None = None
@@ -198,7 +203,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """
         Return the resource at *uri*, and the values of its variables as they are in the URI.
 
-        A resource with exactly this URI takes precedence over templates; otherwise the first matching
+        A resource with this URI takes precedence over templates; otherwise the first matching
         template is returned.
 
         Raises:
@@ -221,8 +226,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def find_resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]] | None:
         """Return what `resource` returns; None if no resource matches or the URI is too long."""
-        fixed = self.find_fixed(uri)
-        if fixed is not None and not fixed.is_template:
+        if (fixed := self.find_fixed(uri)) is not None:
             return fixed, {}
         for resource in self.resources:
             if resource.is_template and (variables := resource.match(uri)) is not None:
@@ -231,10 +235,10 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def find_skill(self, uri: str) -> CompiledSkill | None:
         """Return the skill whose ``SKILL.md`` has this URI, or None."""
-        return self._skill_by_uri.get(uri)
+        return self._skill_by_uri.get(normalized(uri))
 
     def find_skill_with(self, uri: str) -> CompiledSkill | None:
-        """Return the innermost skill with a file or folder at this URI, or None."""
+        """Return the innermost skill with a file or folder at this normalized URI, or None."""
         if self._skill_with is None:  # built only if a client asks for it
             outermost_first = sorted(self._skills, key=lambda skill: len(skill.folder))
             self._skill_with = {
@@ -243,8 +247,13 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return self._skill_with.get(uri)
 
     def find_fixed(self, uri: str) -> CompiledResource | None:
-        """Return the resource with exactly this URI, declared or a file of a skill, or None."""
-        if (resource := self._by_uri.get(uri)) is not None:
+        """
+        Return the resource with this URI, declared or a file of a skill, or None.
+
+        The URI can be written with characters that are not escaped, or with escapes in small letters.
+        """
+        uri = normalized(uri)
+        if (resource := self._fixed.get(uri)) is not None:
             return resource
         skill = self.find_skill_with(uri) if self._skills else None
         return None if skill is None else skill.resources.get(uri)

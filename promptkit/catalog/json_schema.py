@@ -25,7 +25,7 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
     """
     Return the JSON Schema of an object with *arguments* as its members.
 
-    It does not set ``additionalProperties`` to false, although unknown arguments are rejected, because many
+    It does not set ``additionalProperties`` to false, although prompts reject unknown arguments, because many
     clients do not accept tools with it.
     """
     arguments = list(arguments)

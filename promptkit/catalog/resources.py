@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.cases import Case
-from promptkit.catalog.uri_templates import URITemplate, Value, expanded
+from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, Value, expanded
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
 from promptkit.language.content import Content
@@ -18,9 +18,6 @@ from promptkit.language.media import Icon
 from promptkit.language.text import Text
 from promptkit.language.validation import describe
 from promptkit.types.errors import ConversionError
-
-#: Characters that are not escaped in URIs, next to letters, digits and ``_.-~`` (RFC 3986, section 2).
-_URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
 
 #: Characters that typed or copied URIs never contain.
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
@@ -188,7 +185,7 @@ class CompiledResource(Struct, frozen=True):
         """
         from urllib.parse import quote
 
-        return content_of(self, quote(uri, safe=_URI_PUNCTUATION), self.function(**values))
+        return content_of(self, quote(uri, safe=URI_PUNCTUATION), self.function(**values))
 
     def _path_errors(self, variables: Mapping[str, Value]) -> Iterator[InvalidArgument]:
         for name, value in variables.items():

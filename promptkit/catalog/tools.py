@@ -12,7 +12,7 @@ from promptkit.catalog.completion import grade
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownToolError
-from promptkit.errors.suggestions import nearest
+from promptkit.errors.suggestions import nearest, similar_names
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
 from promptkit.types.parsing import reader_of
 from promptkit.types.scalars import Reader
@@ -102,7 +102,12 @@ def _accept_json(argument: Argument) -> Argument:
 
 
 class _ToolArguments(Arguments, frozen=True):
-    """Arguments of a tool, for which null and empty text are values where the schema allows them."""
+    """
+    Arguments of a tool.
+
+    Null and empty text are values where the schema allows them. Unknown arguments are ignored, because some
+    hosts add their own, such as the id of the call. A misspelt argument is still an error.
+    """
 
     def _is_given(self, name: str, value: Any) -> bool:
         if super()._is_given(name, value):
@@ -112,6 +117,9 @@ class _ToolArguments(Arguments, frozen=True):
         except Exception:  # noqa: BLE001 (an author's class can raise any exception)
             return False
         return True
+
+    def _is_ignored(self, name: str) -> bool:
+        return not similar_names(name, self.by_name)
 
 
 FIND: Final = "find_prompts"
@@ -211,7 +219,7 @@ def _tool(name: str, description: str, function: Callable[..., Any], *arguments:
         description=description,
         icons=(),
         meta={},
-        arguments=Arguments(name, arguments, "tool"),
+        arguments=_ToolArguments(name, arguments, "tool"),
         context=None,
         renderer=FunctionRenderer(function, name, Location(__file__, 1)),
     )

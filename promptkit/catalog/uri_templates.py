@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from typing import Any, Final, TypeAlias
-from urllib.parse import unquote_to_bytes
+from urllib.parse import quote, unquote_to_bytes
 
 import attrs
 from msgspec import Struct
@@ -23,6 +23,10 @@ Value: TypeAlias = str | list[str] | dict[str, str]
 #: Maximum number of characters of a URI. Browsers and servers accept only far shorter ones.
 MAX_URI_LENGTH: Final = 65_536
 
+#: Characters that are not escaped in URIs, next to letters, digits and ``_.-~`` (RFC 3986, section 2).
+URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
+
+_ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 
 #: A character that can occur in the name of a variable.
@@ -219,9 +223,10 @@ class URITemplate:
         """
         Return the variables that expand to *uri*, or None if it does not match or is too long.
 
-        Named pairs can be in any order, and characters can be unescaped where that is unambiguous. Unknown
-        names, broken escapes and bytes that are not UTF-8 do not match.
+        Named pairs can be in any order, characters can be unescaped where that is unambiguous, and escapes
+        can be in small letters. Unknown names, broken escapes and bytes that are not UTF-8 do not match.
         """
+        uri = normalized(uri)
         if len(uri) > MAX_URI_LENGTH or _BAD_ESCAPE.search(uri):
             return None
         try:
@@ -271,6 +276,18 @@ def _positions(uri: str, text: str) -> Iterator[int]:
         at = uri.find(text, at + 1)
 
 
+def normalized(uri: str) -> str:
+    """
+    Return *uri* with invalid characters escaped, and with escapes in capital letters.
+
+    See Also:
+        https://www.rfc-editor.org/rfc/rfc3986#section-6.2.2.1
+    """
+    return _ESCAPE.sub(
+        lambda escape: escape[0].upper(), quote(uri, safe=URI_PUNCTUATION, errors="surrogatepass")
+    )
+
+
 def is_template(text: str) -> bool:
     """Return whether *text* is a URI template, or the end of one."""
     return re.fullmatch(_TEMPLATE, text, re.ASCII) is not None
@@ -313,13 +330,13 @@ def _parse(text: str) -> Iterator[str | Expression]:
     for expression in uritemplate.URITemplate(text).variables:
         literal, _, text = text.partition(f"{{{expression.original}}}")
         if literal:
-            yield literal
+            yield normalized(literal)
         operator = OPERATORS[expression.operator.value]
         modified: list[tuple[str, Any]] = expression.variables
         variables = (Variable(name, options["explode"], options["prefix"]) for name, options in modified)
         yield Expression(operator, tuple(variables))
     if text:
-        yield text
+        yield normalized(text)
 
 
 def _merge(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:

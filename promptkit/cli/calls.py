@@ -23,7 +23,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.output_formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location
-from promptkit.errors.exceptions import ArgumentsError, PromptError
+from promptkit.errors.exceptions import ArgumentsError, PromptError, UnsendableMediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import explain_filling, format_exception
 from promptkit.language.documents import EmbeddedResource
@@ -103,10 +103,11 @@ class Call(Struct, frozen=True):
         """
         Return the message of the `PromptError` that the prompt raises for its default arguments.
 
-        Return None if it raises none.
+        Return None if it raises none, or if it raises one for an image or audio of its author.
         """
         is_default = self.case is None and not self.arguments
-        return str(outcome) if isinstance(outcome, PromptError) and is_default else None
+        is_refused = isinstance(outcome, PromptError) and not isinstance(outcome, UnsendableMediaError)
+        return str(outcome) if is_refused and is_default else None
 
     def outcome(self, seconds: float | None = None) -> Workflow | EmbeddedResource | BaseException:
         """Render or read the item; return the result or the exception, as `call_within_limit` does."""

@@ -84,7 +84,7 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
     """
     data = _read("--typed", "-", Path(), "standard input")
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         msg = "the typed arguments are not UTF-8"
         raise ArgumentSyntaxError(msg) from None

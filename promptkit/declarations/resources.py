@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack
+from urllib.parse import quote
 
 import attrs
 
 from promptkit.catalog.resources import CompiledResource, content_of
-from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
+from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, expanded, is_template
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.base import Declared
 from promptkit.declarations.docstrings import read_summary
@@ -36,6 +37,9 @@ from promptkit.types.functions import FORWARD, with_own_defaults
 
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
+
+#: The end of hints for invalid templates.
+_EXAMPLE: Final = "as in 'logs://recent{?timeframe}'"
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -204,12 +208,14 @@ class Resource(Declared[P, str], Generic[P, R]):
     def _check_template(self, report: Report) -> None:
         scheme = _SCHEME.match(self.uri_template)
         if scheme is None:
-            problem, hint = "has no scheme", "start it with a scheme"
+            problem, hint = "has no scheme", f"start it with a scheme, {_EXAMPLE}"
         elif not is_template(self.uri_template[scheme.end() :]):
-            problem, hint = "is malformed", "use characters that are valid in a URI, and variables in braces"
+            problem, hint = "is malformed", f"use characters of a URI, and variables in braces, {_EXAMPLE}"
+            escaped = quote(self.uri_template, safe=URI_PUNCTUATION + "{}", errors="surrogatepass")
+            if is_template(escaped[scheme.end() :]):
+                hint = f"escape characters that a URI cannot contain: {escaped!r}"
         else:
             return
-        hint = f"{hint}, as in 'logs://recent{{?timeframe}}'"
         report.add(Rule.BAD_TEMPLATE, f"the template {self.uri_template!r} {problem}", hint)
 
     def _check_agreement(self, report: Report) -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "UnknownPromptError",
     "UnknownResourceError",
     "UnknownToolError",
+    "UnsendableMediaError",
 ]
 
 
@@ -75,6 +76,18 @@ class MediaError(PromptError, ValueError):
     Bytes that cannot be sent as an image or audio, or a path that must not be read.
 
     It is a `PromptError`, because the path or the bytes often come from the user.
+
+    Args:
+        message:
+            The problem and how to fix it, for the user.
+    """
+
+
+class UnsendableMediaError(MediaError):
+    """
+    Bytes that cannot be sent as an image or audio: they are empty, damaged, too large or of another type.
+
+    If the caller sent no arguments, the bytes are the author's, and so is the error.
 
     Args:
         message:

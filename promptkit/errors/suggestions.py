@@ -34,19 +34,24 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     Returns:
         The suggestion; None if no name is similar, or several are equally similar.
     """
+    candidates = similar_names(name, names)
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def similar_names(name: str, names: Iterable[str]) -> list[str]:
+    """Return the most similar names of *names*, by the rules of `nearest`; empty if no name is similar."""
     names = list(names)
     # Names three times as long are not similar. Clients can send names of any length.
     if len(name) > 3 * max(map(len, names), default=0):
-        return None
+        return []
     folded = {candidate.casefold(): candidate for candidate in names}
     word = name.casefold()
     if word in folded:
-        return folded[word]
+        return [folded[word]]
     similarities = _similarities(word, folded)
     best = max(similarities.values(), default=None)
     misspelt = [folded[candidate] for candidate, similarity in similarities.items() if similarity == best]
-    candidates = misspelt or _extensions(name, folded.values())
-    return candidates[0] if len(candidates) == 1 else None
+    return misspelt or _extensions(name, folded.values())
 
 
 def is_misspelt(name: str, other: str) -> bool:

@@ -27,7 +27,7 @@ def parse_toml(data: bytes) -> dict[str, Any]:
         msg = "a key has more than 100 parts"
         raise ValueError(msg)
     try:
-        return tomllib.loads(data.decode())
+        return tomllib.loads(data.decode("utf-8-sig"))
     except RecursionError:
         msg = "it is nested too deeply"
         raise ValueError(msg) from None

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, Unp
 
 import attrs
 
-from promptkit.errors.exceptions import MediaError
+from promptkit.errors.exceptions import MediaError, UnsendableMediaError
 from promptkit.language.content import Annotations, Content, human_size
 from promptkit.language.files import (
     MAX_FILE_BYTES,
@@ -161,7 +161,7 @@ class Media(Content):
             return cls(data, mime_type, **annotations)
         except MediaError as error:
             msg = f"{str(path)!r}: {error}"
-            raise MediaError(msg) from None
+            raise type(error)(msg) from None
 
 
 @final
@@ -288,31 +288,33 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
     Return the MIME type of *data*, the content of a file, if clients accept it.
 
     Raises:
-        MediaError: If *data* is empty, damaged or longer than *limit* bytes, or its type is not among
-            the *accepted* types, or is not the *declared* type.
+        UnsendableMediaError: If *data* is empty, damaged or longer than *limit* bytes, or its type is not
+            among the *accepted* types, or is not the *declared* type.
     """
     if not data:
         msg = "the data is empty: pass the bytes of the whole file"
-        raise MediaError(msg)
+        raise UnsendableMediaError(msg)
     if len(data) > limit:
-        raise MediaError(too_large_message(len(data), limit))
+        raise UnsendableMediaError(too_large_message(len(data), limit))
     detected = sniff(data)
     if detected not in accepted:
         types = ", ".join(sorted(accepted))
         msg = (
             f"the bytes are {detected or 'not in a known format'}; clients accept {types}: convert them first"
         )
-        raise MediaError(msg)
+        raise UnsendableMediaError(msg)
     if declared is not None and canonical_type(declared) != detected:
         msg = f"the bytes are {detected}, not {declared}: omit the type, or correct it"
-        raise MediaError(msg)
+        raise UnsendableMediaError(msg)
     if detected in IMAGE_TYPES:
         _check_picture(data, detected)
     return detected
 
 
 def _check_picture(data: bytes, mime_type: str) -> None:
-    """Raise MediaError unless an image is complete and its width and height are within the limit."""
+    """
+    Raise UnsendableMediaError unless an image is complete and its width and height are within the limit.
+    """
     from io import BytesIO
 
     import imagesize  # type: ignore[import-untyped]  # imported on first use
@@ -321,17 +323,17 @@ def _check_picture(data: bytes, mime_type: str) -> None:
         sides = imagesize.get(BytesIO(data))
     except Exception as error:  # noqa: BLE001 (a parser of untrusted bytes can fail in any way)
         msg = f"the image is damaged ({error}): save it again"
-        raise MediaError(msg) from None
+        raise UnsendableMediaError(msg) from None
     if min(sides) < 1 or not _has_end(data, mime_type):
         msg = "the image is damaged or truncated: save it again"
-        raise MediaError(msg)
+        raise UnsendableMediaError(msg)
     if max(sides) > MAX_IMAGE_SIDE:
         width, height = sides
         msg = (
             f"{width:,} by {height:,} pixels: clients accept at most {MAX_IMAGE_SIDE:,} per side: "
             "scale it down first"
         )
-        raise MediaError(msg)
+        raise UnsendableMediaError(msg)
 
 
 #: The end markers of images. Other data can follow them in the file.

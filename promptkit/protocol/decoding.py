@@ -7,7 +7,7 @@ server does not need is therefore never decoded.
 """
 
 import re
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
@@ -44,7 +44,8 @@ _MAX_NAME: Final = 1024
 
 #: The id of a request that only the version and the method precede.
 _LEADING_ID: Final = (
-    rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
+    rb'(?:%b)?\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
+    % BOM_UTF8
 )
 
 
@@ -111,6 +112,10 @@ class _LongMembers(Struct, rename="camel"):
     request_state: Raw = Raw()
 
 
+#: Params of null count as omitted: some clients send them.
+_NULL: Final = Raw(b"null")
+_NO_PARAMS: Final = Raw(b"{}")
+
 _decode_members: Final = Decoder(_Members).decode
 _decode_elements: Final = Decoder(list[Raw]).decode
 _decode_any: Final = Decoder(Raw).decode
@@ -124,6 +129,7 @@ def decode_message(line: bytes, limits: Limits) -> Message:
     error = _find_excess(line, limits)
     if isinstance(line, OverlongLine):
         return Message(leading_id(line), error=error)
+    line = line.removeprefix(BOM_UTF8)  # some clients start their stream with it
     is_ascii = line.isascii()
     if not is_ascii and not _is_utf8(line):
         error = error or ParseError("the message is not UTF-8")
@@ -188,17 +194,18 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
         return Message(request_id, result=UNSET if error else members.result, is_response=True)
     method = _parse_text(members.method)
+    params = members.params if members.params != _NULL else _NO_PARAMS
     if _parse_text(members.jsonrpc) != "2.0":
         error = error or InvalidRequest('a message must have the member "jsonrpc": "2.0"')
     elif method is None:
         error = error or _method_error(members.method)
     elif members.id is UNSET:
-        return Message(method=method, params=members.params, is_notification=True)
+        return Message(method=method, params=params, is_notification=True)
     elif request_id is UNSET:
         error = error or InvalidRequest(
             f"an id must be a whole number or a string of at most {_MAX_NAME:,} bytes"
         )
-    return Message(request_id, method or "", members.params, error=error)
+    return Message(request_id, method or "", params, error=error)
 
 
 def _parse_id(raw: Raw) -> RequestId | UnsetType:

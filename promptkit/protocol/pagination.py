@@ -61,11 +61,11 @@ class Pages:
         self._encoded: dict[int, bytes] = {}
 
     @property
-    def cursors(self) -> Iterable[str | UnsetType]:
+    def cursors(self) -> Iterable[str | None]:
         """The cursors of all pages."""
         return self._starts
 
-    def page(self, cursor: str | UnsetType = UNSET) -> bytes:
+    def page(self, cursor: str | None = None) -> bytes:
         """
         Return the page at *cursor*, encoded.
 
@@ -78,17 +78,18 @@ class Pages:
             raise InvalidParams(msg)
         if start not in self._encoded:
             end = start + self._size
-            following = next((cursor for cursor, offset in self._starts.items() if offset == end), UNSET)
+            starts = self._starts.items()
+            following = next((cursor for cursor, offset in starts if cursor and offset == end), UNSET)
             self._encoded[start] = self._encode_page(list(self.items[start:end]), following)
         return self._encoded[start]
 
     # Computed lazily: after a reload, most lists are not requested.
     @cached_property
-    def _starts(self) -> Mapping[str | UnsetType, int]:
+    def _starts(self) -> Mapping[str | None, int]:
         """The offset of each page, by cursor."""
         starts = range(0, max(len(self.items), 1), self._size)
         list_digest = digest_of_lines(self.items)[:8].hex() if len(starts) > 1 else ""
-        return {f"{list_digest}-{start}" if start else UNSET: start for start in starts}
+        return {f"{list_digest}-{start}" if start else None: start for start in starts}
 
 
 class _List(Struct, frozen=True):

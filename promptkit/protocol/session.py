@@ -211,7 +211,7 @@ class Session:
         return request
 
     def _find_sender(
-        self, name: str, method: Method, meta: wire.Meta | UnsetType | None, batch: Batch | None
+        self, name: str, method: Method, meta: wire.Meta | None, batch: Batch | None
     ) -> tuple[Revision, wire.ClientInfo | None, dict[str, Any]]:
         """
         Return the revision of a request, the client, and the client's capabilities.
@@ -248,7 +248,7 @@ class Session:
     def _initialize(self, params: wire.InitializeParams) -> bytes:
         """Negotiate a revision. A second handshake can change it."""
         self.revision = negotiate(params.protocol_version)
-        self.client, self.client_capabilities = params.client_info, params.capabilities
+        self.client, self.client_capabilities = params.client_info, params.capabilities or {}
         self.subscriptions.open_session(self.capabilities)
         result = wire.InitializeResult(
             self.revision.date,
@@ -318,13 +318,13 @@ def read_envelope(meta: wire.Meta) -> tuple[Revision, wire.ClientInfo | None, di
         raise UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested})
     if not isinstance(capabilities, dict):
         raise _invalid_member(wire.CLIENT_CAPABILITIES)
-    if meta.log_level is not UNSET and meta.log_level not in get_args(wire.LogLevel):
+    if meta.log_level is not None and meta.log_level not in get_args(wire.LogLevel):
         raise _invalid_member(wire.LOG_LEVEL)
     return revision, _read_client(meta), capabilities
 
 
 def _read_client(meta: wire.Meta) -> wire.ClientInfo | None:
-    if meta.client_info is UNSET:
+    if meta.client_info is None:
         return None
     try:
         return msgspec.convert(meta.client_info, wire.ClientInfo)

@@ -28,10 +28,10 @@ class ClientInfo(Struct, gc=False):
     """The client's name and version."""
 
     name: str
-    version: str = ""
+    version: str | None = ""
 
 
-class Meta(Struct, kw_only=True, gc=False):
+class Meta(Struct, kw_only=True, gc=False, omit_defaults=True):
     """
     The ``_meta`` of a request. In the modern era it names the revision and the client.
 
@@ -40,9 +40,9 @@ class Meta(Struct, kw_only=True, gc=False):
 
     protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
     client_capabilities: Any = field(default=UNSET, name=CLIENT_CAPABILITIES)
-    client_info: Any = field(default=UNSET, name=CLIENT_INFO)
-    log_level: Any = field(default=UNSET, name=LOG_LEVEL)
-    progress_token: int | str | UnsetType = field(default=UNSET, name="progressToken")
+    client_info: Any = field(default=None, name=CLIENT_INFO)
+    log_level: Any = field(default=None, name=LOG_LEVEL)
+    progress_token: int | str | None = field(default=None, name="progressToken")
     # Trace context: an invalid value does not make the request fail.
     traceparent: Any = UNSET
     tracestate: Any = UNSET
@@ -54,24 +54,28 @@ class Meta(Struct, kw_only=True, gc=False):
         return self.protocol_version is not UNSET
 
 
-class Params(Struct, kw_only=True, gc=False):
-    """The common params: any object is accepted."""
+class Params(Struct, kw_only=True, gc=False, omit_defaults=True):
+    """
+    The common params: any object is accepted.
 
-    meta: Meta | UnsetType | None = field(default=UNSET, name="_meta")
+    Optional members can be null, because many clients send null instead of omitting a member.
+    """
+
+    meta: Meta | None = field(default=None, name="_meta")
 
 
 class InitializeParams(Params, rename="camel"):
     """The params of ``initialize``."""
 
     protocol_version: str
-    capabilities: dict[str, Any] = field(default_factory=dict)
+    capabilities: dict[str, Any] | None = None
     client_info: ClientInfo | None = None
 
 
 class PageParams(Params):
     """The params of list methods: the page to return."""
 
-    cursor: str | UnsetType = UNSET
+    cursor: str | None = None
 
 
 class GetPromptParams(Params, rename="camel"):
@@ -84,8 +88,8 @@ class GetPromptParams(Params, rename="camel"):
 
     name: str
     arguments: dict[str, Any] | None = None
-    input_responses: dict[str, Any] | UnsetType = UNSET
-    request_state: str | UnsetType = UNSET
+    input_responses: dict[str, Any] | None = None
+    request_state: str | None = None
 
 
 class CancelledParams(Params, rename="camel"):
@@ -116,7 +120,7 @@ class ArgumentPrefix(Struct):
 class CompletionContext(Struct):
     """The values already chosen for other arguments."""
 
-    arguments: dict[str, str] = field(default_factory=dict)
+    arguments: dict[str, str | None] | None = None
 
 
 class CompleteParams(Params):
@@ -125,6 +129,12 @@ class CompleteParams(Params):
     ref: PromptReference | ResourceReference
     argument: ArgumentPrefix
     context: CompletionContext | None = None
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The values already chosen for other arguments."""
+        arguments = self.context.arguments if self.context else None
+        return {name: value for name, value in (arguments or {}).items() if value is not None}
 
 
 class ResourceParams(Params):
@@ -136,16 +146,16 @@ class ResourceParams(Params):
 class DirectoryParams(ResourceParams):
     """The params of ``resources/directory/read``: a folder, and the page of its contents."""
 
-    cursor: str | UnsetType = UNSET
+    cursor: str | None = None
 
 
 class SubscriptionFilter(Struct, rename="camel"):
     """The changes to notify the client of. Unknown members are ignored."""
 
-    prompts_list_changed: bool | UnsetType = UNSET
-    resources_list_changed: bool | UnsetType = UNSET
-    resource_subscriptions: list[str] | UnsetType = UNSET
-    tools_list_changed: bool | UnsetType = UNSET
+    prompts_list_changed: bool | UnsetType | None = UNSET
+    resources_list_changed: bool | UnsetType | None = UNSET
+    resource_subscriptions: list[str] | UnsetType | None = UNSET
+    tools_list_changed: bool | UnsetType | None = UNSET
 
 
 class ListenParams(Params):

@@ -148,7 +148,9 @@ def _record(entry: _Entry, outcome: dict[str, Any]) -> dict[str, Any]:
         "time": time_text.replace("+00:00", "Z"),
         "process": os.getpid(),
         **_sender_fields(entry.address, entry.principal),
-        "client": {"name": _shorten(client.name), "version": _shorten(client.version)} if client else None,
+        "client": {"name": _shorten(client.name), "version": _shorten(client.version or "")}
+        if client
+        else None,
         "id": _shorten(request.id) if isinstance(request.id, str) else request.id,
         "method": _shorten(request.method),
         **_target_fields(find_target(request, entry.catalog())),
@@ -175,7 +177,7 @@ def _target_fields(target: RequestTarget | None) -> dict[str, Any]:
     if target.kind == "prompt":
         is_deprecated = isinstance(target.item, CompiledPrompt) and target.item.deprecated is not None
         deprecation = {"deprecated": True} if is_deprecated else {}
-        return {"prompt": _shorten(target.identifier), **deprecation, **arguments}
+        return {"prompt": _shorten(target.identifier), **deprecation, **arguments, **_unknown_fields(target)}
     if target.name is not None:
         return {"resource": target.name, **arguments}
     scheme = _SCHEME.match(target.identifier)
@@ -191,6 +193,13 @@ def _argument_sizes(target: RequestTarget) -> dict[str, int | None]:
     """Return the length of each argument, as text or JSON; None for a secret."""
     arguments = list(target.arguments.items())[:MAX_ARGUMENTS]
     return {_shorten(name): None if name in target.secrets else _size(value) for name, value in arguments}
+
+
+def _unknown_fields(target: RequestTarget) -> dict[str, list[str]]:
+    """Return the names of the arguments that the prompt does not have. Tools ignore most of them."""
+    known = target.arguments if target.item is None else target.item.arguments.by_name
+    unknown = [_shorten(name) for name in target.arguments if name not in known]
+    return {"unknown": unknown[:MAX_ARGUMENTS]} if unknown else {}
 
 
 def _size(value: Any) -> int:

@@ -18,7 +18,7 @@ from threading import RLock
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
@@ -170,7 +170,7 @@ class Elicitation:
         request = pending.request
         params: wire.GetPromptParams = request.params
         answers, state = params.input_responses, params.request_state
-        if state is UNSET or not request.revision.stateless:
+        if state is None or not request.revision.stateless:
             return params.arguments, 0
         count, token = _split_state(state)
         if not self._signer.is_fresh(token, request.method, _signed_fields(request, count)):
@@ -195,7 +195,7 @@ class Elicitation:
         if question.count >= _MAX_QUESTIONS or not askable(prompt, errors):
             raise errors
         if not self._can_ask(request):
-            if request.params.request_state is UNSET or not request.revision.stateless:
+            if request.params.request_state is None or not request.revision.stateless:
                 raise errors
             msg = "arguments are still missing, but the request no longer declares elicitation"
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})

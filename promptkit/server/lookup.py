@@ -129,8 +129,7 @@ def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> Com
 
 def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
     """Return the arguments chosen so far, and the one to complete."""
-    context = params.context.arguments if params.context else {}
-    return {**context, params.argument.name: params.argument.value}
+    return {**params.chosen, params.argument.name: params.argument.value}
 
 
 def read_hiding_secrets(

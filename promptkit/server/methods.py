@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from promptkit.catalog import redaction
 from promptkit.catalog.completion import Completion
+from promptkit.catalog.uri_templates import normalized
 from promptkit.errors.exceptions import UnknownResourceError, shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.protocol import wire
@@ -144,13 +145,14 @@ def read_directory(pending: PendingRequest) -> bytes:
     """
     snapshot, request = pending.snapshot, pending.request
     params: wire.DirectoryParams = request.params
-    skill = snapshot.catalog.find_skill_with(params.uri)
-    if skill is None or params.uri not in skill.children:
+    folder = normalized(params.uri)
+    skill = snapshot.catalog.find_skill_with(folder)
+    if skill is None or folder not in skill.children:
         uri = shortened(params.uri)
         msg = f"no skill has a folder {uri!r}: a folder's URI has no '/' at its end"
         raise InvalidParams(msg, {"uri": uri})
     lowering = snapshot.lowerings[request.revision]
-    entries = [Raw(encode(entry)) for entry in lowering.directory(skill, params.uri)]
+    entries = [Raw(encode(entry)) for entry in lowering.directory(skill, folder)]
     pages = Pages(
         entries,
         snapshot.page_size,
@@ -183,7 +185,7 @@ class CompletionMethod:
         lowering = pending.snapshot.lowerings[pending.request.revision]
         if completer is None:
             return lowering.completion(Completion())
-        text, context = params.argument.value, params.context.arguments if params.context else {}
+        text, context = params.argument.value, params.chosen
 
         def finish(get_completion: "Callable[[], Completion]") -> bytes:
             return lowering.completion(call_author(get_completion))

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from promptkit.catalog.redaction import Redactor
-from promptkit.errors.exceptions import PromptError, PromptkitError, shortened
+from promptkit.errors.exceptions import PromptError, PromptkitError, UnsendableMediaError, shortened
 from promptkit.errors.tracebacks import authors_line, format_exception
 from promptkit.language.context import RequestCancelledError
 from promptkit.protocol.events import Request
@@ -159,12 +159,22 @@ def _drop_frames(error: BaseException) -> None:
 
 
 def _client_error(pending: PendingRequest, error: BaseException) -> PromptkitError:
+    if isinstance(error, UnsendableMediaError):
+        return _media_error(pending, error)
     if isinstance(error, PromptError):
         with suppress(Exception):  # the author's class may fail in `__str__`
             return PromptError(_redact(str(error), pending))
     elif isinstance(error, CLIENT_ERRORS):
         return error
     return _internal_error(pending, error)
+
+
+def _media_error(pending: PendingRequest, error: UnsendableMediaError) -> PromptkitError:
+    """Return the error for bytes that cannot be sent. They are the author's if there are no arguments."""
+    target = find_target(pending.request, pending.snapshot.catalog)
+    if target is None or not target.arguments:
+        return _internal_error(pending, error)
+    return PromptError(_redact(f"{_describe(pending.request, target)}: {error}", pending))
 
 
 def _internal_error(pending: PendingRequest, error: BaseException) -> InternalError:

@@ -56,7 +56,7 @@ class PromptMethods:
         prompt = pending.about
         if prompt is None:
             prompt = pending.about = pending.snapshot.catalog[params.name]
-        if params.request_state is UNSET and params.input_responses is UNSET:
+        if params.request_state is None and params.input_responses is None:
             if request.large:
                 prompt.arguments.check_values(params.arguments or {}, self._limits.values)
             return self._render(pending, prompt, params.arguments)
@@ -168,7 +168,7 @@ def _context(request: Request, send: Callable[[bytes], None]) -> "Context":
     request.when_answered(lambda _: progress.end())
     return Context(
         client_name=client.name if client else "",
-        client_version=client.version if client else "",
+        client_version=client.version or "" if client else "",
         revision=request.revision.date,
         request_id=request.id,
         capabilities=request.capabilities,
@@ -181,7 +181,7 @@ def _progress_sender(
 ) -> Callable[[float, float | None, str | None], None] | None:
     """Return a function that sends progress notifications, or None if the client did not request them."""
     meta = request.params.meta
-    if not meta or meta.progress_token is UNSET:
+    if not meta or meta.progress_token is None:
         return None
     has_messages = request.revision.progress_messages
     bucket = TokenBucket(REPORTS_PER_S, "reports of progress")

@@ -7,8 +7,6 @@ from itertools import chain
 from threading import Lock
 from typing import Any, Final
 
-from msgspec import UNSET, UnsetType
-
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.tools import Tools
@@ -98,7 +96,7 @@ class Snapshot:
             self._pages[method, revision] = pages
         return pages
 
-    def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
+    def page(self, method: str, revision: Revision, cursor: str | None = None) -> bytes:
         """
         Return the encoded page of a list at *cursor*.
 
@@ -187,7 +185,7 @@ class ReplyCache:
         """
         params: wire.GetPromptParams = request.params
         # A repeated request has values that the user has entered.
-        is_retry = params.input_responses is not UNSET or params.request_state is not UNSET
+        is_retry = params.input_responses is not None or params.request_state is not None
         if prompt.cache is None or prompt.context is not None or is_retry:
             return None
         return request.method, prompt.name, request.revision.date, encode(sorted((arguments or {}).items()))

@@ -23,7 +23,7 @@ from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic
-from promptkit.errors.exceptions import LoadError, PromptError, PromptkitError
+from promptkit.errors.exceptions import LoadError, PromptError, PromptkitError, UnsendableMediaError
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
@@ -275,7 +275,8 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     Render *prompt* with its examples, if they cover all required arguments, and with its defaults.
 
     Returns:
-        The renderings. A prompt can reject its defaults with a `PromptError`.
+        The renderings. A prompt can reject its defaults with a `PromptError`, but not with an image or
+        audio of its author that cannot be sent.
 
     Raises:
         RenderingError: For the first arguments that fail to render.
@@ -285,7 +286,8 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
         try:
             rendered.append(_render(prompt, arguments))
         except RenderingError as error:
-            if arguments or not isinstance(error.__cause__, PromptError):
+            cause = error.__cause__
+            if arguments or not isinstance(cause, PromptError) or isinstance(cause, UnsendableMediaError):
                 raise
     return rendered
 

@@ -49,10 +49,23 @@ Read: TypeAlias = Callable[[Any], Any]
 
 
 def parse_text(value: Any) -> str:
-    """Return text unchanged."""
+    """
+    Return text unchanged, and a whole number as text, because some models and tables have 42 instead of "42".
+
+    Other numbers are invalid: 1.10 would become 1.1.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _integer_text(value)
     if not isinstance(value, str):
         raise ConversionError
     return value
+
+
+def _integer_text(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError:  # Python's limit on digits
+        raise ConversionError(reason=_TOO_MANY_DIGITS) from None
 
 
 def parse_int(value: Any) -> int:

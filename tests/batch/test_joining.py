@@ -202,6 +202,16 @@ def test_keys_match_results(batch, folder):
     assert result.code == 0
 
 
+def test_byte_order_mark(batch, folder):
+    """A byte order mark before the results is ignored."""
+    (folder / "t.csv").write_text("id,ticket\n7,a\n", encoding="utf-8-sig")
+    (folder / "r.jsonl").write_text(result_line("7", "A"), encoding="utf-8-sig")
+
+    result = batch("--join", "r.jsonl", "t.csv", "--key", "id")
+
+    assert (result.code, json.loads(result.out)["answer"]) == (0, "A")
+
+
 def test_duplicate_results_and_keys(batch, folder):
     """A successful result wins over a failed one, and only the first row with a key gets the answer."""
     rows = ['{"id": "a"}', '{"id": "a"}', '{"id": null}', '{"id": "b"}']

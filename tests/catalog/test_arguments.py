@@ -168,7 +168,7 @@ class TestRead:
                 InvalidArgument("pin", "is not a whole number", "a whole number"),
                 "'pin' is not a whole number",
             ),
-            ({"token": 7}, InvalidArgument("token", "is not text", "text"), "'token' is not text"),
+            ({"token": 7.5}, InvalidArgument("token", "is not text", "text"), "'token' is not text"),
         ],
         ids=[
             "number",

@@ -270,6 +270,21 @@ class TestGitHub:
 
 
 class TestRender:
+    def test_image_of_the_author(self, recipes, folder, capsys):
+        """An image that cannot be sent is an error, although it is found only by rendering."""
+        recipes(
+            picture="from promptkit import Image, prompt, user\n@prompt\ndef picture():\n"
+            "    return user('Look.', Image(bytes([1] * 20)))\n"
+        )
+
+        code, report = check(capsys, "--render")
+
+        ((code_of_rule, message),) = [(each["code"], each["message"]) for each in report["diagnostics"]]
+        assert (code, code_of_rule, report["not_rendered"]) == (1, "PK220", {})
+        assert message.startswith(
+            "prompt 'picture': it fails for its defaults: the bytes are of no known format"
+        )
+
     def test_examples_are_rendered(self, recipes, folder, capsys):
         """
         A failing example is an error at the line that raised; prompts without examples, and prompts that

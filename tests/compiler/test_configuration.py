@@ -167,6 +167,13 @@ class TestErrors:
         (folder / "pyproject.toml").write_text("[broken")
         assert find_configuration(folder) == Configuration()
 
+    def test_byte_order_mark(self, project):
+        """A byte order mark before the configuration is ignored."""
+        folder = project()
+        (folder / "pyproject.toml").write_text("[tool.promptkit]\nfail-on = 'warning'\n", "utf-8-sig")
+
+        assert find_configuration(folder).fail_on == "warning"
+
     @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
     def test_an_unreadable_file_is_an_error(self, project):
         """A file that cannot be read is an error."""

@@ -514,6 +514,22 @@ class TestDiagnostics:
 
         assert Rule.BAD_TEMPLATE in [diagnostic.rule for diagnostic in diagnostics]
 
+    @pytest.mark.parametrize(
+        ("template", "escaped"),
+        [
+            ("x:a b", "x:a%20b"),
+            ("notes://café/{name}", "notes://caf%C3%A9/{name}"),
+            ('x:"{name}"', "x:%22{name}%22"),
+        ],
+    )
+    def test_characters_to_escape(self, template, escaped):
+        """The hint for characters that a URI cannot contain is the escaped template, which is valid."""
+        parameters = {"name": ""} if "{" in template else {}
+        (diagnostic,) = make_resource(template, **parameters).uri_errors
+
+        assert diagnostic.hint == f"escape characters that a URI cannot contain: {escaped!r}"
+        assert make_resource(escaped, **parameters).uri_errors == ()
+
     def test_a_malformed_template_has_no_hint_to_add_a_scheme(self):
         """A malformed template with a scheme does not get the hint to add one."""
         (diagnostic,) = make_resource("x:a b").uri_errors

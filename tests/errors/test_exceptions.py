@@ -22,6 +22,7 @@ from promptkit.errors import (
     UnknownPromptError,
     UnknownResourceError,
     UnknownToolError,
+    UnsendableMediaError,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.rules import WARNINGS, Rule
@@ -42,6 +43,7 @@ MISSING = Diagnostic(
 EXAMPLES = {
     "PromptError": (PromptError("there are no logs yet"), "there are no logs yet"),
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
+    "UnsendableMediaError": (UnsendableMediaError("the data is empty"), "the data is empty"),
     "EmptyPromptError": (
         EmptyPromptError("review"),
         "prompt 'review' rendered no messages for these arguments",
@@ -139,6 +141,7 @@ class TestTree:
         [
             (PromptError, (PromptkitError,)),
             (MediaError, (PromptError, ValueError)),
+            (UnsendableMediaError, (MediaError,)),
             (EmptyPromptError, (PromptError,)),
             (UnknownPromptError, (PromptkitError, KeyError)),
             (ArgumentsError, (PromptkitError, ValueError)),

@@ -20,6 +20,11 @@ def test_short_documents_are_parsed_as_by_python(text):
         assert parse_toml(text.encode()) == expected
 
 
+def test_byte_order_mark():
+    """A byte order mark, which some editors write, is ignored."""
+    assert parse_toml(b"\xef\xbb\xbf[a]\nb = 1\n") == {"a": {"b": 1}}
+
+
 @pytest.mark.parametrize("part", ["a", '"a"', '"a\\"b"', "'a'", "a ", '"."'])
 @pytest.mark.parametrize("form", ["{} = 1", "[{}]", "[[{}]]", "a = {{ {} = 1 }}"])
 def test_keys_of_very_many_parts_are_refused(part, form):

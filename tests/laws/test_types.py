@@ -222,6 +222,7 @@ def test_schemas_are_valid(annotation):
 #: - pydantic converts "5" to 5, and true to 1.
 #: - The order of a tuple's items is only in the description, because many clients drop schemas of positions.
 LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...], Sequence[int]}
+OF_TEXT = {str, Annotated[str, msgspec.Meta(min_length=2)], list[str], frozenset[str]}
 OF_PYDANTIC = {Order, dict[str, Order]}
 IN_PLACES = {tuple[int, str], Pair, Row, dict[str, dict[int, list[Pair]]]}
 
@@ -236,6 +237,8 @@ def beyond_schemas(annotation, value):
 def lenient(annotation, value):
     """Whether the documented leniency covers *value*."""
     if isinstance(value, str) or value is None or annotation in OF_PYDANTIC:
+        return True
+    if annotation in OF_TEXT and any(type(i) is int for i in (value if isinstance(value, list) else [value])):
         return True
     return annotation in LENIENT_ITEMS and isinstance(value, list) and any(isinstance(i, str) for i in value)
 

@@ -144,7 +144,7 @@ class TestExamples:
         ("annotation", "options", "invalid_values"),
         [
             ("int", "examples=[3, '3', 'three']", ["example 'three'"]),
-            ("str", "examples=['a', 3]", ["example 3"]),
+            ("str", "examples=['a', 3.5]", ["example 3.5"]),
             ("bool", "examples=['yes', True]", []),
             ("list[int]", "examples=['1, 2', [1], '[1]', 'x']", ["example 'x'"]),
             ("Literal['a', 'b']", "complete=['a', 'B', 'c']", ["completion 'c'"]),

@@ -154,9 +154,6 @@ class TestLines:
             pytest.param(
                 b'{"jsonrpc":"2.0","id":1,"method":"ping","params":3}', -32600, 1, id="params-number"
             ),
-            pytest.param(
-                b'{"jsonrpc":"2.0","id":1,"method":"ping","params":null}', -32600, 1, id="params-null"
-            ),
             pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"nope"}', -32601, 1, id="unknown-method"),
             pytest.param(
                 b'{"jsonrpc":"2.0","id":1,"method":"logging/setLevel"}', -32601, 1, id="not-declared"
@@ -190,6 +187,18 @@ class TestLines:
 
         assert (expected, number) == (code(answer), answer.get("id"))
         assert reply(connection, request(2, "ping")) == {"jsonrpc": "2.0", "id": 2, "result": {}}
+
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_byte_order_mark(self, revision):
+        """A byte order mark before the first message is ignored, even if it arrives separately."""
+        whole, split = connect(), connect()
+        text = line(initialize(revision))
+        split.receive_data(b"\xef\xbb")
+
+        answer = reply(whole, b"\xef\xbb\xbf" + text)
+
+        assert answer["result"]["protocolVersion"] == revision
+        assert reply(split, b"\xbf" + text) == answer
 
     @pytest.mark.requirement("base/notification/no-reply")
     @pytest.mark.parametrize("revision", [None, *HANDSHAKES])

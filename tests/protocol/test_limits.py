@@ -123,6 +123,7 @@ class TestLines:
             (b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a', 7),
             (b' { "method" : "x" , "jsonrpc" : "2.0" , "id" : "seven" , ', "seven"),
             (b'{"id":-1,"x":[', -1),
+            (b'\xef\xbb\xbf{"id":7,"x":[', 7),
             (b'{"params":{"id":7},"id":8,', None),
             (b'{"jsonrpc":"2.0","x":{"id":7,', None),
             (b'{"id":7', None),

@@ -157,7 +157,7 @@ def test_cursor_of_a_replaced_catalog(later):
 
 @pytest.mark.requirement("pagination/graceful")
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("cursor", [None, 3, {}], ids=str)
+@pytest.mark.parametrize("cursor", [True, 3, {}], ids=str)
 def test_cursor_of_another_type(revision, cursor):
     """A cursor that is not a string is -32602."""
     assert Client(SEVEN, revision).ask("prompts/list", {"cursor": cursor})["error"]["code"] == -32602

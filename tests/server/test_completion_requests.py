@@ -155,7 +155,7 @@ INVALID = [
     (params("a", 3), "Expected `str`, got `int`"),
     (params(3, ""), "Expected `str`, got `int`"),
     ({"ref": {"type": "ref/prompt", "name": "review"}}, "missing required field `argument`"),
-    (params("tone", "", package=3), "Expected `str`, got `int`"),
+    (params("tone", "", package=3), "Expected `str | null`, got `int`"),
     (params("explains", ""), "there are no branches yet"),
 ]
 

@@ -411,7 +411,7 @@ class TestState:
         assert text(client.get("plain", diff="x")) == "x"
 
     @pytest.mark.requirement("mrtr/hostile-state")
-    @pytest.mark.parametrize("state", [None, 0, True, [], {}, ["v1"]], ids=str)
+    @pytest.mark.parametrize("state", [0, True, [], {}, ["v1"]], ids=str)
     def test_state_of_another_type_is_rejected(self, state):
         """A state that is not a string is rejected."""
         error = self.retry(requestState=state)["error"]
@@ -518,7 +518,7 @@ class TestState:
         assert text(self.retry(inputResponses=answers)) == "x|calm|2|en"
 
     @pytest.mark.requirement("mrtr/valid-responses", "mrtr/protocol-errors")
-    @pytest.mark.parametrize("answers", [None, [], [{}], "accept", 3, True], ids=str)
+    @pytest.mark.parametrize("answers", [[], [{}], "accept", 3, True], ids=str)
     def test_answers_that_are_not_an_object(self, answers):
         """Answers that are not an object are an error, and no question is asked."""
         error = self.retry(inputResponses=answers)["error"]

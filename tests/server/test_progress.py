@@ -45,7 +45,7 @@ def test_progress_is_reported(revision, token):
 
 @pytest.mark.requirement("progress/tokens")
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize("token", [None, True, 0.5, [], {}], ids=str)
+@pytest.mark.parametrize("token", [True, 0.5, [], {}], ids=str)
 def test_invalid_token(revision, token):
     """A request with a token that is neither a string nor an integer is rejected."""
     (reply,) = client_of(steps, revision=revision).post("prompts/get", {"name": "steps"}, progressToken=token)

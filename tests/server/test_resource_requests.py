@@ -71,6 +71,23 @@ class TestReading:
             {"uri": "images://a%20b", "mimeType": "image/png", "blob": b64encode(b"a b").decode()}
         ]
 
+    @pytest.mark.parametrize("declared", ["notes://a%20b/caf%C3%A9", "notes://a%20b/caf%c3%a9"])
+    @pytest.mark.parametrize(
+        "uri",
+        ["notes://a%20b/caf%C3%A9", "notes://a%20b/caf%c3%a9", "notes://a b/café", "notes://a b/caf%c3%A9"],
+    )
+    def test_equivalent_uris(self, revision, declared, uri):
+        """A URI may contain characters that are not escaped, and escapes in small letters."""
+        fixed, template = (
+            resource(declared)(lambda: "fixed"),
+            resource("notes://a%20b/{name}")(lambda name: name),
+        )
+        client = Client(compile(Recipes(resources=(fixed, template))), revision)
+
+        (contents,) = client.ask("resources/read", {"uri": uri})["result"]["contents"]
+
+        assert contents["text"] == "fixed"
+
     @pytest.mark.requirement("resources/security/binary")
     def test_all_byte_values(self, revision):
         """All byte values arrive unchanged."""

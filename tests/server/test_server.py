@@ -6,7 +6,16 @@ import time
 
 import pytest
 
-from promptkit import ArgumentsError, Context, EmbeddedResource, PromptError, assistant, prompt, user
+from promptkit import (
+    ArgumentsError,
+    Context,
+    EmbeddedResource,
+    Image,
+    PromptError,
+    assistant,
+    prompt,
+    user,
+)
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from tests.wire import HANDSHAKES, REVISIONS, Client, line, request, validate
@@ -137,6 +146,32 @@ class TestErrors:
             "code": -32602,
             "message": "there are no logs yet: run the service first",
         }
+
+    def test_image_of_the_author(self, capfd):
+        """Without arguments, an image that cannot be sent is the author's, and the prompt fails."""
+
+        @prompt
+        def picture():
+            return user("Look.", Image(b"\x89PNG\r\n\x1a\n" + bytes(20)))
+
+        error = client_of(picture).get("picture")["error"]
+
+        assert error["code"] == -32603
+        assert error["message"].startswith("prompt 'picture' failed (error ")
+        assert "the image is damaged or cut short" in capfd.readouterr().err
+
+    def test_image_of_the_client(self, capfd):
+        """An image that cannot be sent is the client's error if there are arguments, and names the prompt."""
+
+        @prompt
+        def picture(image: bytes):
+            return user("Look.", Image(image))
+
+        error = client_of(picture).get("picture", image="aGVsbG8=")["error"]
+
+        assert error["code"] == -32602
+        assert error["message"].startswith("prompt 'picture': the bytes are of no known format; ")
+        assert capfd.readouterr().err == ""
 
     @pytest.mark.parametrize(
         "error",

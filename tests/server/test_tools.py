@@ -272,11 +272,72 @@ class TestCalls:
         client = client_of(revision=revision)
 
         assert error_text(client.call("review")) == "prompt 'review': 'code' is missing"
-        assert error_text(client.call("review", code=1, dept=2)) == (
-            "prompt 'review': 'code' is 1, not text; "
+        assert error_text(client.call("review", code=1.5, dept=2)) == (
+            "prompt 'review': 'code' is 1.5, not text; "
             "'dept' is not an argument of this prompt (did you mean 'depth'?)"
         )
         assert error_text(client.call("refuses", why="Try later.")) == "Try later."
+
+    @EVERY_REVISION
+    @pytest.mark.parametrize("name", ["toolCallId", "sessionId", "action", "chatInput", "x" * 1000, ""])
+    def test_unknown_arguments_are_ignored(self, revision, name):
+        """A tool ignores the arguments that hosts add, even with the value null."""
+        client = client_of(revision=revision)
+
+        assert texts(client.call("review", code="x", **{name: "7"})) == texts(client.call("review", code="x"))
+        assert texts(client.call("review", code="x", **{name: None})) == texts(
+            client.call("review", code="x")
+        )
+
+    @pytest.mark.parametrize("name", ["Code", "codes", "dept", "dep", "CODE"])
+    def test_misspelt_arguments_are_errors(self, name):
+        """An unknown argument with a name similar to an argument's is an error, even if all are optional."""
+        message = error_text(client_of().call("review", **{"code": "x", name: "7"}))
+
+        assert f"'{name}' is not an argument of this prompt (did you mean '" in message
+
+    def test_ambiguous_name_is_an_error(self):
+        """A name that is equally similar to several arguments is an error without a suggestion."""
+
+        def compare(text_a: str = "", text_b: str = ""):
+            """Compare two texts."""
+            return text_a + text_b
+
+        message = error_text(client_of(prompt(compare)).call("compare", text_c="x"))
+
+        assert message == "prompt 'compare': 'text_c' is not an argument of this prompt"
+
+    def test_prompts_refuse_unknown_arguments(self):
+        """Requests for a prompt cannot have unknown arguments, although the prompt is also a tool."""
+        error = client_of().ask(
+            "prompts/get", {"name": "review", "arguments": {"code": "x", "sessionId": "7"}}
+        )
+
+        assert "'sessionId' is not an argument of this prompt" in error["error"]["message"]
+
+    @pytest.mark.parametrize(
+        ("tool", "arguments"),
+        [
+            ("find_prompts", {"query": "review", "sessionId": "7"}),
+            ("find_prompts", {"query": 42}),
+            ("get_prompt", {"name": "review", "arguments": {"code": "x"}, "sessionId": "7"}),
+            ("get_prompt", {"name": "review", "arguments": {"code": "x", "sessionId": "7"}}),
+        ],
+        ids=str,
+    )
+    def test_arguments_of_search_tools(self, tool, arguments):
+        """The tools that find and get prompts ignore unknown arguments as well."""
+        assert "isError" not in client_of(tools="search").call(tool, **arguments)["result"]
+
+    @EVERY_REVISION
+    def test_whole_number_as_text(self, revision):
+        """A whole number is accepted for text, and another number is not."""
+        client = client_of(revision=revision)
+
+        assert texts(client.call("review", code=42)) == texts(client.call("review", code="42"))
+        for value, shown in ((1.1, "1.1"), (42.0, "42.0"), (True, "true")):
+            message = error_text(client.call("review", code=value))
+            assert message == f"prompt 'review': 'code' is {shown}, not text"
 
     def test_failing_prompt(self, capfd):
         """The exception of a prompt is only on standard error, under the error id of the result."""
@@ -395,6 +456,24 @@ class TestSecrets:
 
 
 class TestAudit:
+    def test_unknown_arguments_are_named(self, tmp_path):
+        """The audit names unknown arguments, without their values, whether or not they are ignored."""
+        client = client_of(observers=[Audit(tmp_path / "audit")])
+        client.call("review", code="x", toolCallId="s3cret-word")
+        client.call("review", code="x", dept=2)
+        client.call("review", code="x")
+        client.call("none", code="x")
+
+        text = (tmp_path / "audit").read_text()
+        records = [json.loads(record) for record in text.splitlines()][1:]
+        assert [(record["outcome"], record.get("unknown")) for record in records] == [
+            ("ok", ["toolCallId"]),
+            ("failed", ["dept"]),
+            ("ok", None),
+            ("error", None),
+        ]
+        assert "s3cret-word" not in text
+
     def test_calls_are_recorded(self, tmp_path):
         """The audit records the prompt and the outcome of a call."""
         client = client_of(observers=[Audit(tmp_path / "audit")])

@@ -2,7 +2,7 @@ from typing import Annotated
 
 import pytest
 
-from promptkit import Arg, ArgumentsError, PromptError, prompt
+from promptkit import Arg, ArgumentsError, Image, PromptError, prompt, user
 from promptkit.errors import EmptyPromptError
 from promptkit.testing.collection import RenderingError, check_examples, check_generated
 
@@ -56,6 +56,16 @@ class TestExamples:
         assert check_examples(ask.compiled) == []
         with pytest.raises(RenderingError):
             check_examples(fails.compiled)
+
+    def test_image_of_the_author(self):
+        """An image that cannot be sent is a failure if no arguments were sent, because it is the author's."""
+
+        @prompt
+        def picture():
+            return user("Look.", Image(bytes(20)))
+
+        with pytest.raises(RenderingError):
+            check_examples(picture.compiled)
 
     def test_all_examples_are_rendered(self):
         """All examples are rendered, for asynchronous prompts as well."""

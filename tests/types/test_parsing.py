@@ -267,11 +267,36 @@ class TestScalars:
         with pytest.raises(ConversionError):
             read(bytes, text)
 
-    @pytest.mark.parametrize("value", [3, True, None, ["a"], {"a": 1}], ids=shown)
+    @pytest.mark.parametrize("value", [3.0, 1.1, True, None, ["a"], {"a": 1}], ids=shown)
     def test_other_values_are_not_text(self, value):
         """Other JSON values are not converted to text."""
         with pytest.raises(ConversionError):
             read(str, value)
+
+    @pytest.mark.parametrize(
+        ("annotation", "value", "expected"),
+        [
+            (str, 42, "42"),
+            (str, 0, "0"),
+            (str, -(10**30), "-1" + "0" * 30),
+            (str | None, 42, "42"),
+            (Annotated[str, msgspec.Meta(max_length=2)], 42, "42"),
+            (list[str], [1, "b"], ["1", "b"]),
+            (int | str, 42, 42),
+            (bool | str, 1, "1"),
+        ],
+        ids=shown,
+    )
+    def test_whole_number_as_text(self, annotation, value, expected):
+        """A whole number is converted to text if the type accepts no number."""
+        assert read(annotation, value) == expected
+
+    def test_very_long_number_is_not_text(self):
+        """A number with more digits than Python converts is rejected."""
+        with pytest.raises(ConversionError) as caught:
+            read(str, 10**5000)
+
+        assert caught.value.reason == "has more than 4,300 digits: send a smaller number"
 
 
 class TestChoices:

@@ -236,7 +236,7 @@ VALUES = [
 
 #: A type, what a client sends, and the error message.
 FAULTS = [
-    (str, 5, "'value' is 5, not text"),
+    (str, 5.5, "'value' is 5.5, not text"),
     (int, "five", "'value' is 'five', not a whole number"),
     (int, "5.5", "'value' is '5.5', not a whole number"),
     (int, 5.5, "'value' is 5.5, not a whole number"),

@@ -18,8 +18,10 @@ ENDPOINT: Final = "/mcp"
 _HEAD_BYTES: Final = 32 * 1024
 _HEAD_FIELDS: Final = 100
 
+_CONTENT_ENCODING: Final = b"content-encoding"
+
 #: The fields that decide whether a head is accepted, and the size of the cache of accepted heads: few differ.
-_CHECKED_FIELDS: Final = (b"host", b"origin", b"content-type", b"accept", b"mcp-method")
+_CHECKED_FIELDS: Final = (b"host", b"origin", b"content-type", _CONTENT_ENCODING, b"accept", b"mcp-method")
 _MAX_ACCEPTED_HEADS: Final = 64
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -184,6 +186,9 @@ def _check_form(head: Head) -> HttpResponse | None:
         return reject(
             415, InvalidRequest("the body of a request must be JSON: send Content-Type: application/json")
         )
+    if (head.get(_CONTENT_ENCODING) or b"identity").lower() != b"identity":
+        error = InvalidRequest("the body of a request is not compressed: send it without Content-Encoding")
+        return refuse(415, error, headers=((b"accept-encoding", b"identity"),))
     accept = head.get(b"accept")
     if accept is None:
         return None

@@ -11,8 +11,8 @@ MARKER = "end-of-it"
 def typed(project, run):
     """A function that renders a prompt for a typed text and returns the exit code and the output."""
 
-    def render(name, text, *options, end=f"\n{MARKER}\n"):
-        stdin = f".{text}{end}".encode()
+    def render(name, text, *options, end=f"\n{MARKER}\n", start="."):
+        stdin = f"{start}{text}{end}".encode()
         code, out, err = run("render", name, "--typed", MARKER, *options, cwd=project.parent, stdin=stdin)
         return code, err if code else out
 
@@ -39,6 +39,11 @@ def typed(project, run):
 def test_typed_text(typed, name, text, expected):
     """A single argument is the whole text, several are words, and no file is read."""
     assert typed(name, text) == (0, f"{expected}\n")
+
+
+def test_byte_order_mark(typed):
+    """A byte order mark that the shell writes is ignored."""
+    assert typed("count", "3", start="\ufeff.") == (0, "Count to 3.\n")
 
 
 @pytest.mark.parametrize(

@@ -232,7 +232,8 @@ class TestInvalidBodies:
             (b"\xff\xfe", -32700),
             (b'{"a":1}{"b":2}', -32700),
             (b"[" * 200, -32700),
-            (b"\xef\xbb\xbf{}", -32700),
+            (b"\xef\xbb\xbf", -32700),
+            (b"\xef\xbb\xbf{}", -32600),
             (b'{"jsonrpc":"2.0","id":1,"method":"p\xff"}', -32700),
             (b"{}", -32600),
             (b"null", -32600),
@@ -252,6 +253,13 @@ class TestInvalidBodies:
     def test_status(self, version, body, code):
         """The status is 400 in every era."""
         assert Outcome(body, mcp_protocol_version=version).error == (400, code)
+
+    @pytest.mark.parametrize("version", [None, "2025-11-25"])
+    def test_byte_order_mark(self, version):
+        """A byte order mark before the message is ignored."""
+        body = b"\xef\xbb\xbf" + json.dumps(request(1, "prompts/list")).encode()
+
+        assert Outcome(body, mcp_protocol_version=version).served[0][0] == "prompts/list"
 
     def test_message(self):
         """The error message does not mention lines, because HTTP bodies are not lines."""

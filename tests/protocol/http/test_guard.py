@@ -203,6 +203,22 @@ class TestForm:
 
         assert f"there is nothing at '{path}': {use}" in response.body.decode()
 
+    @pytest.mark.parametrize("encoding", ["gzip", "br", "GZIP", "deflate, gzip", " zstd\t", "identity, gzip"])
+    def test_compressed_body(self, encoding):
+        """A compressed body is rejected before it is read, and the response names what is accepted."""
+        guard = Guard()
+        assert status(guard) is None
+
+        response = guard.check(head(content_encoding=encoding))
+
+        assert (response.status, dict(response.headers)[b"accept-encoding"]) == (415, b"identity")
+        assert b"send it without Content-Encoding" in response.body
+
+    @pytest.mark.parametrize("encoding", ["identity", "Identity", ""])
+    def test_body_that_is_not_compressed(self, encoding):
+        """The encoding of a body that is not compressed can be named."""
+        assert status(content_encoding=encoding) is None
+
     @pytest.mark.parametrize(
         "content",
         ["application/json", "application/json; charset=utf-8", "Application/JSON", "application/json;"],
