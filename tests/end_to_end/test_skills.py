@@ -59,8 +59,8 @@ BREAK = st.tuples(st.just("break"), st.integers(0, 1), st.none())
 READ = st.tuples(st.just("read"), st.sampled_from(PATHS), st.none())
 RESTART = st.tuples(st.just("restart"), st.none(), st.none())
 
-#: Actions of an author and a host: save a valid or invalid file, read a file, or, more rarely because it takes
-#: longest, restart the server.
+#: Actions of an author and a host: save a valid or invalid file, read a file, or, more rarely because it
+#: takes longest, restart the server.
 ACTIONS = st.lists(st.one_of(SAVE, SAVE, BREAK, BREAK, READ, READ, RESTART), min_size=6, max_size=24)
 
 
