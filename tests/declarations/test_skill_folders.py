@@ -4,8 +4,8 @@ from queue import Queue
 
 import pytest
 
-from promptkit.compiler.compilation import compile
 from promptkit.compiler import reloading
+from promptkit.compiler.compilation import compile
 from promptkit.compiler.reloading import Reloader
 from promptkit.declarations.skill_files import MAX_FILES, SkillError, paths_below, read_files
 from promptkit.errors.rules import Rule
