@@ -1,12 +1,15 @@
 """Commands that run in this process, with their output in memory or on an imitated terminal."""
 
+import json
 import os
 import sys
+from contextlib import chdir
 from io import BytesIO, StringIO, TextIOWrapper
 
+import msgspec
 import pytest
 
-from promptkit.cli import main
+from promptkit.cli import diff_sides, main
 from tests.terminal import environment
 
 
@@ -42,6 +45,23 @@ def run(capsys, monkeypatch):
         return code, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture
+def in_process(recipes, monkeypatch):
+    """Load both sides of `diff` in this process. That each has its own is the claim of other tests."""
+
+    def ask(folder, request, moved, _environment=None):
+        modules = dict(sys.modules)
+        with chdir(folder):
+            answer = msgspec.to_builtins(diff_sides._answer(*request))
+        for name in [name for name in list(sys.modules) if name not in modules]:
+            if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]
+        text = json.dumps(answer).replace(str(moved[0]), str(moved[1]))
+        return msgspec.convert(json.loads(text), diff_sides.Answer)
+
+    monkeypatch.setattr(diff_sides, "ask", ask)
 
 
 @pytest.fixture

@@ -1,14 +1,10 @@
 """Fixtures for the tests of `promptkit diff`: a repository, and the command in this process."""
 
-import json
 import shutil
-import sys
-from contextlib import chdir
 
-import msgspec
 import pytest
 
-from promptkit.cli import diff_sides, main
+from promptkit.cli import main
 from tests.cli.diff.repositories import BEFORE, GIT, commit, git
 
 
@@ -32,23 +28,6 @@ def repository(committed, tmp_path, monkeypatch):
     for name, value in GIT.items():
         monkeypatch.setenv(name, value)
     return folder
-
-
-@pytest.fixture
-def in_process(recipes, monkeypatch):
-    """Load both sides in this process. That each side has a process is the claim of other tests."""
-
-    def ask(folder, request, moved, _environment=None):
-        modules = dict(sys.modules)
-        with chdir(folder):
-            answer = msgspec.to_builtins(diff_sides._answer(*request))
-        for name in [name for name in list(sys.modules) if name not in modules]:
-            if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
-                del sys.modules[name]
-        text = json.dumps(answer).replace(str(moved[0]), str(moved[1]))
-        return msgspec.convert(json.loads(text), diff_sides.Answer)
-
-    monkeypatch.setattr(diff_sides, "ask", ask)
 
 
 @pytest.fixture
