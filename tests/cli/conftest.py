@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from promptkit.cli import diff_sides, main
-from tests.terminal import environment
+from tests.forked import fork_server
+from tests.terminal import command, environment
 
 
 class Terminal(StringIO):
@@ -45,6 +46,16 @@ def run(capsys, monkeypatch):
         return code, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    """A function that runs a command in a forked process, and returns the same as `command`."""
+    if not hasattr(os, "fork"):
+        yield command
+        return
+    with fork_server(tmp_path_factory.mktemp("forked")) as forked:
+        yield forked
 
 
 @pytest.fixture
