@@ -47,9 +47,6 @@ def fork_server(folder):
 
     Standard input is empty, and the output goes to files in *folder*.
     """
-    if not hasattr(os, "fork"):
-        yield command
-        return
     program = [sys.executable, "-m", "tests.forked"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(program, text=True, cwd=Path(__file__).parents[1], **pipes) as process:
