@@ -201,7 +201,7 @@ def run(argv: list[str]) -> int:
 
 
 @pytest.mark.parametrize(("name", "path", "kind"), CASES, ids=[" | ".join(case) for case in CASES])
-def test_commands_stay_within_the_repository(name, path, kind, *, checkout, repository, capfd):
+def test_commands_stay_within_the_repository(name, path, kind, *, checkout, repository, capfd, request):
     """
     Whatever replaces a file or folder, files outside are neither changed nor copied, nothing hangs, and an
     error is short.
@@ -209,6 +209,8 @@ def test_commands_stay_within_the_repository(name, path, kind, *, checkout, repo
     outside = repository.parent / "outside"
     if name == "diff":
         shutil.copytree(checkout / ".git", repository / ".git")
+        if path == "summary.md":  # no process of a side reads it
+            request.getfixturevalue("in_process")
     argv, _ = COMMANDS[name]
     if path.startswith("batch/") or "resume" in name:
         run([word for word in argv if word != "--resume"])  # replace files of our own
