@@ -113,9 +113,11 @@ def recipes(tmp_path, monkeypatch):
         return path
 
     yield write
-    for name in sys.modules.keys() - modules.keys():
+    for name in [name for name in list(sys.modules) if name not in modules]:
         if str(tmp_path) in places_of(sys.modules[name]):
             del sys.modules[name]
+    for path in [path for path in list(sys.path_importer_cache) if path.startswith(str(tmp_path))]:
+        del sys.path_importer_cache[path]  # each load invalidates all
 
 
 @pytest.fixture

@@ -44,9 +44,13 @@ def run(folder, *command):
 
 
 @pytest.fixture(scope="session")
-def mypy(tmp_path_factory):
-    """File, line and message of each error that mypy reports."""
-    printed = run(tmp_path_factory.mktemp("mypy"), "mypy", "--strict", "--output=json", CASES.name)
+def mypy(request, tmp_path_factory):
+    """File, line and message of each error that mypy reports, with a cache for later runs."""
+    folder, cache = tmp_path_factory.mktemp("mypy"), getattr(request.config, "cache", None)
+    options = ["--strict", "--output=json"]
+    if cache is not None:
+        options.append(f"--cache-dir={cache.mkdir('mypy')}")
+    printed = run(folder, "mypy", *options, CASES.name)
     records = [json.loads(line) for line in printed.splitlines() if line]
     return [
         (Path(record["file"]).name, record["line"], record["message"])

@@ -222,9 +222,11 @@ def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
     Raises:
         PackageError: If an imported module cannot be installed with the package.
     """
-    required, owners = set(map(distribution_name, metadata.dependencies)), packages_distributions()
+    imports = sorted(_find_imports(contents).items())
+    required = set(map(distribution_name, metadata.dependencies))
+    owners = packages_distributions() if imports else {}  # reads the files of all installed packages
     missing = list[str]()
-    for name, file in sorted(_find_imports(contents).items()):
+    for name, file in imports:
         installed = sorted({canonicalize_name(owner) for owner in owners.get(name, ())})
         if canonicalize_name(metadata.name) in installed or (not installed and _exists(name)):
             msg = (

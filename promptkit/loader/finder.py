@@ -285,8 +285,9 @@ class RecipeFinder:
             sys.meta_path.remove(self)
         # Compared by identity: an equal entry was added by other code.
         sys.path[:] = [entry for entry in sys.path if entry is not self.root]
-        for name in [name for name in list(sys.modules) if name.partition(".")[0] in self._siblings]:
-            del sys.modules[name]
+        if self._siblings:
+            for name in [name for name in list(sys.modules) if name.partition(".")[0] in self._siblings]:
+                del sys.modules[name]
 
     def find_spec(self, name: str, path: SearchPath = None, _: object = None) -> ModuleSpec | None:
         """Return the spec of a module, or None if the finder is not responsible for it."""

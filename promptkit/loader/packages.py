@@ -235,11 +235,12 @@ def _is_initializing(module: object) -> bool:
 
 def _remove_package(name: str, finder: RecipeFinder, *, removes_all: bool) -> None:
     """Remove a package from `sys.modules` with its modules, except reused ones."""
+    prefix = f"{name}."  # not `_is_within`: there may be thousands of other modules
+    inside = [item for item in list(sys.modules.items()) if item[0] == name or item[0].startswith(prefix)]
     for key in [
         key
-        for key, module in list(sys.modules.items())
-        if _is_within(key, name)
-        and key not in finder.executions.by_name
+        for key, module in inside
+        if key not in finder.executions.by_name
         # A folder without ``__init__.py`` may contain reused modules.
         and (removes_all or not hasattr(module, "__path__"))
         and not _is_initializing(module)

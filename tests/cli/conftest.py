@@ -1,13 +1,17 @@
 """Commands that run in this process, with their output in memory or on an imitated terminal."""
 
+import json
 import os
 import sys
+from contextlib import chdir
 from io import BytesIO, StringIO, TextIOWrapper
 
+import msgspec
 import pytest
 
-from promptkit.cli import main
-from tests.terminal import environment
+from promptkit.cli import diff_sides, main
+from tests.forked import fork_server
+from tests.terminal import command, environment
 
 
 class Terminal(StringIO):
@@ -42,6 +46,33 @@ def run(capsys, monkeypatch):
         return code, *capsys.readouterr()
 
     return call
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    """A function that runs a command in a forked process, and returns the same as `command`."""
+    if not hasattr(os, "fork"):
+        yield command
+        return
+    with fork_server(tmp_path_factory.mktemp("forked")) as forked:
+        yield forked
+
+
+@pytest.fixture
+def in_process(recipes, monkeypatch):
+    """Load both sides of `diff` in this process. That each has its own is the claim of other tests."""
+
+    def ask(folder, request, moved, _environment=None):
+        modules = dict(sys.modules)
+        with chdir(folder):
+            answer = msgspec.to_builtins(diff_sides._answer(*request))
+        for name in [name for name in list(sys.modules) if name not in modules]:
+            if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
+                del sys.modules[name]
+        text = json.dumps(answer).replace(str(moved[0]), str(moved[1]))
+        return msgspec.convert(json.loads(text), diff_sides.Answer)
+
+    monkeypatch.setattr(diff_sides, "ask", ask)
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ p.case("closing", "close")
 
     def test_result_is_reproducible(self, measure, tmp_path):
         """The result is the same in another process, and no files are written."""
-        prefix = measure('@prompt\ndef p(a: str, b: dict[str, float]):\n    return f"{a} {b} ."\n')
+        prefix = measure('@prompt\ndef p(a: float, b: dict[int, float]):\n    return f"{a} {b} ."\n')
 
         code, out, _ = command("check", "--cache", "--json", cwd=tmp_path)
 

@@ -116,6 +116,7 @@ def project(recipes, tmp_path, request, monkeypatch):
     recipes(shelf=RECIPE)
     monkeypatch.chdir(tmp_path)
     if "argv" in request.fixturenames and request.getfixturevalue("argv")[0] == "diff":
+        request.getfixturevalue("in_process")
         author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         for words in (["init"], ["add", "--all"], [*author, "commit", "--message=One"]):
             subprocess.run(["git", *words], cwd=tmp_path, capture_output=True, check=True)  # noqa: S607

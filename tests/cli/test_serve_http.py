@@ -1,6 +1,5 @@
 """`promptkit serve --http`: its options and usage errors."""
 
-import os
 import re
 import socket
 import subprocess
@@ -124,36 +123,30 @@ class TestOptions:
         assert configure(parse(["serve"]), ["serve"]).http is None
 
 
-def usage_error(*words, recipes, environment=None):
-    """Return the error of a server that does not start; its exit code is that of wrong usage."""
-    command = [sys.executable, "-m", "promptkit", "serve", str(recipes), *words]
-    result = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        check=False,
-        env=environment,
-    )
-    assert (result.returncode, result.stdout) == (2, "")
-    return result.stderr
+@pytest.fixture
+def usage_error(forked):
+    """A function that returns the error of a server that does not start because of wrong usage."""
+
+    def usage_error(*words, recipes):
+        code, out, err = forked("serve", str(recipes), *words, cwd=recipes.parent)
+        assert (code, out) == (2, b"")
+        return err.decode()
+
+    return usage_error
 
 
 class TestErrors:
     @pytest.mark.parametrize("words", [("--http", "0"), ("--uds", "x.sock"), ("--fd", "3")])
-    def test_missing_extra(self, recipes, tmp_path, words):
+    def test_missing_extra(self, recipes, words, monkeypatch, capfd):
         """The error names the option and the command that installs the missing library."""
-        (tmp_path / "missing").mkdir()
-        (tmp_path / "missing" / "httptools.py").write_text("raise ModuleNotFoundError(name='httptools')\n")
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "missing")}
+        monkeypatch.setitem(sys.modules, "httptools", None)
 
-        message = usage_error(*words, recipes=recipes(greet=""), environment=environment)
+        assert main(["serve", str(recipes(greet="")), *words]) == 2
 
-        assert message == f"promptkit: {words[0]} needs httptools: {install_command('http')}\n"
+        assert capfd.readouterr().err == f"promptkit: {words[0]} needs httptools: {install_command('http')}\n"
 
     @pytest.mark.parametrize("workers", ["1", "2"])
-    def test_public_address_without_authentication(self, recipes, workers):
+    def test_public_address_without_authentication(self, recipes, workers, usage_error):
         """A server that other machines can reach requires tokens or `--no-auth`."""
         message = usage_error("--http", "0.0.0.0:0", "--workers", workers, recipes=recipes(greet=""))
 
@@ -219,15 +212,14 @@ class TestErrors:
             (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
         ],
     )
-    def test_invalid_token_options(self, recipes, words, message, monkeypatch):
+    def test_invalid_token_options(self, recipes, words, message, usage_error):
         """Invalid or incomplete token options are rejected."""
-        folder = recipes(greet="")
-        monkeypatch.chdir(folder)
+        error = usage_error("--http", "0", *words, recipes=recipes(greet=""))
 
-        assert usage_error("--http", "0", *words, recipes=folder).endswith(f"promptkit: {message}\n")
+        assert error.endswith(f"promptkit: {message}\n")
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
-    def test_unknown_group(self, recipes, tmp_path):
+    def test_unknown_group(self, recipes, tmp_path, usage_error):
         """An unknown group is reported, and no socket remains."""
         path = tmp_path / "socket"
         message = usage_error("--uds", str(path), "--uds-group", "no-such-group", recipes=recipes(greet=""))
@@ -251,7 +243,7 @@ class TestErrors:
     @pytest.mark.parametrize(
         "url", ["prompts.example", "ftp://prompts.example/", "https://prompts.example/?a=b"]
     )
-    def test_invalid_public_url(self, recipes, url):
+    def test_invalid_public_url(self, recipes, url, usage_error):
         """An invalid public URL is rejected by the command and by `asgi.app`."""
         folder = recipes(greet="")
         message = (
@@ -264,7 +256,7 @@ class TestErrors:
         with pytest.raises(ValueError, match=re.escape(message)):
             asgi.app(folder, public_url=url)
 
-    def test_port_in_use(self, recipes):
+    def test_port_in_use(self, recipes, usage_error):
         """A port in use is reported with a fix."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             port = listener.getsockname()[1]
@@ -275,7 +267,7 @@ class TestErrors:
             "stop it, or use another port\n"
         )
 
-    def test_missing_target(self, tmp_path):
+    def test_missing_target(self, tmp_path, usage_error):
         """A missing target is the same error as over stdio."""
         message = usage_error("--http", "0", recipes=tmp_path / "nothing")
 

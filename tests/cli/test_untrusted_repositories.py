@@ -124,13 +124,10 @@ CASES = [
 ]
 
 
-@pytest.fixture
-def repository(tmp_path, monkeypatch, png):
-    """A repository, with files of its user outside of it."""
-    outside, root = tmp_path / "outside", tmp_path / "repository"
-    for file in ("victim.txt", "folder/inner.md", "folder/SKILL.md", "folder/requests-00001.jsonl"):
-        (outside / file).parent.mkdir(parents=True, exist_ok=True)
-        (outside / file).write_text(PRECIOUS)
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory, png):
+    """A repository with one commit, to copy."""
+    root = tmp_path_factory.mktemp("checkout")
     for file, text in {
         "recipes/review.py": RECIPE,
         "recipes/show.py": "from promptkit import Image, prompt, user\n\n@prompt\ndef show():\n"
@@ -145,6 +142,21 @@ def repository(tmp_path, monkeypatch, png):
     }.items():
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text(text)
+    git = [shutil.which("git"), "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    for words in (["init", "--quiet", "--template="], ["add", "."], ["commit", "--quiet", "-m", "all"]):
+        subprocess.run([*git, *words], check=True, cwd=root)
+    return root
+
+
+@pytest.fixture
+def repository(checkout, tmp_path, monkeypatch):
+    """A repository, with files of its user outside of it."""
+    outside = tmp_path / "outside"
+    for file in ("victim.txt", "folder/inner.md", "folder/SKILL.md", "folder/requests-00001.jsonl"):
+        (outside / file).parent.mkdir(parents=True, exist_ok=True)
+        (outside / file).write_text(PRECIOUS)
+    root = shutil.copytree(checkout, tmp_path / "repository", ignore=shutil.ignore_patterns(".git"))
+    monkeypatch.setattr("promptkit.cli.package_wheel._check_alone", lambda _: None)  # of the wheel
     monkeypatch.chdir(root)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home" / "state"))
@@ -189,16 +201,16 @@ def run(argv: list[str]) -> int:
 
 
 @pytest.mark.parametrize(("name", "path", "kind"), CASES, ids=[" | ".join(case) for case in CASES])
-def test_commands_stay_within_the_repository(name, path, kind, repository, capfd):
+def test_commands_stay_within_the_repository(name, path, kind, *, checkout, repository, capfd, request):
     """
     Whatever replaces a file or folder, files outside are neither changed nor copied, nothing hangs, and an
     error is short.
     """
     outside = repository.parent / "outside"
     if name == "diff":
-        git = [shutil.which("git"), "-c", "user.name=x", "-c", "user.email=x@example.org"]
-        for words in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "-m", "all"]):
-            subprocess.run([*git, *words], check=True)
+        shutil.copytree(checkout / ".git", repository / ".git")
+        if path == "summary.md":  # no process of a side reads it
+            request.getfixturevalue("in_process")
     argv, _ = COMMANDS[name]
     if path.startswith("batch/") or "resume" in name:
         run([word for word in argv if word != "--resume"])  # replace files of our own

@@ -1006,7 +1006,7 @@ class TestLoadAgain:
         served = []
         reloader._publish = served.append
         os.utime(folder / "_shape.py", (1, 1))
-        for _ in range(3):
+        for _ in range(2):
             os.utime(folder / "greet.py", (1, 1))
             reloader._reload()
             served.pop().render("greet", arguments)
@@ -1276,8 +1276,9 @@ class TestOddEntriesWhileWatching:
         assert codes == ["PK101"]
 
 
-def test_a_reload_reports_lints(recipes):
+def test_a_reload_reports_lints(recipes, monkeypatch):
     """With a linter, a reload reports warnings, both at first and after a change."""
+    monkeypatch.setattr(reloading, "collect", lambda: None)  # a test process has millions of objects
     source = "from promptkit import prompt\n@prompt\ndef {}():\n    print('Hello.')\n"
     folder = recipes(greet=source.format("one"))
     catalogs = Queue()

@@ -40,8 +40,10 @@ INSTALLING = {
 #: and sh blocks run in a shell.
 LANGUAGES = {"python", "py", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", "yaml", ""}
 
-#: Commands that run in a forked process instead of a shell: a line of plain words and quoted ones.
-FORKED = re.compile(r"""(?:promptkit|python -m pytest)(?: (?:[\w.:/=-]+|[\w=]*'[^'\n]*'|"[^"$`\\\n]*"))*""")
+#: Commands that run in a forked process instead of a shell: plain words, quoted ones, and a comment.
+FORKED = re.compile(
+    r"""(?:promptkit|python -m pytest)(?: (?:[\w.:/=@{}-]+|[\w=]*'[^'\n]*'|"[^"$`\\\n]*"))*(?: +\#.*)?"""
+)
 
 #: Variables that change the folders of clients and of promptkit, or that name the workspace.
 MOVING = (
@@ -116,7 +118,7 @@ class Reader:
 
     def run_forked(self, line):
         """Run a command in a process that has imported promptkit already, and return its output."""
-        arguments = shlex.split(line.removeprefix("python -m "))
+        arguments = shlex.split(line.removeprefix("python -m "), comments=True)
         files = [os.devnull, str(self.home / "stdout"), str(self.home / "stderr")]
         for file in files[1:]:
             Path(file).write_bytes(b"")

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from html import unescape
 from importlib import import_module
 from pathlib import Path
@@ -43,6 +44,7 @@ def words_of(text):
     return {word for word in SEPARATOR.split(text.lower()) if word}
 
 
+@cache
 def sections(page):
     """Return the headings of a page, each with the words of its section."""
     words_by_title, tokens = {}, MarkdownIt().parse(page.read_text(encoding="utf-8"))

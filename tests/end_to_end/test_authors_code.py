@@ -27,17 +27,17 @@ def act_at_import():
 act_at_import()
 
 @prompt
-def plain():
+def plain{suffix}():
     act()
     return "done"
 
 @prompt
-def steps():
+def steps{suffix}():
     yield "done"
     act()
 
 @prompt
-async def later():
+async def later{suffix}():
     act()
     return "done"
 
@@ -46,10 +46,10 @@ def offers():
     return ["done"]
 
 @prompt
-def typed(word: Annotated[str, Arg(complete=offers)]):
+def typed{suffix}(word: Annotated[str, Arg(complete=offers)]):
     return word
 
-@resource("notes://one")
+@resource("notes://one{suffix}")
 def notes() -> str:
     act()
     return "done"
@@ -63,20 +63,26 @@ def other():
     return "well"
 """
 
-WORD = {"ref": {"type": "ref/prompt", "name": "typed"}, "argument": {"name": "word", "value": ""}}
 
-#: A request for each place where authors' code runs, and one for an unaffected prompt.
-REQUESTS = {
-    "plain": ("prompts/get", {"name": "plain"}),
-    "steps": ("prompts/get", {"name": "steps"}),
-    "later": ("prompts/get", {"name": "later"}),
-    "completion": ("completion/complete", WORD),
-    "resource": ("resources/read", {"uri": "notes://one"}),
-    "other": ("prompts/get", {"name": "other"}),
-}
-KINDS = [kind for kind in REQUESTS if kind != "other"]
+def requests_of(suffix=""):
+    """Return a request for each place where the code of a recipe runs, and one for an unaffected prompt."""
+    ref = {"type": "ref/prompt", "name": f"typed{suffix}"}
+    return {
+        f"plain{suffix}": ("prompts/get", {"name": f"plain{suffix}"}),
+        f"steps{suffix}": ("prompts/get", {"name": f"steps{suffix}"}),
+        f"later{suffix}": ("prompts/get", {"name": f"later{suffix}"}),
+        f"completion{suffix}": (
+            "completion/complete",
+            {"ref": ref, "argument": {"name": "word", "value": ""}},
+        ),
+        f"resource{suffix}": ("resources/read", {"uri": f"notes://one{suffix}"}),
+        "other": ("prompts/get", {"name": "other"}),
+    }
 
-#: Harmless code, at import and while rendering.
+
+REQUESTS = requests_of()
+
+#: Harmless code, at import and while rendering. What one entry changes does not affect the others in it.
 HARMLESS = {
     "output": """
         print("noise")
@@ -87,43 +93,47 @@ HARMLESS = {
         library.puts(b"noise")
         library.fflush(None)
         """,
-    "folder": "os.chdir('/')",
+    "settings": """
+        os.chdir("/")
+        os.environ.clear()
+        locale.setlocale(locale.LC_ALL, "C")
+        gc.disable()
+        sys.setswitchinterval(100)
+        tracemalloc.start()
+        faulthandler.enable()
+        faulthandler.dump_traceback_later(0.05)
+        asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())
+        sys.excepthook = threading.excepthook = lambda *_: sys.exit(1)
+        """,
     "warnings are errors": "warnings.simplefilter('error')",
-    "logging": "logging.basicConfig(stream=sys.stdout, level=0)\nlogging.error('noise')",
-    "logging to stderr": "logging.basicConfig(level=0)\nlogging.error('noise')",
-    "leftover thread": "threading.Thread(target=time.sleep, args=(60,)).start()",
-    "thread that prints": "threading.Thread(target=lambda: [print('noise') for _ in range(9999)]).start()",
-    "thread that raises": "threading.Thread(target=lambda: 1 / 0).start()",
+    "logging": """
+        logging.basicConfig(handlers=[logging.StreamHandler(sys.stdout), logging.StreamHandler()], level=0)
+        logging.error("noise")
+        """,
+    "threads": """
+        threading.Thread(target=time.sleep, args=(60,)).start()
+        threading.Thread(target=lambda: [print("noise") for _ in range(999)]).start()
+        threading.Thread(target=lambda: 1 / 0).start()
+        """,
     "child process": """
         child = multiprocessing.get_context("fork").Process(target=print, args=("noise",))
         child.start()
         child.join()
         """,
     "exit handler that blocks": "atexit.register(time.sleep, 60)",
-    "garbage": "gc.disable()",
-    "switch interval": "sys.setswitchinterval(100)",
-    "faulthandler": "faulthandler.enable()\nfaulthandler.dump_traceback_later(0.05)",
-    "tracemalloc": "tracemalloc.start()",
-    "event loop policy": "asyncio.set_event_loop_policy(asyncio.DefaultEventLoopPolicy())",
-    "locale": "locale.setlocale(locale.LC_ALL, 'C')",
-    "environment": "os.environ.clear()",
-    "no stdout": "sys.stdout = None",
-    "closed stdout": "sys.stdout.close()",
-    "no stderr": "sys.stderr = None",
-    "closed stderr": "sys.stderr.close()",
-    "hooks": "sys.excepthook = threading.excepthook = lambda *_: sys.exit(1)",
+    "no streams": "sys.stdout = sys.stderr = None",
+    "closed streams": "sys.stdout.close()\nsys.stderr.close()",
 }
 
-#: Code that fails each time it runs.
+#: Code that fails each time it runs, and affects nothing else.
 FAILING = {
     "exit": "sys.exit(3)",
     "interrupt": "raise KeyboardInterrupt",
     "recursion": "def deeper(): deeper()\ndeeper()",
     "memory": "raise MemoryError",
     "cancelled": "raise asyncio.CancelledError",
-    "generator exit": "raise GeneratorExit",
-    "stop iteration": "raise StopIteration",
-    "warning": "warnings.simplefilter('error')\nwarnings.warn('careful')",
+    "generator_exit": "raise GeneratorExit",
+    "stop_iteration": "raise StopIteration",
     "group": "raise BaseExceptionGroup('two', [SystemExit(1), KeyboardInterrupt()])",
     "cycle": """
         one, two = ValueError("one"), ValueError("two")
@@ -137,31 +147,31 @@ FAILING = {
             __repr__ = __str__
         raise Mute
         """,
+}
+
+#: Code that fails, and has side effects as well.
+FAILING_WITH_EFFECTS = {
+    "warning": "warnings.simplefilter('error')\nwarnings.warn('careful')",
     "no stderr": "sys.stderr = None\n1 / 0",
     "closed stderr": "sys.stderr.close()\n1 / 0",
 }
 
 
+def recipe(*, outside="pass", inside="pass", suffix=""):
+    """Return a recipe that runs code at import, while rendering, or both."""
+    outside, inside = (indent(dedent(code), "    ") for code in (outside, inside))
+    return RECIPE.format(outside=outside, inside=inside, suffix=suffix)
+
+
 @pytest.fixture
-def serve(recipes):
-    """A function that serves a recipe that runs code at import, while rendering, or both."""
+def serve_all(recipes):
+    """A function that serves recipes, and the unaffected prompt."""
     started = []
 
-    def start(*, outside="pass", inside="pass"):
-        source = RECIPE.format(
-            outside=indent(dedent(outside), "    "),
-            inside=indent(dedent(inside), "    "),
-        )
+    def start(**sources):
+        folder = recipes(wholesome=OTHER, **sources)
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "promptkit",
-                "serve",
-                "--grace",
-                "20",
-                recipes(recipe=source, wholesome=OTHER),
-            ],
+            [sys.executable, "-m", "promptkit", "serve", "--grace", "20", folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -176,11 +186,17 @@ def serve(recipes):
         process.communicate()
 
 
-def outcomes(process, *kinds):
+@pytest.fixture
+def serve(serve_all):
+    """A function that serves a recipe that runs code at import, while rendering, or both."""
+    return lambda **code: serve_all(recipe=recipe(**code))
+
+
+def outcomes(process, *kinds, requests=REQUESTS):
     """Send a request of each of *kinds* and close the input; return the outcomes and the exit code."""
-    requests = [request(number, *REQUESTS[kind]) for number, kind in enumerate(kinds, 1)]
+    messages = [request(number, *requests[kind]) for number, kind in enumerate(kinds, 1)]
     started = time.monotonic()
-    stdout, _ = process.communicate(b"".join(map(line, [initialize("2025-06-18"), *requests])), timeout=20)
+    stdout, _ = process.communicate(b"".join(map(line, [initialize("2025-06-18"), *messages])), timeout=20)
     assert time.monotonic() - started < 10
     replies = [json.loads(reply) for reply in stdout.splitlines()]
     assert sorted(reply["id"] for reply in replies) == list(range(len(kinds) + 1))
@@ -199,18 +215,42 @@ def test_harmless_code(serve, name):
     assert outcomes(process, *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
 
 
-@pytest.mark.parametrize("name", FAILING)
-def test_code_that_fails_while_rendering(serve, name):
-    """Only the affected requests fail, each time."""
-    process = serve(inside=FAILING[name])
+def test_code_that_fails_while_rendering(serve_all):
+    """Only the affected requests fail, each time, whatever is raised in any kind of code."""
+    process = serve_all(**{name: recipe(inside=code, suffix=f"_{name}") for name, code in FAILING.items()})
+    requests = {kind: sent for name in FAILING for kind, sent in requests_of(f"_{name}").items()}
+    again = [kind for kind in requests if kind.startswith("plain") or kind == "other"]
+    kinds = [*requests, *again]
 
-    assert outcomes(process, *KINDS, "other", *KINDS, "other") == (([-32603] * 5 + ["done"]) * 2, 0)
+    results, code = outcomes(process, *kinds, requests=requests)
+
+    failed = {kind for kind, result in zip(kinds, results, strict=True) if result == -32603}
+    assert failed == requests.keys() - {"other"}
+    assert results.count("done") == kinds.count("other") == 2
+    assert code == 0
 
 
-@pytest.mark.parametrize("name", FAILING)
-def test_code_that_fails_at_import(serve, name):
+@pytest.mark.parametrize("name", FAILING_WITH_EFFECTS)
+def test_code_that_fails_with_side_effects(serve, name):
+    """Only the affected requests fail, each time, even if the code has side effects on the process."""
+    process = serve(inside=FAILING_WITH_EFFECTS[name])
+
+    assert outcomes(process, *REQUESTS, *REQUESTS) == (([-32603] * 5 + ["done"]) * 2, 0)
+
+
+def test_code_that_fails_at_import(serve_all):
+    """The recipes that fail are unavailable, whatever they raise, and the others are served."""
+    process = serve_all(**{name: recipe(outside=code, suffix=f"_{name}") for name, code in FAILING.items()})
+    requests = {kind: sent for name in FAILING for kind, sent in requests_of(f"_{name}").items()}
+    kinds = [*(f"plain_{name}" for name in FAILING), "other"]
+
+    assert outcomes(process, *kinds, *kinds, requests=requests) == (([-32602] * 10 + ["done"]) * 2, 0)
+
+
+@pytest.mark.parametrize("name", FAILING_WITH_EFFECTS)
+def test_import_that_fails_with_side_effects(serve, name):
     """The recipe is unavailable, and the others are served."""
-    process = serve(outside=FAILING[name])
+    process = serve(outside=FAILING_WITH_EFFECTS[name])
 
     assert outcomes(process, "plain", "other", "plain", "other") == ([-32602, "done"] * 2, 0)
 

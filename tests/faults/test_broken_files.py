@@ -88,7 +88,17 @@ def test_broken_file_among_valid_ones(serve_files):
     assert "unchanged until fixed: a.py" in client.serving.log.read_text()
 
 
-@pytest.mark.parametrize("hangs", ["while True: pass", "open(FIFO)"])
+#: An endless loop that uses the whole processor at first, but not until the server reports it.
+SPINS = """
+import time
+start = time.monotonic()
+while True:
+    if time.monotonic() > start + 0.5:
+        time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize("hangs", [SPINS, "open(FIFO)"], ids=["spins", "blocks"])
 def test_hanging_import(serve_files, tmp_path, hangs):
     """Later edits are served, the hanging file is reported, and the end of the input stops the process."""
     os.mkfifo(tmp_path / "fifo")

@@ -82,8 +82,9 @@ def argument_of(name, text):
     return b'"name":"take","arguments":{"%b":"%b"}' % (name, text)
 
 
+@pytest.fixture(scope="module")
 def rejected_lines():
-    """Return lines that are rejected; each takes at most four times its size."""
+    """Lines that are rejected; each takes at most four times its size."""
     return {
         "nested too deep, after a long text": build_request(
             b'"a":"%b","b":%b' % (PLAIN, b"[" * 150 + b"]" * 150)
@@ -243,11 +244,11 @@ def select(kinds, revision, full_length):
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKES[-1], MODERN])
-def test_memory_of_rejected_lines(open_server, figures, full_length, revision):
+def test_memory_of_rejected_lines(open_server, rejected_lines, figures, *, full_length, revision):
     """The rejection of a line takes at most four times its size, and the next request is served."""
     serving, ratios = open_server(revision), {}
 
-    for name, text in select(rejected_lines(), revision, full_length).items():
+    for name, text in select(rejected_lines, revision, full_length).items():
         data = with_envelope(text, revision) + b"\n"
         growth, reply = memory_growth(serving, data)
         ratios[name] = round(growth / len(data), 1)
@@ -280,7 +281,7 @@ def test_memory_of_served_lines(open_server, figures, full_length, revision):
 def test_memory_of_a_line_in_pieces(open_server, piece):
     """The split of a line into pieces does not matter."""
     serving = open_server(HANDSHAKES[-1])
-    data = build_request(argument(b"a" * (MIB // 8 if piece == 1 else MIB))) + b"\n"
+    data = build_request(argument(b"a" * (MIB // 32 if piece == 1 else MIB))) + b"\n"
 
     def write():
         for start in range(0, len(data), piece):

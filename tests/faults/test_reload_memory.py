@@ -145,7 +145,7 @@ def test_memory_of_many_reloads(serve, recipes, amount, figures):
     """
     After many reloads of a recipe of one mebibyte, a server takes at most 15 % more memory than after fifty.
     """
-    last = amount(500, 500, 120)
+    last = amount(500, 500, 90)
     folder = recipes(recipe=RECIPE.format(version="v000000", blank=""))
     serving = serve("--completion-rate", "1000000", folder=folder, program=("-c", SERVER))
     memory, started = {}, time.monotonic()

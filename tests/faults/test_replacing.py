@@ -101,8 +101,7 @@ def version_of(message):
     return versions.pop() if len(versions) == 1 else -1
 
 
-@pytest.mark.parametrize("pauses", [True, False], ids=["bursts", "steadily"])
-@pytest.mark.parametrize("write", [replace, rewrite])
+@pytest.mark.parametrize(("write", "pauses"), [(replace, False), (rewrite, True)], ids=["steadily", "bursts"])
 def test_recipe_is_written_under_load(serve, tmp_path, amount, figures, *, write, pauses):
     """
     Each request gets one reply, of a single version that is never older than that of the previous reply, and

@@ -3,10 +3,12 @@
 import gc
 import sys
 import weakref
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 
+from promptkit.compiler import reloading
 from promptkit.types.scalars import SCALARS
 from tests.compiler.test_reload_steps import Author
 
@@ -100,7 +102,15 @@ except LookupError as error:
 
 @pytest.fixture
 def author(recipes, monkeypatch):
-    """An author of recipes whose executions and live versions are recorded."""
+    """
+    An author of recipes whose executions and live versions are recorded.
+
+    Nothing is frozen or unfrozen: a collection would otherwise visit the millions of objects of other tests.
+    """
+    collector = {name: getattr(gc, name) for name in ("collect", "disable", "enable")}
+    monkeypatch.setattr(
+        reloading, "gc", SimpleNamespace(**collector, freeze=lambda: None, unfreeze=lambda: None)
+    )
     monkeypatch.setattr(sys, "executed", [], raising=False)
     monkeypatch.setattr(sys, "marks", {}, raising=False)
     return Author(recipes("shelf"))

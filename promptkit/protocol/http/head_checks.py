@@ -188,7 +188,7 @@ def _check_form(head: Head) -> HttpResponse | None:
         )
     if (head.get(_CONTENT_ENCODING) or b"identity").lower() != b"identity":
         error = InvalidRequest("the body of a request is not compressed: send it without Content-Encoding")
-        return refuse(415, error, headers=((b"accept-encoding", b"identity"),))
+        return reject(415, error, headers=((b"accept-encoding", b"identity"),))
     accept = head.get(b"accept")
     if accept is None:
         return None

@@ -69,6 +69,7 @@ def test_without_a_library_that_fixes_the_clock(monkeypatch):
         assert datetime.now(UTC) == NOW
 
 
+@pytest.mark.usefixtures("in_process")
 def test_changed_text(folder, capfd, tmp_path):
     """The current cases are rendered on both sides, and a change is marked in its line and in the comment."""
     folder("shelf", review=BEFORE.replace("Review this", "Please review this").replace("x = 1", "y = 2"))
@@ -135,6 +136,7 @@ def test_new_failure(transcripts, capfd):
     assert output.endswith("1 rendering changed since HEAD, of which 1 fail\n")
 
 
+@pytest.mark.usefixtures("in_process")
 def test_import_error_is_reported(folder, capfd):
     """An import error is reported, so that its cases do not seem to be removed."""
     folder("shelf", review="import nothing_of_that_name\n")
@@ -186,6 +188,7 @@ def test_environment_is_hidden(folder, capfd, monkeypatch):
     assert "hunter2" not in output
 
 
+@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("side", ["HEAD", "now"])
 def test_load_errors(side, folder, capfd, tmp_path):
     """The error names the side that cannot be loaded."""

@@ -35,6 +35,7 @@ class TestOutcomes:
         ],
         ids=["nothing", "harmless", "breaking"],
     )
+    @pytest.mark.usefixtures("in_process")
     def test_text(self, source, code, expected, repository, diff):
         """The text output lists the changes, and the exit code is 1 if one is breaking."""
         edit(repository, source)
@@ -159,6 +160,7 @@ class TestNotCompared:
         assert diff("--text")[1].startswith("no changed text since HEAD, but 2 items could not be compared\n")
 
 
+@pytest.mark.usefixtures("in_process")
 class TestTargets:
     def test_several_targets_are_compared_together(self, repository, diff):
         """All targets are loaded on both sides."""
@@ -186,6 +188,7 @@ class TestTargets:
         assert (code, out.splitlines()[-1]) == (0, "1 harmless change since HEAD~1")
 
 
+@pytest.mark.usefixtures("in_process")
 class TestTwoRevisions:
     @pytest.fixture
     def history(self, repository):
@@ -296,6 +299,7 @@ class TestIsolation:
 
 
 class TestErrors:
+    @pytest.mark.usefixtures("in_process")
     def test_errors_on_either_side(self, repository, diff):
         """Errors on either side are reported, and the remaining prompts are compared."""
         commit(repository, BEFORE + "\n@prompt\ndef bare(x): return x\n")
@@ -318,6 +322,7 @@ class TestErrors:
             (["--target", ".."], "cannot load '..': it is not in the git repository at "),
         ],
     )
+    @pytest.mark.usefixtures("in_process")
     def test_wrong_usage(self, arguments, message, repository, diff):
         """Wrong usage is explained on standard error and exits with 2."""
         (repository / "new").mkdir()

@@ -123,30 +123,31 @@ def test_key_rotation_while_serving(start, keys, workers):
     assert server.stderr().count("\n") == 1, "standard error contains only the address"
 
 
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (["oh no"], "line 1: the key is neither base64 nor hexadecimal; to generate one, run: "),
-        ([], "there is no key; to generate one, run: "),
-        (None, "cannot be read: No such file or directory; "),
-    ],
-)
-def test_invalid_key_file_keeps_the_old_keys(start, keys, tmp_path, lines, expected):
-    """The error is reported once by each worker until the file is fixed."""
+#: The lines of invalid key files, None for a missing file, and the error.
+INVALID = [
+    (["oh no"], "line 1: the key is neither base64 nor hexadecimal; to generate one, run: "),
+    ([], "there is no key; to generate one, run: "),
+    (None, "cannot be read: No such file or directory; "),
+]
+
+
+def test_invalid_key_file_keeps_the_old_keys(start, keys, tmp_path):
+    """Each error is reported once by each worker until the file is fixed."""
     keys(OLD)
     server = start("recipes", "--workers", "2", "--state-keys", "keys")
     _, session = post(server, initialize("2025-11-25"))
-    if lines is None:
-        (tmp_path / "keys").unlink()
-    else:
-        keys(*lines)
-    time.sleep(1.1)
+    for lines, expected in INVALID:
+        if lines is None:
+            (tmp_path / "keys").unlink()
+        else:
+            keys(*lines)
+        time.sleep(1.1)
 
-    assert becomes(200, lambda: status_of(server, session))
-    server.wait_for(f"promptkit: keys: {expected}")
-    reported = [line for line in server.stderr().splitlines() if line.startswith("promptkit: keys: ")]
-    assert 1 <= len(reported) <= 2
-    assert set(reported) == {reported[0]}
-    assert reported[0].endswith("; the keys that were last read are used until this is fixed")
+        assert becomes(200, lambda: status_of(server, session))
+        server.wait_for(f"promptkit: keys: {expected}")
+        reported = [line for line in server.stderr().splitlines() if f"promptkit: keys: {expected}" in line]
+        assert 1 <= len(reported) <= 2
+        assert set(reported) == {reported[0]}
+        assert reported[0].endswith("; the keys that were last read are used until this is fixed")
     keys(NEW)
     assert becomes(404, lambda: status_of(server, session))
