@@ -37,6 +37,7 @@ from promptkit.cli.list import format_type, lists_of
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import OutputError, capture_output
 from promptkit.errors.exceptions import LoadError, MediaError, PromptError
+from promptkit.errors.sources import function_at, nodes_of, tree_of
 from promptkit.files.scratch import open_unnamed_file
 from promptkit.language.files import confine, read_confined
 from promptkit.server.lookup import name_of
@@ -471,22 +472,20 @@ def _recipe_files(prompt: CompiledPrompt, catalog: Catalog) -> dict[str, tuple[s
 
     The functions of other prompts in the recipe are left out.
     """
-    file = Path(prompt.location.file)
-    others = {other.location.line for other in catalog.prompts if other.location.file == str(file)}
-    others.discard(prompt.location.line)
+    file = prompt.location.file
+    folder, tree = Path(file).parent, tree_of(file)
+    others = [
+        other.location for other in catalog.prompts if other.location.file == file and other is not prompt
+    ]
+    functions = [function for other in others if (function := function_at(file, other.line)) is not None]
     files: dict[str, tuple[str, str | None]] = {}
-    nodes: list[ast.AST] = []
-    with suppress(OSError, ValueError, SyntaxError):  # the recipe has changed since it was imported
-        nodes.append(ast.parse(file.read_bytes()))
-    while nodes:
-        node = nodes.pop()
-        decorators = getattr(node, "decorator_list", ())
-        if not any(decorator.lineno in others for decorator in decorators):
-            nodes += ast.iter_child_nodes(node)
-        match node:
-            case ast.Call(ast.Attribute(attr="from_path"), [ast.Constant(str(path)), *_]):
+    for call in nodes_of(tree, ast.Call) if tree else ():
+        match call:
+            case ast.Call(ast.Attribute(attr="from_path"), [ast.Constant(str(path)), *_]) if not any(
+                function.lineno <= call.lineno <= (function.end_lineno or 0) for function in functions
+            ):
                 with suppress(MediaError):  # rendering reports it
-                    data = read_confined(confine(path, file.parent), file.parent, path)
+                    data = read_confined(confine(path, folder), folder, path)
                     files[path] = sha256(data).hexdigest(), _decoded(data)
     return files
 
