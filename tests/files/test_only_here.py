@@ -44,6 +44,13 @@ EXCEPTIONS: Final = {
     "promptkit.cli.interactive": {"os.fdopen": "copies of the descriptors of a terminal"},
     "promptkit.batch.shards": {"….open": "the null device"},
     "promptkit.lints.files": {"open": "the lint looks for it in recipes"},
+    "promptkit.lints.functions": dict.fromkeys(
+        (
+            *("open", "os.open", "os.remove", "os.unlink"),
+            *("shutil.copy", "shutil.copyfile", "shutil.copytree", "shutil.move", "shutil.rmtree"),
+        ),
+        "the lint looks for it in recipes",
+    ),
     "promptkit.errors.distribution": {"distribution.read_text": "metadata of the installed package"},
     "promptkit.standard_error": {
         "FileIO": "the descriptor of standard error",
