@@ -1,5 +1,6 @@
 """`promptkit serve --http`: its options and usage errors."""
 
+import os
 import re
 import socket
 import subprocess
@@ -137,13 +138,23 @@ def usage_error(forked):
 
 class TestErrors:
     @pytest.mark.parametrize("words", [("--http", "0"), ("--uds", "x.sock"), ("--fd", "3")])
-    def test_missing_extra(self, recipes, words, monkeypatch, capfd):
+    def test_missing_extra(self, recipes, tmp_path, words):
         """The error names the option and the command that installs the missing library."""
-        monkeypatch.setitem(sys.modules, "httptools", None)
+        (tmp_path / "missing").mkdir()
+        (tmp_path / "missing" / "httptools.py").write_text("raise ModuleNotFoundError(name='httptools')\n")
 
-        assert main(["serve", str(recipes(greet="")), *words]) == 2
+        result = subprocess.run(
+            [sys.executable, "-m", "promptkit", "serve", str(recipes(greet="")), *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "missing")},
+        )
 
-        assert capfd.readouterr().err == f"promptkit: {words[0]} needs httptools: {install_command('http')}\n"
+        message = f"promptkit: {words[0]} needs httptools: {install_command('http')}\n"
+        assert (result.returncode, result.stdout, result.stderr) == (2, "", message)
 
     @pytest.mark.parametrize("workers", ["1", "2"])
     def test_public_address_without_authentication(self, recipes, workers, usage_error):
