@@ -53,7 +53,7 @@ def test_screenshot_arrives_as_an_image() -> None:
 
 def test_screenshot_of_unknown_format_is_rejected() -> None:
     """Bytes that are not a picture are rejected with an explanation."""
-    with pytest.raises(PromptError, match="the bytes are of no known format"):
+    with pytest.raises(PromptError, match="the bytes are not in a known format"):
         debug_error.render_wire({"error": "boom", "screenshot": b64encode(b"no picture").decode()})
 
 

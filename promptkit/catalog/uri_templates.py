@@ -283,9 +283,8 @@ def normalized(uri: str) -> str:
     See Also:
         https://www.rfc-editor.org/rfc/rfc3986#section-6.2.2.1
     """
-    return _ESCAPE.sub(
-        lambda escape: escape[0].upper(), quote(uri, safe=URI_PUNCTUATION, errors="surrogatepass")
-    )
+    with_capitals = _ESCAPE.sub(lambda escape: escape[0].upper(), uri)
+    return quote(with_capitals, safe=URI_PUNCTUATION, errors="surrogatepass")
 
 
 def is_template(text: str) -> bool:

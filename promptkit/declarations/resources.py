@@ -319,6 +319,9 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
 
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
     stamp = _stamp_function(watch, source_folder(1))
+    for option in annotations.keys() - Annotations.__annotations__.keys():
+        msg = f"resource() got an unexpected keyword argument {option!r}"
+        raise TypeError(msg)
     shown_icons, annotated = icons_of(icons), Content(**annotations) if annotations else None
     _check_size(size, uri_template)
 

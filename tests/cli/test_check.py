@@ -282,7 +282,7 @@ class TestRender:
         ((code_of_rule, message),) = [(each["code"], each["message"]) for each in report["diagnostics"]]
         assert (code, code_of_rule, report["not_rendered"]) == (1, "PK220", {})
         assert message.startswith(
-            "prompt 'picture': it fails for its defaults: the bytes are of no known format"
+            "prompt 'picture': it fails for its defaults: the bytes are not in a known format"
         )
 
     def test_examples_are_rendered(self, recipes, folder, capsys):

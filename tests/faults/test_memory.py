@@ -312,7 +312,7 @@ def test_memory_of_batches(open_server):
     element, (error,) = memory_growth(serving, b"[%b]\n" % wide)
 
     assert len(errors) == len(replies) == 1000
-    assert reply["error"]["message"] == "the batch has 1,001 messages: it needs 1 to 1,000"
+    assert reply["error"]["message"] == "the batch has 1,001 messages: it must have 1 to 1,000"
     assert error["error"]["code"] == -32601
     assert unknown <= 4 * len(named)
     assert served <= 12 * len(small) + 5 * MIB

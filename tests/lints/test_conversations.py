@@ -234,11 +234,11 @@ class TestConstantMedia:
     @pytest.mark.parametrize(
         ("call", "expected_message"),
         [
-            (r"Image(b'\x89PNG\r\n\x1a\n' + bytes(20))", "the image is damaged or cut short"),
+            (r"Image(b'\x89PNG\r\n\x1a\n' + bytes(20))", "the image is damaged or truncated"),
             ("Image(b'')", "the data is empty"),
-            ("Image(b'no picture', audience='user')", "the bytes are of no known format; clients take"),
+            ("Image(b'no picture', audience='user')", "the bytes are not in a known format; clients accept"),
             ("Image(bytes(20) + HERE.encode())", None),
-            ("Audio(b'no recording')", "the bytes are of no known format; clients take"),
+            ("Audio(b'no recording')", "the bytes are not in a known format; clients accept"),
             ("Image(bytes(-1))", None),
             ("Image(bytes(10**12))", None),
             ("Image(name.encode())", None),
@@ -267,7 +267,7 @@ class TestConstantMedia:
             f"@prompt\ndef subject(name: str):\n    {indented}\n"
         )
 
-        assert diagnostic.message.startswith("prompt 'subject': the bytes are of no known format")
+        assert diagnostic.message.startswith("prompt 'subject': the bytes are not in a known format")
 
 
 class TestNames:

@@ -177,5 +177,5 @@ class TestWorkers:
     def test_folder_cannot_be_created(self, tmp_path, monkeypatch):
         """If the folder cannot be created, the error says how to choose another one."""
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-        with pytest.raises(ValueError, match="needs a folder for its files, which TMPDIR may name: No such"):
+        with pytest.raises(ValueError, match="cannot create a folder for its files: No such"):
             metrics_of(parse(["serve", "--http", "0", "--metrics"]))

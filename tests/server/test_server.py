@@ -158,7 +158,7 @@ class TestErrors:
 
         assert error["code"] == -32603
         assert error["message"].startswith("prompt 'picture' failed (error ")
-        assert "the image is damaged or cut short" in capfd.readouterr().err
+        assert "the image is damaged or truncated" in capfd.readouterr().err
 
     def test_image_of_the_client(self, capfd):
         """An image that cannot be sent is the client's error if there are arguments, and names the prompt."""
@@ -170,7 +170,7 @@ class TestErrors:
         error = client_of(picture).get("picture", image="aGVsbG8=")["error"]
 
         assert error["code"] == -32602
-        assert error["message"].startswith("prompt 'picture': the bytes are of no known format; ")
+        assert error["message"].startswith("prompt 'picture': the bytes are not in a known format; ")
         assert capfd.readouterr().err == ""
 
     @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ def run(pytester, arguments, whole_package, monkeypatch):
         if module_name.partition(".")[0] in ("prompts", "recipes"):
             monkeypatch.delitem(sys.modules, module_name)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)  # bytecode hides an edit within the same second
+    for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"):  # syrupy removes nothing in workers
+        monkeypatch.delenv(variable, raising=False)
     return lambda *options: pytester.runpytest_inprocess(*arguments, *options)
 
 
