@@ -6,9 +6,9 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
+from promptkit.catalog.argument_schema import schema_of
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.cases import Case
-from promptkit.catalog.json_schema import schema_of
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPromptError, ResultError
 from promptkit.language.annotations import Tool

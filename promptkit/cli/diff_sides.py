@@ -23,10 +23,10 @@ import msgspec
 from msgspec import Struct
 
 from promptkit import compiler
+from promptkit.catalog.argument_schema import schema_of
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import NO_SAMPLE, SCHEMA, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.samples import sample_calls, sample_text

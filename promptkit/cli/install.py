@@ -19,7 +19,7 @@ from promptkit.cli.install_list import other_server_lines, print_clients, served
 from promptkit.cli.install_skills import change_skills
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
-from promptkit.clients.changes import EntryChange, plan_change
+from promptkit.clients.configuration_changes import EntryChange, plan_change
 from promptkit.clients.configuration_files import ConfigurationFile, Scope, ServerTable, read_servers
 from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import (
@@ -34,7 +34,7 @@ from promptkit.clients.servers import (
 )
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
-from promptkit.files.writing import FileEditError, ForeignEntryError
+from promptkit.files.edits import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 

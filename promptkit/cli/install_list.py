@@ -13,8 +13,8 @@ from promptkit.cli.output import Output
 from promptkit.clients.configuration_files import ConfigurationFile, read_servers
 from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
 from promptkit.clients.servers import command_in, is_ours, served_in, url_in
+from promptkit.files.edits import FileEditError
 from promptkit.files.reading import may_exist
-from promptkit.files.writing import FileEditError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
 

@@ -12,8 +12,8 @@ from platformdirs import user_config_path
 
 from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE, ClientConfiguration
+from promptkit.files.edits import FileContents, FileEditError, check, read_file
 from promptkit.files.folder import Folder
-from promptkit.files.writing import FileContents, FileEditError, check, read_file
 from promptkit.loader.targets import is_within
 
 Scope: TypeAlias = Literal["user", "project"]

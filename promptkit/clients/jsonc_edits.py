@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from promptkit.files.writing import FileEditError, check, newline_of
+from promptkit.files.edits import FileEditError, check, newline_of
 
 _BLANKS: Final = r"[ \t\r\n]*"
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'

@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from promptkit.files.edits import FileEditError, insert_lines, newline_of
 from promptkit.files.toml import parse_toml
-from promptkit.files.writing import FileEditError, insert_lines, newline_of
 
 #: The heading of a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")

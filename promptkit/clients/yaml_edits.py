@@ -11,7 +11,7 @@ from io import StringIO
 from textwrap import indent
 from typing import Any, Final
 
-from promptkit.files.writing import FileEditError, check, insert_lines, newline_of
+from promptkit.files.edits import FileEditError, check, insert_lines, newline_of
 
 #: Maximum length of a text in characters; parsing that many takes about a second.
 _MAX_CHARACTERS: Final = 1 << 17

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Literal
 from msgspec import Struct
 
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile, skill_uri
-from promptkit.declarations.frontmatter import FrontmatterError, check_fields, read_skill
+from promptkit.declarations.skill_markdown import FrontmatterError, check_fields, read_skill
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule

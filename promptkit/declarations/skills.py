@@ -12,10 +12,10 @@ import attrs
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
 from promptkit.declarations.base import Decorated
 from promptkit.declarations.docstrings import read_summary
-from promptkit.declarations.frontmatter import FrontmatterError, write_skill
 from promptkit.declarations.options import check_scopes
 from promptkit.declarations.signature import plain_function
 from promptkit.declarations.skill_files import SkillError, compile_skill, paths_below, read_files
+from promptkit.declarations.skill_markdown import FrontmatterError, write_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import explain_filling

@@ -19,7 +19,7 @@ from msgspec import Struct
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.declarations.frontmatter import check_fields, write_skill
+from promptkit.declarations.skill_markdown import check_fields, write_skill
 from promptkit.exports.frozen import LIVE_HINT, ClientFileError, FrozenPrompt, reject
 from promptkit.exports.templates import Placeholder
 from promptkit.files.reading import HashedBytes

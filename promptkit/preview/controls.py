@@ -17,8 +17,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 import attrs
 
+from promptkit.catalog.argument_schema import alternative_of
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.json_schema import alternative_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_closed, is_list, members_of, plain
 from promptkit.types.parsing import reader_of

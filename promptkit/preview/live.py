@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from promptkit.catalog.argument_schema import schema_of
 from promptkit.catalog.cases import Case
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity

@@ -22,7 +22,7 @@ import attrs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.files.writing import open_log
+from promptkit.files.edits import open_log
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply, encode
 from promptkit.protocol.principals import Principal

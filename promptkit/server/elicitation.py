@@ -20,8 +20,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct
 
+from promptkit.catalog.argument_schema import alternative_of
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.json_schema import alternative_of
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.protocol import wire

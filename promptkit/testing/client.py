@@ -17,7 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import Target, sound
-from promptkit.declarations.frontmatter import FrontmatterError, read_skill
+from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import parse_scopes

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
+from promptkit.files.edits import write_new_secret
 from promptkit.files.reading import is_another_user, read_regular_file
-from promptkit.files.writing import write_new_secret
 from promptkit.loader.targets import Targets, targets_of
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
 from promptkit.standard_error import say

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from promptkit.files.writing import open_log
+from promptkit.files.edits import open_log
 
 posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
 

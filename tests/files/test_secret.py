@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from promptkit.files.writing import write_new_secret
+from promptkit.files.edits import write_new_secret
 
 
 def test_only_the_owner_can_access_a_secret(tmp_path):

@@ -16,8 +16,8 @@ from promptkit.clients.slash_commands.command import CommandSyntaxError
 from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import generate_recipe
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
-from promptkit.declarations.frontmatter import FrontmatterError, read_skill
-from promptkit.files.writing import FileEditError
+from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
+from promptkit.files.edits import FileEditError
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -17,7 +17,7 @@ from unicodedata import combining, normalize
 import attrs
 
 from promptkit.clients import yaml_edits
-from promptkit.files.writing import FileEditError
+from promptkit.files.edits import FileEditError
 from promptkit.loader.discovery import is_recipe, may_enter
 
 #: Limit of text from a file in a message, in characters.

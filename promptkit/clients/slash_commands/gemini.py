@@ -29,7 +29,7 @@ from promptkit.clients.slash_commands.command import (
     split_command,
     split_parts,
 )
-from promptkit.files.writing import FileEditError
+from promptkit.files.edits import FileEditError
 
 _ARGUMENTS: Final = "arguments"
 _PLACEHOLDER: Final = "{{args}}"

@@ -12,7 +12,7 @@ from ruamel.yaml import YAML
 
 from promptkit.clients.configuration_files import ServerTable
 from promptkit.clients.profiles import INSTALLABLE
-from promptkit.files.writing import FileEditError
+from promptkit.files.edits import FileEditError
 
 JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
 ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}

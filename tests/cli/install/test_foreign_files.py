@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.clients.changes import EntryChange, unified_diff
+from promptkit.clients.configuration_changes import EntryChange, unified_diff
 from promptkit.clients.profiles import INSTALLABLE
 
 #: The configuration file of each client in a project.

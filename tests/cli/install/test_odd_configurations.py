@@ -3,7 +3,7 @@
 import pytest
 
 from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
-from promptkit.files.writing import FileEditError
+from promptkit.files.edits import FileEditError
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from promptkit.clients.configuration_files import ConfigurationFile, ServerTable, read_servers
 from promptkit.clients.servers import InstalledServer, is_ours, url_in
-from promptkit.files.writing import (
+from promptkit.files.edits import (
     FileContents,
     FileEditError,
     ForeignEntryError,
