@@ -30,7 +30,7 @@ _WRAPPERS: Final = ("result", "response", "body", "message", "modelOutput")
 #: The maximum size of a line of results, in bytes: some vendors repeat the request next to its answer.
 _MAX_LINE: Final = 64 * 1024 * 1024
 
-#: The reasons with which vendors end a complete answer, in small letters.
+#: The reasons with which vendors end a complete answer, in lowercase.
 _COMPLETE: Final = frozenset({"stop", "end_turn", "stop_sequence", "completed", "eos", "eos_token"})
 
 _TABLES: Final = """

@@ -299,7 +299,7 @@ def _items(data: bytes, items: Iterable[msgspec.Raw]) -> Iterator[_Position]:
     number, end = 1, 0
     for item in items:
         raw = bytes(item)
-        start = data.index(raw, end)  # only blanks and a comma are in between
+        start = data.index(raw, end)  # only whitespace and a comma are in between
         number, end = number + data.count(b"\n", end, start), start + len(raw)
         yield number, raw if len(raw) <= _MAX_ROW else _too_long_error(), end
         number += raw.count(b"\n")

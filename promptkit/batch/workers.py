@@ -29,7 +29,7 @@ from promptkit.batch.tables import Chunk, Row, row_of
 #: The size of a digest in an identifier, in bytes.
 _DIGEST_SIZE: Final = 8
 
-#: Characters that some readers, unlike JSON, treat as line ends, with their escapes.
+#: Characters that some readers, unlike JSON, treat as line endings, with their escapes.
 _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
 
 #: Chunks in memory for each process: rendered, being rendered, or waiting for it.
@@ -76,7 +76,7 @@ class RenderedChunk(Struct, frozen=True):
             The number of bytes or rows of the table read so far.
 
         lines:
-            The requests, as lines with line ends.
+            The requests, as lines with line endings.
 
         requests:
             The number of requests.

@@ -62,7 +62,7 @@ class Case:
                 The result of rendering or reading, or the exception.
 
         Returns:
-            The difference; None if the outcome is as expected, or is an error of another kind.
+            The difference; None if the outcome is as expected, or is an error of a different kind.
         """
         if self.refusal is None:
             return f"is rejected: {outcome}" if is_refused(outcome) else None

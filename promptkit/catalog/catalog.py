@@ -250,7 +250,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """
         Return the resource with this URI, declared or a file of a skill, or None.
 
-        The URI can be written with characters that are not escaped, or with escapes in small letters.
+        The URI can be written with characters that are not escaped, or with escapes in lowercase.
         """
         uri = normalized(uri)
         if (resource := self._fixed.get(uri)) is not None:

@@ -1,4 +1,4 @@
-"""Sample arguments: values made up from the JSON Schema of each parameter, the same in every process."""
+"""Sample arguments: values generated from the JSON Schema of each parameter, the same in every process."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -224,7 +224,7 @@ class URITemplate:
         Return the variables that expand to *uri*, or None if it does not match or is too long.
 
         Named pairs can be in any order, characters can be unescaped where that is unambiguous, and escapes
-        can be in small letters. Unknown names, broken escapes and bytes that are not UTF-8 do not match.
+        can be in lowercase. Unknown names, broken escapes and bytes that are not UTF-8 do not match.
         """
         uri = normalized(uri)
         if len(uri) > MAX_URI_LENGTH or _BAD_ESCAPE.search(uri):

@@ -169,7 +169,7 @@ def _styled_line(line: str) -> "Text":
     from rich.text import Text
 
     escaped = escape_invisible(f"    {line}")
-    # Trailing blanks matter only in changed lines.
+    # Trailing whitespace matters only in changed lines.
     return Text(escaped if line[0] in "-+" else escaped.rstrip(), _STYLES.get(line[0], ""))
 
 

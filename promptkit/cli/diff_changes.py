@@ -326,7 +326,7 @@ def accepts_all(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
-    """Yield the changes in renderings or contents; of made-up arguments, only if there is no other."""
+    """Yield the changes in renderings or contents; of generated arguments, only if there is no other."""
     noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "contains")
     outcomes = old.outcomes.get(owner, {})
     is_changed = False

@@ -124,7 +124,7 @@ class Repository:
         Write the files of *commit* into *folder*, as they were committed: filters do not run.
 
         The temporary index for this is outside the repository. No hooks run, and no worktree is registered.
-        Submodules are empty folders. Links that point outside *folder* are removed.
+        Submodules are empty folders. Symbolic links that point outside *folder* are removed.
 
         Raises:
             RevisionError: If git cannot write them.

@@ -52,7 +52,7 @@ FAILS: Final = "[fails] "
 REFUSED: Final = "[refused] "
 NOT_RENDERED: Final = "[not rendered] "
 
-#: Timeouts for a process, because importing recipes has none, and for made-up arguments, in seconds.
+#: Timeouts for a process, because importing recipes has none, and for generated arguments, in seconds.
 _MAX_S: Final = 120.0
 _MAX_SAMPLE_S: Final = 5.0
 
@@ -83,7 +83,7 @@ class SentCall(Struct):
             The arguments of a prompt as a client sends them, or a URI.
 
         source:
-            The origin of the arguments: a saved case, the author's examples, or made up.
+            The origin of the arguments: a saved case, the author's examples, or generated.
     """
 
     sent: dict[str, Any] | str
@@ -393,7 +393,7 @@ def key_of(item: "Item | CompiledSkill") -> str:
 
 
 def _own_calls(item: Item, *, by_cases: bool) -> dict[str, SentCall]:
-    """Return the calls of a prompt or a resource: its cases or else its examples, and made-up arguments."""
+    """Return the calls of a prompt or a resource: its cases or else its examples, and generated arguments."""
     made_up: Sequence[Any] = ()
     if isinstance(item, CompiledResource):
         made_up = [expanded(item.uri_template, sent) for sent in sample_calls(item.arguments)]

@@ -109,7 +109,7 @@ def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
 
     for path, status in sorted(folder.walk(on_error=note), key=lambda entry: entry[0].split("/")):
         display_path, name = folder.display_path(path), path.rpartition("/")[2]
-        # Links are not followed, so reading them fails.
+        # Symbolic links are not followed, so reading them fails.
         if stat.S_ISLNK(status.st_mode) or (name.endswith(ending) and name != ending):
             yield _Source(display_path, path.removesuffix(ending), partial(folder.read, path, _MAX_BYTES))
     yield from unreadable

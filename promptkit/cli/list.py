@@ -140,7 +140,7 @@ def _signature_default(argument: Argument) -> str:
         return "<secret>"
     try:
         text = typed_text(argument.default)
-        # Invisible blanks and line ends are escaped as in JSON.
+        # Invisible whitespace and line endings are escaped as in JSON.
         return text if text == " ".join(text.split()) else msgspec.json.encode(text).decode()
     except Exception as error:  # noqa: BLE001 (an author's class can fail to convert itself to text)
         return f"<{type(argument.default).__name__}, which cannot be shown: {type(error).__name__}>"

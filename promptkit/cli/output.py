@@ -21,11 +21,11 @@ from promptkit.standard_error import stderr_stream
 _MIN_WIDTH: Final = 20
 
 # Workflow commands of GitHub Actions are lines in a job's log that change the job. The runner looks for them
-# in all output of a step: ``::add-mask::x`` at the start of a line, after any blanks, and ``##[add-mask]x``
+# in all output of a step: ``::add-mask::x`` at the start of a line, after any spaces, and ``##[add-mask]x``
 # anywhere in a line. Text from other sources must not be executed as a command.
 _LINE_ENDS: Final = r"\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 
-#: The start of a line, with everything that the runner can skip there: blanks, colours, and characters that
+#: The start of a line, with everything that the runner can skip there: spaces, colours, and characters that
 #: its comparison of texts ignores.
 _LINE_START: Final = rf"(?<![^{_LINE_ENDS}])((?:\x1b\[[0-9;]*m|[^\w!-@\[-`{{-~{_LINE_ENDS}])*)"
 

@@ -59,7 +59,7 @@ class SourceReader:
 
     def read(self, folder: Path, path: str) -> PackagedFile:
         """
-        Return a file of a folder. Links are followed within the folder.
+        Return a file of a folder. Symbolic links are followed within the folder.
 
         Args:
             folder:
@@ -188,7 +188,7 @@ def read_contents(folder: Path, excluded: Path, reader: SourceReader) -> Content
 
 
 def _paths_in(folder: Path, excluded: Path) -> Iterator[str]:
-    """Yield the paths of the files that belong in the package, and of links to folders outside."""
+    """Yield the paths of the files that belong in the package, and of symbolic links to folders outside."""
     walk, root = FolderWalk(str(folder), private=True), str(folder)
     is_below = is_within(str(excluded), root)
     for path, entries in walk:

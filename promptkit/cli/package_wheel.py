@@ -177,7 +177,7 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
 
 
 def _write(out: Folder, files: Mapping[str, bytes]) -> None:
-    """Write files. Raises PackageError if a link, a pipe, a device or a folder is in the way."""
+    """Write files. Raises PackageError if a symbolic link, a pipe, a device or a folder is in the way."""
     try:
         out.create()
         for name, data in files.items():

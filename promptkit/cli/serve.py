@@ -325,7 +325,7 @@ def _server_name(text: str) -> str:
 
 
 def _scopes(text: str) -> frozenset[str]:
-    """Parse scopes with blanks between them."""
+    """Parse scopes with spaces between them."""
     try:
         return parse_scopes(text)
     except ValueError as error:

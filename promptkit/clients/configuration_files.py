@@ -90,7 +90,7 @@ class ConfigurationFile(Struct, frozen=True):
         not point outside the project.
 
         Raises:
-            OSError: If a link points outside the project.
+            OSError: If a symbolic link points outside the project.
         """
         path = self._expand(self.settings.skills[self.scope])
         return Folder(path) if self.scope == "user" else Folder.inside(self.project, path)

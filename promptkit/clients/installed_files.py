@@ -275,7 +275,7 @@ def _has_below(paths: Mapping[str, str], parent: str) -> bool:
 
 
 def _files_in(folder: Folder, name: str) -> list[str]:
-    """Return the paths of an entry's files and links, except hidden files and other programs' files."""
+    """Return the paths of an entry's files and symbolic links, without hidden and other programs' files."""
     status = folder.status(name)
     if status is None:
         return []

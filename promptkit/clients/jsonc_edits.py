@@ -1,7 +1,7 @@
 """
 Editing of one member in a JSON text that preserves every other byte.
 
-The text can contain comments and trailing commas. They are replaced with blanks, so that the `json` module
+The text can contain comments and trailing commas. They are replaced with spaces, so that the `json` module
 can parse the text and find the ends of values.
 """
 
@@ -28,11 +28,11 @@ _TRAILING_COMMAS: Final = re.compile(
     rf'{_STRING}|[{{\[,]{_BLANKS},|(?P<blanked>,)(?={_BLANKS}[}}\]])|".*', re.DOTALL
 )
 
-#: The blanks between two tokens, with a comma or a colon.
+#: The whitespace between two tokens, with a comma or a colon.
 _GAP: Final = re.compile(rf"{_BLANKS}[,:]?{_BLANKS}")
 _COMMA: Final = re.compile(rf"{_BLANKS},")
 
-#: The comments after a position, with the blanks before each: only comments on the same line, or all.
+#: The comments after a position, with the whitespace before each: only comments on the same line, or all.
 _COMMENTS_OF_LINE: Final = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*", re.DOTALL)
 _COMMENTS_AFTER: Final = re.compile(rf"(?:{_BLANKS}(?:{_COMMENT}))*", re.DOTALL)
 
@@ -138,7 +138,7 @@ def _reject_constant(name: str) -> None:
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    """Replace the ``blanked`` matches of a pattern with blanks, preserving all positions."""
+    """Replace the ``blanked`` matches of a pattern with spaces, preserving all positions."""
     return pattern.sub(
         lambda match: re.sub(r"[^\r\n]", " ", match[0]) if match["blanked"] else match[0], text
     )
@@ -163,7 +163,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     return match.end() if match else start
 
 
-#: Return the position of the next token in a text without comments, after blanks and a comma or a colon.
+#: Return the position of the next token in a text without comments, after whitespace and a comma or a colon.
 _after_gap: Final = partial(_end_of, _GAP)
 
 
@@ -184,7 +184,7 @@ def _with_new(text: str, container: _Object, name: str, value: Any, unit: str) -
 
 
 def _without(text: str, bare: str, container: _Object, member: _Member) -> str:
-    """Remove a member, with the blanks before it and its comma."""
+    """Remove a member, with the whitespace before it and its comma."""
     start, end = len(text[: member.start].rstrip()), member.comma or member.end
     before = [sibling for sibling in container.members.values() if sibling.start < member.start]
     if len(container.members) == 1 and not text[end : container.end].strip():
@@ -209,7 +209,7 @@ def _unit(text: str, root: _Object) -> str:
 
 
 def _indents(text: str, container: _Object) -> Iterator[str]:
-    """Yield the blanks before each member that is the first on its line."""
+    """Yield the whitespace before each member that is the first on its line."""
     end = container.start + 1
     for member in container.members.values():
         _, newline, before = text[end : member.start].rpartition("\n")

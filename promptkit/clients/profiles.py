@@ -117,7 +117,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             Whether assistant turns are sent as user turns.
 
         cuts_at_blanks:
-            Whether an argument ends at the first blank, unless it is the last argument.
+            Whether an argument ends at the first space, unless it is the last argument.
 
         joins_words:
             Whether the first argument gets all words, and the other arguments none.

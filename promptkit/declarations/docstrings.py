@@ -6,7 +6,7 @@ from typing import Final
 
 # Patterns are compiled on first use: compiling them takes as long as importing a module.
 
-#: Blanks within one line. With ``\s*``, a run of blank lines would take quadratic time.
+#: Whitespace within one line. With ``\s*``, a run of blank lines would take quadratic time.
 _BLANKS: Final = r"[^\S\n]*"
 
 #: Start of a docstring's description of parameters. Without a match, the slow parser is not imported.

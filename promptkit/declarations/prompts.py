@@ -272,7 +272,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             The name that clients request. Defaults to the function's name.
 
         title:
-            A title for people. It has no default, because some clients use it as the command.
+            A display name. It has no default, because some clients use it as the command.
 
         description:
             A description for clients. Defaults to the docstring's summary.

@@ -1,5 +1,5 @@
 """
-`@resource`: a document for prompts to embed or link, declared as a function of the variables in its URI.
+`@resource`: a document for prompts to embed or link to, declared as a function of the variables in its URI.
 """
 
 import inspect
@@ -260,7 +260,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
     **annotations: Unpack[Annotations],
 ) -> Callable[[Callable[P, R]], Resource[P, R]]:
     """
-    Declare a document that prompts can embed or link.
+    Declare a document that prompts can embed or link to.
 
     Args:
         uri_template:
@@ -271,7 +271,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             The resource's name. Defaults to the function's name.
 
         title:
-            A title for people.
+            A display name.
 
         description:
             A description. Defaults to the docstring's summary.
@@ -285,7 +285,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         watch:
             The files or folders that the content comes from, relative to the folder of the recipe; or a
             function without parameters whose result differs after a change, such as a version. Once a client
-            has subscribed to a resource, the server looks every second, and notifies subscribers of changes.
+            has subscribed to a resource, the server checks every second and notifies subscribers of changes.
 
         icons:
             Icons, or URIs of icons.

@@ -268,7 +268,11 @@ def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def is_local(function: Callable[..., Any]) -> bool:
-    """Return whether *function* is defined in another function, whose local names its annotations may use."""
+    """
+    Return whether *function* is nested in another function.
+
+    If so, its annotations may use that function's locals.
+    """
     return "<locals>" in function.__qualname__
 
 

@@ -106,7 +106,7 @@ def needed_by(user: str, package: str) -> Iterator[None]:
 
     Args:
         user:
-            The feature that needs it.
+            The feature that needs the package, for the message.
 
         package:
             The package.

@@ -85,7 +85,7 @@ class MediaError(PromptError, ValueError):
 
 class UnsendableMediaError(MediaError):
     """
-    Bytes that cannot be sent as an image or audio: they are empty, damaged, too large or of another type.
+    Bytes that cannot be sent as an image or audio: they are empty, damaged, too large or of a different type.
 
     If the caller sent no arguments, the bytes are the author's, and so is the error.
 

@@ -38,7 +38,7 @@ class Span(NamedTuple):
 
 
 def line_of(file: str, line: int) -> str:
-    """Return a line of a file, without its line end; ``""`` if the file has fewer lines."""
+    """Return a line of a file, without its line ending; ``""`` if the file has fewer lines."""
     lines = _lines(file)
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
 

@@ -56,7 +56,7 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
 
 def is_misspelt(name: str, other: str) -> bool:
     """
-    Whether *name* is probably a misspelt *other*: with letters in another order, or about one wrong letter.
+    Whether *name* is probably a misspelt *other*: with reordered letters, or about one wrong letter.
     """
     first, second = name.casefold(), other.casefold()
     if abs(len(first) - len(second)) > 1:

@@ -64,7 +64,7 @@ class Folder:
 
     Args:
         root:
-            The trusted folder. Links in its own path are followed.
+            The trusted folder. Symbolic links in its own path are followed.
 
         within:
             The folder's path below *root*, with ``/`` as separator; ``""`` for *root* itself. Links in it are
@@ -169,7 +169,7 @@ class Folder:
             pass
 
     def status(self, path: str) -> os.stat_result | None:
-        """Return the status of the file, link or folder at *path*; None if nothing exists there."""
+        """Return the status of the file, symbolic link or folder at *path*; None if nothing exists there."""
         try:
             with self._entry(path) as (parent, name):
                 return os.stat(name, dir_fd=parent, follow_symlinks=False)
@@ -209,7 +209,7 @@ class Folder:
         Raises:
             TooLargeError: If it has more bytes. A file of a known size is not read in this case.
 
-            OSError: If it does not exist, is a link, or is not a regular file.
+            OSError: If it does not exist, is a symbolic link, or is not a regular file.
         """
         with self.open_for_reading(path) as file:
             check(status := os.fstat(file.fileno()))
@@ -225,7 +225,7 @@ class Folder:
             return None
 
     def open_for_reading(self, path: str) -> BufferedReader:
-        """Open a regular file for reading. Raises OSError if it is a link, a pipe, a device or a folder."""
+        """Open a regular file for reading. Raises OSError for symbolic links, pipes, devices and folders."""
         with self._entry(path) as (parent, name):
             descriptor = self._open(parent, name, os.O_RDONLY)
         return open(descriptor, "rb")
@@ -235,7 +235,7 @@ class Folder:
         Open a file for reading and writing, creating it if it does not exist.
 
         Raises:
-            OSError: If it is a link, has other names (hard links), or is not a regular file.
+            OSError: If it is a symbolic link, has other names (hard links), or is not a regular file.
         """
         with self._entry(path, create=True) as (parent, name):
             descriptor = self._open(parent, name, os.O_RDWR | os.O_CREAT)
@@ -356,7 +356,7 @@ class Folder:
         self, path: str = "", on_error: Callable[[str, OSError], object] | None = None
     ) -> Iterator[tuple[str, os.stat_result]]:
         """
-        Yield the path and the status of each file and link below this folder, in order.
+        Yield the path and the status of each file and symbolic link below this folder, in order.
 
         Args:
             path:
@@ -504,7 +504,7 @@ def _errors_with_path(path: str) -> Iterator[None]:
 
 def remove_outward_links(folder: Path) -> None:
     """
-    Remove all links below *folder* that point outside, so that no file outside is read through them.
+    Remove all symbolic links below *folder* that point outside, so that no file outside is read through them.
 
     Args:
         folder:

@@ -93,7 +93,7 @@ def read_regular_file(
     path: str | os.PathLike[str], limit: int, check: Callable[[os.stat_result], object] = bool
 ) -> bytes:
     """
-    Return the content of a regular file. Links are followed.
+    Return the content of a regular file. Symbolic links are followed.
 
     Args:
         path:
@@ -122,7 +122,7 @@ def read_beginning(
     path: str | os.PathLike[str], size: int, check: Callable[[os.stat_result], object] = bool
 ) -> bytes:
     """
-    Return the first *size* bytes of a regular file, or all of a shorter one. Links are followed.
+    Return the first *size* bytes of a regular file, or all of a shorter one. Symbolic links are followed.
 
     Raises:
         OSError: If it cannot be read, or is not a regular file.
@@ -170,7 +170,7 @@ def is_another_user(user: int) -> bool:
 
 def is_foreign(path: str | os.PathLike[str], trusted_folder: str | os.PathLike[str] | None = None) -> bool:
     """
-    Return whether *path* itself, not the target of a link, belongs to another user.
+    Return whether *path* itself, not the target of a symbolic link, belongs to another user.
 
     Like git, it trusts files of root, and of the user who called ``sudo``.
 
@@ -200,7 +200,7 @@ _OWN_PIPE: Final = re.compile(r"/dev/(?:fd/[0-9]+|stdin)|/proc/(?:self|[0-9]+)/f
 
 def open_regular_file(path: str | os.PathLike[str]) -> BufferedReader:
     """
-    Open a regular file for reading. Links are followed.
+    Open a regular file for reading. Symbolic links are followed.
 
     Raises:
         OSError: If it cannot be opened, or is a pipe, a device, a socket or a folder.
@@ -236,7 +236,9 @@ def open_input(path: str | os.PathLike[str]) -> BufferedReader:
 
 def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
     """
-    Return the content of a file, a device or a pipe, waiting for the writer of a pipe. Links are followed.
+    Return the content of a file, a device or a pipe, waiting for the writer of a pipe.
+
+    Symbolic links are followed.
 
     Args:
         path:

@@ -5,7 +5,7 @@ from typing import Final
 
 # These patterns are compiled on first use, because that takes milliseconds.
 
-#: All line ends except the line feed: those of Windows and old Macs, and further ones in Unicode.
+#: All line endings except the line feed: those of Windows and old Macs, and further ones in Unicode.
 _LINE_END: Final = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 
 #: Unicode categories Cc, Cf, Co and Cs, and invisible characters of other categories, except for tab, line
@@ -28,7 +28,7 @@ _JOINER: Final = "\u200c\u200d"
 _SELECTOR: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _HELPER: Final = f"([^\x00-\x7f{_JOINER}{_SELECTOR}][{_SELECTOR}]?[{_JOINER}]?)|[{_JOINER}{_SELECTOR}]"
 
-#: Characters that are always escaped: hidden ones, and the line ends that are not control characters.
+#: Characters that are always escaped: hidden ones, and the line endings that are not control characters.
 _ESCAPED: Final = f"{_HIDDEN}|[\u2028\u2029]"
 
 #: Sequences to keep (the groups), and the remaining invisible characters.
@@ -40,7 +40,7 @@ def strip_invisible(text: str) -> str:
     """
     Return *text* without control characters, direction marks, tags and private characters.
 
-    All line ends become line feeds, and tabs are kept. After a character that is not ASCII,
+    All line endings become line feeds, and tabs are kept. After a character that is not ASCII,
     one variation selector and one joiner are kept: Persian, Hindi, Japanese names and most emoji need
     them. More of them in a row, or after ASCII, can only hide text.
     """

@@ -64,7 +64,7 @@ def bullets(items: Iterable[Item]) -> Text:
 
     Raises:
         TypeError: If *items* is a single string, a mapping, or a set, which has no order, or if an item has
-            another type; the message names the item.
+            a different type; the message names the item.
 
         ValueError: If the annotations of `Text` values differ.
     """
@@ -127,7 +127,7 @@ def code_block(source: str | Text, language: str = "") -> Text:
     Raises:
         TypeError: If *source* or *language* is not text.
 
-        ValueError: If *language* has a backtick or a line end.
+        ValueError: If *language* has a backtick or a line ending.
     """
     code = plain_string(source, "code_block(source)")
     info = plain_string(language, "code_block(language)").strip()
@@ -165,7 +165,7 @@ def table(
         The table; without columns an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *rows*, a row or *header* is not a sequence, or a cell has another type.
+        TypeError: If *rows*, a row or *header* is not a sequence, or a cell has a different type.
 
         ValueError: If a row does not have one cell for each column (the message has the number of the row),
             or if the annotations of `Text` values differ.
@@ -216,7 +216,7 @@ def quote(text: str | Text) -> Text:
 
     Args:
         text:
-            The text. Line ends at its start and end are removed.
+            The text. Line endings at its start and end are removed.
 
     Returns:
         The quotation; for blank text an empty `Text`, which other fragments omit.

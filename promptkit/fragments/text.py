@@ -102,7 +102,7 @@ def dedent(text: str | Text | Template) -> Text:
         The text without the indentation.
 
     Raises:
-        TypeError: If *text* has another type.
+        TypeError: If *text* has a different type.
 
         ValueError: If the format of a value in a t-string is invalid, or the annotations of `Text`
             values in it differ.
@@ -148,7 +148,7 @@ def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
         The filled text. If all its lines are removed, it is an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *text* is not text, or a value has another type; the message names the value.
+        TypeError: If *text* is not text, or a value has a different type; the message names the value.
 
         ValueError: If a value has no placeholder (the message lists the placeholders of the text), or if the
             annotations of `Text` values differ.
@@ -171,7 +171,7 @@ def _parse(literal: str, names: tuple[str, ...]) -> TextWithPlaceholders:
 
 def lines(*parts: Part) -> Text:
     """
-    Join parts with line ends between them.
+    Join parts with line endings between them.
 
     Args:
         *parts:
@@ -227,7 +227,7 @@ def inline(*items: Scalar | Literal[False] | None, separator: str = ", ", last: 
         The line; without items an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If an item has another type; the message names the item.
+        TypeError: If an item has a different type; the message names the item.
 
         ValueError: If the annotations of `Text` values differ.
     """
@@ -312,7 +312,7 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
         The element.
 
     Raises:
-        TypeError: If a part is not text, or an attribute has another type; the message names it.
+        TypeError: If a part is not text, or an attribute has a different type; the message names it.
 
         ValueError: If a name has other characters, or the annotations of `Text` values differ.
     """

@@ -31,7 +31,7 @@ _TEXT_TYPE: Final = (
     r"text/.+|.+\+(?:json|xml|yaml)|application/(?:javascript|json|sql|toml|x-sh|x-tex|x-yaml|xml|yaml)"
 )
 
-#: File extensions that some versions of Python do not know, or map to another type.
+#: File extensions that some versions of Python do not know, or map to a different type.
 _EXTENSIONS: Final = {
     ".js": "text/javascript",
     ".md": "text/markdown",

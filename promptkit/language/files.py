@@ -96,7 +96,7 @@ def recipe_uri(file: str | Path, *folders: Path) -> str:
     """
     from urllib.parse import quote  # imported on first use
 
-    # Links are not resolved, because the author chose their names.
+    # Symbolic links are not resolved, because the author chose their names.
     path, *parents = (Path(os.path.normpath(item)) for item in (file, *folders))
     inside = (path.relative_to(parent) for parent in parents if path.is_relative_to(parent))
     return f"recipe:///{quote(os.fsencode(next(inside, Path(path.name)).as_posix()))}"
@@ -170,7 +170,7 @@ def read_below(path: str | Path, root: str | Path, limit: int = MAX_FILE_BYTES) 
 
     Args:
         path:
-            A relative path without ``..`` and without a drive. Links must not lead outside *root*.
+            A relative path without ``..`` and without a drive. Symbolic links must not lead outside *root*.
 
         root:
             The folder that *path* must stay in, relative to the folder of the calling recipe.

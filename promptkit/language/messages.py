@@ -257,7 +257,7 @@ class Workflow(Sequence[Message]):
         Raises:
             ValueError: If no message matches.
 
-            TypeError: If *value* has another type.
+            TypeError: If *value* has a different type.
         """
         for position in range(*slice(start, stop).indices(len(self.messages))):
             if _matches(self.messages[position], value):
@@ -277,7 +277,7 @@ class Workflow(Sequence[Message]):
             The number of messages.
 
         Raises:
-            TypeError: If *value* has another type.
+            TypeError: If *value* has a different type.
         """
         return sum(_matches(message, value) for message in self.messages)
 

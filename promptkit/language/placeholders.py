@@ -15,7 +15,7 @@ _PLACEHOLDER: Final = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[ \t]*\}\}")
 
 _LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
 
-#: The line ends of Markdown.
+#: The line endings of Markdown.
 LINE_END: Final = re.compile(r"\r\n?|\n")
 
 #: The indentation of a line, including list and quotation markers.

@@ -66,7 +66,7 @@ def user(*parts: Part) -> Workflow:
         A workflow of the turn's messages, all with the role ``"user"``.
 
     Raises:
-        TypeError: If a part has another type; the message names the part and suggests a fix.
+        TypeError: If a part has a different type; the message names the part and suggests a fix.
 
         MediaError: If an object is rendered as an image that cannot be sent.
 
@@ -88,7 +88,7 @@ def assistant(*parts: Part) -> Workflow:
         A workflow of the turn's messages, all with the role ``"assistant"``.
 
     Raises:
-        TypeError: If a part has another type; the message names the part and suggests a fix.
+        TypeError: If a part has a different type; the message names the part and suggests a fix.
 
         MediaError: If an object is rendered as an image that cannot be sent.
 

@@ -28,7 +28,7 @@ _CONTENT_HINTS: Final[dict[Kind, str]] = {
     "link": "write the text of its target into the message",
 }
 
-#: Types whose values contain no blanks.
+#: Types whose values contain no spaces.
 _ONE_WORD_TYPES: Final = (int, float, bool, bytes, Decimal, date, time, UUID)
 
 

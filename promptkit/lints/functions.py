@@ -326,7 +326,7 @@ def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
     full_text, line, end = "".join(texts), 0, 0
     for part, block, text in zip(parts, blocks, texts, strict=True):
         start, end = end, end + len(text)
-        # An adjacent value can start or end with a line end.
+        # An adjacent value can start or end with a line ending.
         if block is not None and (
             (_WORD.search(full_text, line, start) and full_text[start - 1] != _VALUE)
             or (_WORD_AFTER.match(full_text, end) and full_text[end] != _VALUE)

@@ -119,7 +119,7 @@ class DiscoveredFiles(NamedTuple):
             The folders that cannot be searched, each with the reason.
 
         outside:
-            The links to folders outside that seem to have recipes or skills in them.
+            The symbolic links to folders outside that seem to have recipes or skills in them.
 
         unserved:
             The Python files that are not recipes: tests, cases, and ``__init__.py``.
@@ -227,7 +227,7 @@ class FolderWalk:
             The folders that cannot be entered, each with the reason.
 
         outside:
-            The links to folders outside, except those to a parent of the folder.
+            The symbolic links to folders outside, except those to a parent of the folder.
 
         skills:
             The folders of skills, which are not entered: programs in them are not recipes.
@@ -288,7 +288,7 @@ class FolderWalk:
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder, or a link to one."""
+    """Return whether an entry is a folder, or a symbolic link to one."""
     try:
         return entry.is_dir()
     except OSError:  # a link to itself, or into an unreadable folder
@@ -296,7 +296,7 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def resolve_link(link: str) -> str:
-    """Return the final target of a link; ``""`` if it cannot be determined."""
+    """Return the final target of a symbolic link; ``""`` if it cannot be determined."""
     try:
         return os.path.realpath(link)
     except OSError:  # some links in /proc cannot be read

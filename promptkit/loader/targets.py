@@ -48,7 +48,7 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def locate_target(target: str) -> tuple[str, str] | None:
-    """Return the folder of *target*, with links resolved, and what to load from it; None for a module."""
+    """Return the resolved folder of *target*, and what to load from it; None for a module."""
     name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)

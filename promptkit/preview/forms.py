@@ -233,7 +233,7 @@ def _read_value(form: Any, name: str) -> str | None:
     """Return the value of an argument; None if it has none."""
     text = form.get(name)
     if isinstance(text, str) and text:
-        return text.replace("\r\n", "\n")  # browsers send line ends as two characters
+        return text.replace("\r\n", "\n")  # browsers send line endings as two characters
     return "" if f"{name}.empty" in form else None
 
 

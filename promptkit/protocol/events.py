@@ -98,7 +98,7 @@ class Batch:
 
 
 class Request(Struct, gc=False):
-    """A request for the server, which sends what `answer` returns."""
+    """A request to the server; the server sends what `answer` returns."""
 
     id: RequestId
     method: str

@@ -299,7 +299,7 @@ def read_envelope(meta: wire.Meta) -> tuple[Revision, wire.ClientInfo | None, di
     Raises:
         UnsupportedVersion: If requests cannot name this revision.
 
-        InvalidParams: If a member is missing or has another type.
+        InvalidParams: If a member is missing or has a different type.
     """
     version, capabilities = meta.protocol_version, meta.client_capabilities
     if version is UNSET or capabilities is UNSET:

@@ -36,7 +36,7 @@ class Subscriptions:
     """
     The subscriptions of one client.
 
-    A client with a session is notified of every change to a list, and subscribes to single resources. A
+    A client with a session is notified of every change to a list, and subscribes to individual resources. A
     client of the modern era opens streams, each with a filter. Every notification on a stream carries the id
     of the request that opened it.
 

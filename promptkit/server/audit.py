@@ -89,7 +89,7 @@ class Audit:
         with self._lock:
             if self._lost:
                 record["lost"] = self._lost
-            # ASCII only, so that text from clients cannot contain line ends or control sequences.
+            # ASCII only, so that text from clients cannot contain line endings or control sequences.
             line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
             try:
                 self._append(line)

@@ -33,7 +33,7 @@ class Clock:
             A function that answers the requests whose deadline has passed, and updates `next_deadline`.
 
         current:
-            A function that returns the request that the leader runs, or None.
+            A function that returns the request that the leader is running, or None.
 
         replace_stuck:
             A function that replaces the leader if it is still in the given request.

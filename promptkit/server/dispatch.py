@@ -669,7 +669,7 @@ class Dispatcher:
         self._clock.guard = guard
 
     def _find_current(self) -> PendingRequest | None:
-        """Return the request that the leader runs, if another thread can replace the leader."""
+        """Return the request that the leader is running, if another thread can replace the leader."""
         return None if self._next_events is None else self._turn.current
 
     def _replace_stuck(self, pending: PendingRequest) -> None:

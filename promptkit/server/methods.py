@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # most recipes have none
 
 class ResourceMethods:
     """
-    The handlers of the methods for single resources, and of ``subscriptions/listen``.
+    The handlers of the per-resource methods, and of ``subscriptions/listen``.
 
     Args:
         dispatcher:
@@ -44,7 +44,7 @@ class ResourceMethods:
             The notifier, which notifies clients of changes.
 
         watch:
-            Notices changes of resources that clients subscribe to.
+            Detects changes to subscribed resources.
     """
 
     def __init__(self, dispatcher: Dispatcher, notifier: Notifier, watch: ResourceWatch) -> None:
@@ -57,7 +57,7 @@ class ResourceMethods:
         params: wire.ResourceParams = pending.request.params
         resource, values = _find_resource(pending)
         if resource.is_fixed:
-            return _read_fixed(pending, resource)
+            return _read_constant(pending, resource)
 
         def work() -> bytes:
             content = call_author(resource.content, params.uri, values)
@@ -92,10 +92,10 @@ class ResourceMethods:
         self._notifier.listen(request, hold)
 
 
-def _read_fixed(pending: PendingRequest, resource: "CompiledResource") -> bytes:
+def _read_constant(pending: PendingRequest, resource: "CompiledResource") -> bytes:
     """Return the result of reading a constant resource, from the cache if possible."""
     request, snapshot = pending.request, pending.snapshot
-    # The key contains the resource's identity, because callers with other scopes may see another resource.
+    # The key contains the resource's identity: callers with other scopes may see a different resource.
     key = request.method, resource.uri_template, id(resource), request.revision.date, b""
     if (result := snapshot.replies.get(key)) is None:
         content = resource.content(resource.uri_template, {})

@@ -42,7 +42,7 @@ class Notifier:
 
     @property
     def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
-        """The notifiers by the scopes of their clients; the scopes are None without authentication."""
+        """The notifiers, grouped by their clients' scopes; the key is None without authentication."""
         return {None: [self]}
 
     def of_session(self, method: str) -> Subscriptions:  # noqa: ARG002 (streams name it)

@@ -10,7 +10,7 @@ from promptkit.server.notifier import Notifier
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import say
 
-#: Interval between two looks at the stamps of watched resources, in seconds.
+#: Interval between two checks of the stamps of watched resources, in seconds.
 _EVERY_S = 1.0
 
 

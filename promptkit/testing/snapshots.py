@@ -61,7 +61,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
                 Options of syrupy for other data.
 
         Raises:
-            TypeError: If *data* has another type.
+            TypeError: If *data* has a different type.
         """
         text: str
         if isinstance(data, RedactedTranscript):
@@ -111,7 +111,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
 
     @classmethod
     def write_snapshot_collection(cls, *, snapshot_collection: "SnapshotCollection", **_: Any) -> None:
-        """Write a snapshot. Refuse to write through links and pipes."""
+        """Write a snapshot. Refuse to write through symbolic links and pipes."""
         text = next(iter(snapshot_collection)).data
         file = Path(snapshot_collection.location)
         Folder(file.parent, is_portable=False).write(file.name, str(text).encode())
@@ -120,7 +120,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
 def _read_snapshot(file: str) -> str:
     """Return the text of a snapshot. Raises OSError if it cannot be read, ValueError if it is not UTF-8."""
     text = read_regular_file(file, _MAX_BYTES).decode()
-    return text.replace("\r\n", "\n").replace("\r", "\n")  # version control can change line ends
+    return text.replace("\r\n", "\n").replace("\r", "\n")  # version control can change line endings
 
 
 def changes_of(

@@ -23,8 +23,8 @@ _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
 #: A line that starts like the head of a message.
 _HEAD: Final = re.compile(r"\\*\[(?:user|assistant|system)\]")
 
-#: Whitespace that files, editors and formatters change, and the symbols shown for it: line ends other than a
-#: line feed anywhere, blanks and tabs at the end of a line, and a line feed at the end of the text.
+#: Whitespace that files, editors and formatters change, and the symbols shown for it: line endings other than
+#: a line feed anywhere, spaces and tabs at the end of a line, and a line feed at the end of the text.
 _LINE_ENDS: Final = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SYMBOLS: Final = dict(zip(f"{_LINE_ENDS} \t\n", "␍␋␌␜␝␞␤↵¶␠␉␊", strict=True))
 _BACKSLASHES: Final = r"(?<!\\)(\\*+)"
@@ -64,7 +64,7 @@ def visible_whitespace(text: str) -> str:
     """
     Replace whitespace that editors and formatters change with symbols, such as ``␍`` for a carriage return.
 
-    These are line ends except the line feed, the last blank or tab of a line (``␠``, ``␉``), and the line
+    These are line endings except the line feed, the last space or tab of a line (``␠``, ``␉``), and the line
     feed at the end of the text (``␊``). A symbol in *text* itself gets a leading backslash.
     """
     return _LAST_LINE_FEED.sub(_replace_symbol, _visible_in_lines(text))

@@ -176,7 +176,7 @@ def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
             The result of `redirect_stdio`.
 
         grace:
-            How long to wait for running prompts at the end, in seconds.
+            How long to wait for running prompts when the server closes, in seconds.
 
     Returns:
         Whether reading worked until the end.

@@ -251,7 +251,7 @@ def duration_text(duration: timedelta) -> str:
 #: The number of bytes to scan at a time. Splitting at quotation marks can take many times as much memory.
 _PIECE_SIZE: Final = 1 << 15
 
-#: The line ends of `str.splitlines`.
+#: The line endings of `str.splitlines`.
 _LINE_ENDS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 #: The change of depth for each bracket, as a signed byte; and all bytes that are not brackets.

@@ -45,7 +45,7 @@ def run(*command: Word, limit: int = 20_000, timeout: float = 10.0, check: bool 
             Whether an exit code other than 0 is an error.
 
     Returns:
-        The standard output, without trailing line ends. Bytes that are not UTF-8 are replaced.
+        The standard output, without trailing line endings. Bytes that are not UTF-8 are replaced.
 
     Raises:
         PromptError: If there is no workspace, or the command cannot be run, times out, or fails. The message

@@ -142,7 +142,7 @@ def _walk(root: Path) -> Iterator[str]:
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    """Whether an entry is a folder or a link to one."""
+    """Whether an entry is a folder or a symbolic link to one."""
     try:
         return entry.is_dir()
     except OSError:  # a link to itself

@@ -356,7 +356,7 @@ class LoggedApplication(Application):
             await super().__call__(scope, receive, send_and_count)
         finally:
             address = scope["client"][0] if scope.get("client") else "-"
-            path = json.dumps(shortened(scope["path"]))  # ASCII only: no line end, no control sequence
+            path = json.dumps(shortened(scope["path"]))  # ASCII only: no line ending, no control sequence
             elapsed = (time.perf_counter() - started) * 1000
             say(
                 f"access address={address} method={scope['method']} path={path} "

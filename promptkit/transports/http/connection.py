@@ -389,7 +389,7 @@ class RequestCycle:
         if self._awaits_continue and not self.is_disconnected:
             self._awaits_continue = False
             self._connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        while not (self._has_news or self.is_disconnected or self.is_complete):
+        while not (self._has_unread_body or self.is_disconnected or self.is_complete):
             self._connection.resume_reading()
             self._waiter = self._connection.loop.create_future()
             await self._waiter
@@ -401,7 +401,7 @@ class RequestCycle:
         return {"type": "http.request", "body": body, "more_body": not self.is_received}
 
     @property
-    def _has_news(self) -> bool:
+    def _has_unread_body(self) -> bool:
         """Whether a part of the body, or its end, was not read yet."""
         return bool(self.body) or (self.is_received and not self._is_read)
 
