@@ -307,7 +307,7 @@ def _items(data: bytes, items: Iterable[msgspec.Raw]) -> Iterator[_Position]:
 
 def _from_json(raw: bytes) -> Row:
     try:
-        row = msgspec.json.decode(raw)
+        row = msgspec.json.decode(raw.decode())  # msgspec reports invalid UTF-8 differently by version
     except UnicodeDecodeError:
         msg = "is not UTF-8: save it as UTF-8"
         raise _line_error(msg) from None

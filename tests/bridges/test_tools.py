@@ -74,7 +74,7 @@ def test_langfuse(run_tool):
 
     assert output["stored"] == ["triage", 1, ["production"], ["support"], ["product", "ticket"]]
     assert output["form"] == "Triage"
-    assert output["compiled"] == output["said"]
+    assert output["compiled"] == output["rendered"]
     assert output["text"] == "Say {hello} to Ann {{name}}}."
 
 
@@ -84,7 +84,7 @@ def test_mlflow(run_tool):
 
     assert output["stored"] == ["triage", 1, "As it is served", ["product", "ticket"]]
     assert list(output["form"]["properties"]) == ["severity", "why"]
-    assert output["compiled"] == output["said"]
+    assert output["compiled"] == output["rendered"]
     assert output["text"] == "Say {hello} to Ann {{name}}}."
 
 
@@ -106,7 +106,7 @@ def test_inspect_ai(run_tool):
     ]
     assert output["kinds"][2:] == [["ChatMessageAssistant", "I see."], ["ChatMessageUser", "What?"]]
     assert output["errors"] == [
-        "row 2: 'ticket' is 1, not text",
+        "row 2: 'ticket' is true, not text",
         "row 1: it has no column 'severity'",
         "row 1: it has no column 'id'",
         (

@@ -32,7 +32,7 @@ def collect_errors() -> list[str]:
     """Return the errors for invalid tables and messages."""
     errors = []
     for rows, options in (
-        ([{"ticket": "a"}, {"ticket": 1}], {}),
+        ([{"ticket": "a"}, {"ticket": True}], {}),
         ([{"ticket": "a"}], {"target": "severity"}),
         ([{"ticket": "a", "severity": "low"}], {"target": "severity", "key": "id"}),
     ):
