@@ -18,8 +18,8 @@ from tests.faults.recorded import session
 from tests.faults.serving import PATIENCE
 from tests.wire import MODERN, REVISIONS, line, modern, request
 
-#: The limit for the exit in seconds. The grace period is one second, but a busy machine needs longer, and a process
-#: that waits for its client does not exit at all.
+#: The limit for the exit in seconds. The grace period is one second, but a busy machine needs longer, and a
+#: process that waits for its client does not exit at all.
 EXIT_S = 10.0
 
 LARGE = {"name": "large", "arguments": {"size": "200000"}}

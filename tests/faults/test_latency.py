@@ -4,7 +4,7 @@ import pytest
 
 from tests.wire import modern, request
 
-#: The limits for a reply and for the exit, in seconds. The grace period is one second, and the prompt takes 900.
+#: The limits for a reply and for the exit, in seconds. The grace period is 1 s, and the prompt takes 900 s.
 REPLY_S = 0.050
 EXIT_S = 10.0
 
