@@ -17,6 +17,7 @@ from msgspec import structs
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.cases import sendable
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.samples import PNG, WAV
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.distribution import needed_by
 from promptkit.language.media import Audio, Image
@@ -266,9 +267,9 @@ def _to_json(value: Any) -> Any:
 #: The smallest files, in base64: images of one pixel, and empty audio.
 _PICTURES: Final = (
     "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=",
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC",
+    PNG,
 )
-_RECORDINGS: Final = ("UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQIAAACAgA==",)
+_RECORDINGS: Final = (WAV,)
 
 _CONTENT_TEXTS: Final = st.text(min_size=1).filter(lambda text: not text.isspace())
 
