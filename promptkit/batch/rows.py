@@ -12,7 +12,6 @@ import msgspec
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
 from promptkit.errors.suggestions import is_misspelt, nearest
-from promptkit.types.kinds import plain
 from promptkit.types.unstructuring import json_of
 
 #: Types of values that are sent unchanged, and types that can contain values that JSON lacks.
@@ -119,19 +118,11 @@ class Columns:
     fixed: Mapping[str, Any]
     key: str | None = None
     _used: frozenset[str | None] = attrs.field(init=False)
-    _texts: frozenset[str] = attrs.field(init=False)
 
     @_used.default
     def _find_used(self) -> frozenset[str | None]:
         """Return the columns that are arguments or the key."""
         return frozenset({self.key, *(column for column, _ in self.pairs)})
-
-    @_texts.default
-    def _find_texts(self) -> frozenset[str]:
-        """Return the names of the arguments that are text."""
-        return frozenset(
-            argument.name for _, argument in self.pairs if plain(argument.annotation, core=True) is str
-        )
 
     @classmethod
     def of(
@@ -247,7 +238,7 @@ class Columns:
         """
         Return the arguments of a row: values as a client sends them, and values of their parameter's type.
 
-        None means that an argument is missing. A whole number becomes text for an argument that is text.
+        None means that an argument is missing.
 
         Args:
             row:
@@ -269,9 +260,6 @@ class Columns:
                 sent[name] = _as_json(value, name)
             else:
                 typed[name] = value_typed
-                continue
-            if type(sent[name]) is int and name in self._texts:
-                sent[name] = str(sent[name])  # identifiers are often numbers in tables
         has_unused = absent and len(row) > len(self.pairs) - absent
         if has_unused and (spelling_error := self._spelling_error(row)) is not None:
             raise RowError.of(spelling_error)

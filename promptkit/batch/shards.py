@@ -158,7 +158,7 @@ class BatchWriter:
 
     def __init__(self, folder: Folder | None, form: LineFormat, done: Checkpoint, stack: ExitStack) -> None:
         self.done = done
-        self._folder, self._validate_format, self._stack = folder, form, stack
+        self._folder, self._format, self._stack = folder, form, stack
         self._is_same_batch = not done.rows
         self._keys: sqlite3.Connection | None = None
         self._checkpoint = self._open(CHECKPOINT, 0)
@@ -213,7 +213,7 @@ class BatchWriter:
                 for line in file:
                     try:
                         request = msgspec.json.decode(line, type=dict[str, Any])
-                        yield msgspec.convert(request[self._validate_format.identifier], str)
+                        yield msgspec.convert(request[self._format.identifier], str)
                     except (ValueError, RecursionError, KeyError):
                         path = f"{self._folder.path.name}/{name}"
                         msg = f"{path!r} has a line that is not a request: {_ANOTHER_FOLDER}"
@@ -255,7 +255,7 @@ class BatchWriter:
 
     def _write_requests(self, lines: bytes, count: int) -> None:
         """Write requests, one per line; a new file starts when the last one is full."""
-        done, form = self.done, self._validate_format
+        done, form = self.done, self._format
         if done.lines + count > form.max_lines or done.size + len(lines) > form.max_bytes:
             if count > 1:
                 for line in lines.splitlines(keepends=True):

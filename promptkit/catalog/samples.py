@@ -128,10 +128,10 @@ def _numbers(schema: Schema) -> Iterator[float]:
 
 def _arrays(schema: Schema, definitions: Mapping[str, Schema], depth: int) -> Iterator[list[Any]]:
     places = [next(_values(item, definitions, depth), None) for item in schema.get("prefixItems", ())]
-    count = max(schema.get("minItems", 1), 1) - len(places)
-    items = list(islice(_values(schema.get("items", {}), definitions, depth), max(count, 0)))
+    count = max(schema.get("minItems", 1) - len(places), 0 if places else 1)
+    items = list(islice(_values(schema.get("items", {}), definitions, depth), count))
     yield places + items
-    yield (places + items * max(count, 0))[: len(places) + max(count, 0)]
+    yield places + (items * count)[:count]
     yield []
 
 

@@ -31,7 +31,7 @@ class ResourceWatch:
     def __init__(self, catalog: Callable[[frozenset[str] | None], Catalog], notifier: Notifier) -> None:
         self._catalog = catalog
         self._notifier = notifier
-        self._stamps: list[tuple[CompiledResource, object]] = []
+        self._stamps: dict[str, object] = {}
         self._failed: frozenset[str] = frozenset()
         self._ended = Event()
         self._lock = Lock()
@@ -60,19 +60,21 @@ class ResourceWatch:
         return [resource for resource in self._catalog(None).resources if resource.stamp is not None]
 
     def _compare(self) -> list[CompiledResource]:
-        """Return the resources whose stamps have changed. A reload replaces all resources, and notifies."""
-        before = {id(resource): stamp for resource, stamp in self._stamps}
-        errors = set[str]()
-        stamps = list[tuple[CompiledResource, object]]()
+        """Return the resources whose stamps have changed since the last comparison."""
+        changed, stamps, errors = list[CompiledResource](), dict[str, object](), set[str]()
         for resource in self._watched():
+            uri = resource.uri_template
+            stamps[uri] = None  # after an error, the resource may have changed
             try:
-                stamps.append((resource, resource.stamp and resource.stamp()))
+                stamps[uri] = resource.stamp and resource.stamp()
+                if self._stamps.get(uri, stamps[uri]) != stamps[uri]:
+                    changed.append(resource)
             except Exception as error:  # noqa: BLE001 (an author's function can raise anything)
                 errors.add(f"resource {resource.name!r} cannot be watched: {type(error).__name__}: {error}")
         for message in sorted(errors - self._failed):
             say(message)
         self._stamps, self._failed = stamps, frozenset(errors)
-        return [resource for resource, stamp in stamps if before.get(id(resource), stamp) != stamp]
+        return changed
 
     def _notify(self, changed: list[CompiledResource]) -> None:
         for scopes, notifiers in self._notifier.by_scopes.items():
