@@ -273,8 +273,16 @@ def not_compared(old: Answer, new: Answer) -> dict[str, str]:
         ):
             states = new.items[owner], old.items[owner]
             reason = next(filter(None, (state.without_calls for state in states)), None)
-            reasons[owner] = reason or pairs[0][1].partition("] ")[2]
+            reasons[owner] = reason or next(
+                (after.partition("] ")[2] for _, after in pairs), "no call is known"
+            )
     return reasons
+
+
+def _is_sample(answer: Answer, owner: str, label: str) -> bool:
+    """Return whether the arguments of a call were generated."""
+    call = answer.calls.get(owner, {}).get(label)
+    return call is not None and call.source == "sample"
 
 
 def _presence(old: object, new: object) -> str:
@@ -332,7 +340,7 @@ def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Differenc
     is_changed = False
     for label, after in new.outcomes.get(owner, {}).items():
         before = outcomes.get(label, after)
-        if before == after or (is_changed and old.calls[owner][label].source == "sample"):
+        if before == after or (is_changed and _is_sample(old, owner, label)):
             continue
         if not after.startswith((FAILS, REFUSED)):
             yield Difference(noun, owner, f"{verb} different text for {label}", before, after)
@@ -368,13 +376,13 @@ def text_changes(old: Sequence[Answer], new: Sequence[Answer]) -> list[TextChang
             for case, text in outcomes.items()
             if (before := old[0].outcomes.get(owner, {}).get(case)) != text
         ]
-        saved = [c for c in own_changes if new[0].calls[owner][c.case].source != "sample"]
+        saved = [change for change in own_changes if not _is_sample(new[0], owner, change.case)]
         changes += saved or own_changes[:1]
     removed = [
         TextChange(owner, case, "", None)
         for owner, calls in old[0].calls.items()
-        for case, call in calls.items()
-        if call.source != "sample" and case not in new[0].calls.get(owner, {})
+        for case in calls
+        if not _is_sample(old[0], owner, case) and case not in new[0].calls.get(owner, {})
     ]
     files = [
         TextChange(owner, path, before, after, is_file=True)
