@@ -12,8 +12,8 @@ import syrupy  # noqa: F401
 
 from promptkit.cli import main
 
-#: The modules of the commands that pages use most.
-COMMANDS = ("check", "complete", "diff", "export", "install", "list", "new", "render")
+#: The modules of the commands that pages and tests use most.
+COMMANDS = ("check", "complete", "diff", "export", "install", "list", "new", "render", "serve", "serve_http")
 
 
 def run(arguments, folder, environment, files):
