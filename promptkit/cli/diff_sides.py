@@ -394,18 +394,18 @@ def key_of(item: "Item | CompiledSkill") -> str:
 
 def _own_calls(item: Item, *, by_cases: bool) -> dict[str, SentCall]:
     """Return the calls of a prompt or a resource: its cases or else its examples, and generated arguments."""
-    made_up: Sequence[Any] = ()
+    samples: Sequence[Any] = ()
     if isinstance(item, CompiledResource):
-        made_up = [expanded(item.uri_template, sent) for sent in sample_calls(item.arguments)]
+        samples = [expanded(item.uri_template, sent) for sent in sample_calls(item.arguments)]
     elif item.sample:
-        made_up = sample_calls(item.arguments)
+        samples = sample_calls(item.arguments)
     calls = {
         call.case_name if by_cases else call.label: SentCall(call.sent, "case") for call in saved_calls(item)
     }
     examples = () if calls else wire_examples(item)
     for new in (
         *(SentCall(sent, "example") for sent in examples),
-        *(SentCall(sent, "sample") for sent in made_up),
+        *(SentCall(sent, "sample") for sent in samples),
     ):
         if all(call.sent != new.sent for call in calls.values()):
             label = Call(item, new.sent).label
@@ -421,7 +421,7 @@ def _reason_without_calls(item: Item) -> str:
         for argument in item.arguments.ordered
         if not argument.has_default and sample_text(argument) is None
     ]
-    return f"no value can be made up for {', '.join(names)}: give an example, or save a case"
+    return f"no sample value can be generated for {', '.join(names)}: give an example, or save a case"
 
 
 def _outcome(item: Item, sent: SentCall) -> str:

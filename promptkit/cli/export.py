@@ -86,7 +86,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _check_options(options: Namespace) -> None:
-    """Refuse options that exclude each other, and a folder in the recipes."""
+    """Raise a usage error for options that exclude each other, and for a folder in the recipes."""
     if options.remove and options.live:
         options.error("--live cannot be combined with --remove")
     if options.set and (options.remove or options.live):
@@ -144,8 +144,8 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
         try:
             entry_files = _files(options, folder, catalog, name, collected.frozen)
         except ClientFileError as error:
-            refused = collected.rejected.setdefault(error.reason, [])
-            refused += [] if error.prompt is None else [error.prompt]
+            rejected = collected.rejected.setdefault(error.reason, [])
+            rejected += [] if error.prompt is None else [error.prompt]
             continue
         if entry_files.keys() & collected.files.keys():
             msg = f"{', '.join(entry_files)} would contain two of them, including {name!r}: rename it"
@@ -155,7 +155,7 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
 
 
 def _check_values(options: Namespace, prompts: Sequence[CompiledPrompt]) -> None:
-    """Refuse a value for an argument that no prompt has."""
+    """Raise a usage error for a value for an argument that no prompt has."""
     known = {name for prompt in prompts for name in prompt.arguments.by_name}
     for name in (word.partition("=")[0] for word in options.set):
         if name not in known:

@@ -167,7 +167,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
 
 
 def reject_target(options: Namespace) -> None:
-    """Refuse a target, such as ``recipes:review``, in place of a name."""
+    """Raise a usage error for a target, such as ``recipes:review``, that is passed as a name."""
     path, item = split_target(options.name)
     is_url = item.startswith("//")
     if not (options.has_targets or is_url) and os.path.exists(path):  # noqa: PTH110 (it can be any text)

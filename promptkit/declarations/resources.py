@@ -350,10 +350,10 @@ def _check_size(size: Any, uri_template: str) -> None:
     if size is None:
         return
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        msg = f"size= takes a number of bytes, not {size!r}"
+        msg = f"size must be a number of bytes, not {size!r}"
         raise TypeError(msg)
     if "{" in uri_template:
-        msg = f"size= is for one document, and {uri_template!r} is a template: leave it out"
+        msg = f"size cannot be set for the template {uri_template!r}: remove it"
         raise ValueError(msg)
 
 
@@ -363,7 +363,7 @@ def _stamp_function(watch: Any, folder: Path) -> Callable[[], object] | None:
         return watch  # type: ignore[no-any-return]
     paths = [watch] if isinstance(watch, str | Path) else watch
     if not isinstance(paths, Sequence) or not all(isinstance(path, str | Path) for path in paths):
-        msg = f"watch= takes a path, a list of paths or a function, not {describe(watch)}"
+        msg = f"watch must be a path, a list of paths or a function, not {describe(watch)}"
         raise TypeError(msg)
     files = [str(folder / path) for path in paths]
     return lambda: [file_stamp(file) for file in files]

@@ -309,8 +309,8 @@ def _not_entered(folder: Path, reason: str) -> Diagnostic:
 
 
 def _not_followed(link: Path) -> Diagnostic:
-    message = f"the folder {link.name!r} is not served: it is a link to one outside of the target"
-    hint = f"name {link.resolve()} as another target, or begin the link's name with '_'"
+    message = f"the folder {link.name!r} is not served: it is a link to a folder outside the target"
+    hint = f"pass {link.resolve()} as another target, or start the link's name with '_'"
     return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(link)))
 
 

@@ -82,7 +82,7 @@ def test_examples_come_first():
     "annotation", [Even, Annotated[str, msgspec.Meta(pattern="^(?:zebra|gnu)$")]], ids=shown
 )
 def test_type_without_a_sample(annotation):
-    """There is no call if no value can be made up for a required argument; an optional one is omitted."""
+    """There is no call if no value can be generated for a required argument; an optional one is omitted."""
     arguments = compiled(annotation)
 
     assert sample_calls(arguments) == []

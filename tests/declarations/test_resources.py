@@ -1093,5 +1093,5 @@ class TestListedMetadata:
 
     def test_template_has_no_size(self):
         """A template stands for many documents, which have no common size."""
-        with pytest.raises(ValueError, match="size= is for one document"):
+        with pytest.raises(ValueError, match="size cannot be set for the template"):
             resource("docs://{page}", size=3)

@@ -122,8 +122,8 @@ class TestSubfolders:
 
         assert diagnostic.rule is Rule.NOT_SERVED
         assert diagnostic.location.file == str(write_file.folder / "linked")
-        assert diagnostic.message.endswith("is not served: it is a link to one outside of the target")
-        assert diagnostic.hint.startswith(f"name {tmp_path / 'outside'} as another target")
+        assert diagnostic.message.endswith("is not served: it is a link to a folder outside the target")
+        assert diagnostic.hint.startswith(f"pass {tmp_path / 'outside'} as another target")
         assert list_served(write_file.folder) == ["hello"]
 
     @pytest.mark.parametrize(

@@ -145,5 +145,5 @@ def test_stream_of_the_modern_era():
 @pytest.mark.parametrize("watch", [3, [3], {"a"}], ids=str)
 def test_invalid_watch(watch):
     """Anything but paths or a function is an error at the declaration."""
-    with pytest.raises(TypeError, match="watch= takes a path, a list of paths or a function, not "):
+    with pytest.raises(TypeError, match="watch must be a path, a list of paths or a function, not "):
         resource("docs://a", watch=watch)
