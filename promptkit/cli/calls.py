@@ -7,6 +7,7 @@ Each call has a time limit and a thread, which is abandoned if it hangs.
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from functools import partial
 from reprlib import repr as short_repr
 from threading import Event, Thread
@@ -27,6 +28,7 @@ from promptkit.errors.exceptions import ArgumentsError, PromptError, UnsendableM
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import explain_filling, format_exception
 from promptkit.language.documents import EmbeddedResource
+from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
 from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
@@ -40,8 +42,8 @@ from promptkit.server.lookup import name_of
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
 
-#: A function that returns the diagnostics for a rendering.
-RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
+#: A function that returns the diagnostics for a rendering, given the text files that it has read.
+RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow, Sequence[TextRead]], Iterable[Diagnostic]]
 
 #: The reason why an item without examples is not rendered or read.
 NEEDS_EXAMPLES: Final = "it needs examples"
@@ -145,7 +147,7 @@ def call_within_limit(
             finished.set()
 
     try:
-        Thread(target=run, daemon=True).start()
+        Thread(target=copy_context().run, args=(run,), daemon=True).start()
         if _wait(finished, seconds):
             return call.returned if call.raised is None else call.raised
         return CallTimeoutError.after(seconds, call.line)
@@ -229,7 +231,9 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
     calls = saved_calls(item) or [Call(item, sent) for sent in wire_examples(item)]
     skipped = None if calls else reason_not_rendered(item)
     for call in calls:
-        outcome = call.outcome()
+        texts: list[TextRead] = []
+        with collecting(texts_read, texts):
+            outcome = call.outcome()
         if (default_error := call.default_error(outcome)) is not None:
             skipped = default_error
         elif (failure := _failure(call, outcome)) is not None:
@@ -237,7 +241,7 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
             if call.case is None:
                 break
         elif isinstance(item, CompiledPrompt) and isinstance(outcome, Workflow):
-            diagnostics |= dict.fromkeys(check_rendering(item, outcome))
+            diagnostics |= dict.fromkeys(check_rendering(item, outcome, texts))
     return diagnostics, skipped
 
 

@@ -164,7 +164,7 @@ def _print(
 #: The errors of prompts and resources that are listed for clients, but fail when they are rendered.
 _FAILS: Final = (
     *(Rule.NO_MESSAGE, Rule.UNSENDABLE_VALUE, Rule.MISSING_TEXT, Rule.UNKNOWN_PLACEHOLDER),
-    *(Rule.EXAMPLE_FAILS, Rule.RESOURCE_FAILS),
+    *(Rule.MISPLACED_MARK, Rule.EXAMPLE_FAILS, Rule.RESOURCE_FAILS),
 )
 
 

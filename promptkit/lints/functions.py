@@ -23,6 +23,7 @@ from promptkit.fragments.markdown import BLOCKS
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Audio, Image
 from promptkit.lints.conversations import get_role
+from promptkit.lints.placeholders import lint_placeholders
 from promptkit.lints.static_analysis import (
     TEXT_METHODS,
     CallResult,
@@ -31,7 +32,7 @@ from promptkit.lints.static_analysis import (
     list_choices,
     list_items,
 )
-from promptkit.lints.texts import describe_container, lint_placeholders, lint_shifted_lines
+from promptkit.lints.texts import describe_container, lint_shifted_lines
 
 #: Words that end the options of a command; git supports both.
 _ENDS: Final = ("--", "--end-of-options")
