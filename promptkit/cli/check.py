@@ -132,7 +132,7 @@ def _format_notes(
             yield "notice", f"not rendered {phrase}: {', '.join(names)}"
     for name, reason in not_rendered.items():
         if reason not in phrases:
-            yield "notice", f"not rendered with default arguments: {name}: {reason}"
+            yield "notice", f"not rendered with default or generated arguments: {name}: {reason}"
     for name, prefix in common_prefixes.items():
         yield (
             "notice",
