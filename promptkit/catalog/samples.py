@@ -63,7 +63,7 @@ def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
-    """Return the calls of `sample_calls`, and one for each other choice of a `Literal`, an `Enum` or a `bool`."""
+    """Return the calls of `sample_calls`, and one for each other choice of an argument."""
     calls = sample_calls(arguments)
     for argument in arguments.ordered if calls else ():
         for choice in _choices(argument):
@@ -73,14 +73,14 @@ def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def _choices(argument: Argument) -> list[str]:
-    """Return the texts of an argument with a fixed set of values, unless they are many."""
+    """Return the texts of the values of a `Literal`, an `Enum` or a `bool`, unless they are many."""
     definitions = Definitions({}, places=True)
     schema, _ = type_schema(argument.annotation, definitions)
     choices = []
     for alternative in schema.get("anyOf", [schema]):
-        if "$ref" in alternative:
-            alternative = definitions.schemas[alternative["$ref"].rpartition("/")[2]]
-        choices += [True, False] if alternative.get("type") == "boolean" else alternative.get("enum", [])
+        name = alternative.get("$ref", "").rpartition("/")[2]
+        chosen = definitions.schemas.get(name, alternative)
+        choices += [True, False] if chosen.get("type") == "boolean" else chosen.get("enum", [])
     return list(map(text_of, choices)) if len(choices) <= _MAX_CHOICES else []
 
 

@@ -108,7 +108,7 @@ class Call(Struct, frozen=True):
 
     def refusal(self, outcome: object) -> str | None:
         """
-        Return the message of the `PromptError` that the prompt raises for its defaults or generated arguments.
+        Return the message of the `PromptError` that a prompt raises for its defaults or generated arguments.
 
         Return None if it raises none, or if it raises one for an image or audio of its author.
         """

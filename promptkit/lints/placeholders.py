@@ -1,4 +1,4 @@
-"""Lints for texts with placeholders: in the calls that fill them, and in the files that a rendering has read."""
+"""Lints for texts with placeholders: where the source shows them, and in files that a rendering has read."""
 
 import ast
 import inspect
@@ -43,7 +43,7 @@ _MAX_TEXTS: Final = 64
 
 def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
     """
-    Report values and placeholders without a counterpart, and unreadable files, where the source shows the text.
+    Report values and placeholders without a counterpart, and unreadable files, if the source shows the text.
     """
     match call:
         case ast.Call(function, [text]) if scope.value(function) is fill:
@@ -165,7 +165,7 @@ def _read(path: str, call: ast.Call, report: Report) -> tuple[str, int] | None:
         return None
 
 
-def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: C901, PLR0911 (a list of cases)
+def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a list of cases)
     """Return the texts that an expression can have, or nothing if the source does not show all of them."""
     node = scope.resolve(node)
     match node:

@@ -1,6 +1,7 @@
 """Lints for texts: containers in f-strings, and wrong indentation."""
 
 import ast
+import re
 import textwrap
 from collections import abc
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any, Final, get_origin
 
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
+from promptkit.errors.sources import segment_of
 from promptkit.fragments.text import dedent
 from promptkit.language.text import Text
 from promptkit.lints.static_analysis import Scope, list_choices
@@ -21,26 +23,34 @@ _KINDS: Final[dict[Any, str]] = {
 }
 
 
-def describe_container(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
+def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
     """
-    Yield a description of a container parameter in an f-string, and a hint.
+    Yield a description of a container in text, and a hint.
 
     Args:
-        name:
-            A name in the f-string.
+        node:
+            An expression whose value is formatted.
 
         scope:
-            The function with the f-string.
+            The function that formats it.
     """
-    if name not in scope.arguments or scope.stored[name]:
-        return
-    kind, items = _container(scope.arguments[name], scope)
+    kind, items = container_of(node, scope)
+    name = ast.unparse(node)
     if kind == "dict":
         yield "a dict in Python's notation", f"write json_block({name}), or format its items"
     elif kind is not None:
         ordered = f"sorted({name})" if kind == "set" else name
         joined = ordered if items is str else f"map(str, {ordered})"
         yield f"a {kind} in Python's notation", f"write ', '.join({joined}), or bullets({ordered})"
+
+
+def container_of(node: ast.expr, scope: Scope) -> tuple[str | None, Any]:
+    """Return the type of container that an expression is, or None, and the type of its items, if known."""
+    if isinstance(node, ast.Name) and node.id in scope.arguments:
+        return (None, None) if scope.stored[node.id] else _container(scope.arguments[node.id], scope)
+    value = scope.stand_in(node)
+    items = list(value)[:1] if isinstance(value, list | tuple) else []
+    return _KINDS.get(type(value)), type(items[0]) if items else None
 
 
 def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
@@ -61,6 +71,29 @@ def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, A
 
 
 _DEDENTS: Final = (dedent, textwrap.dedent)
+
+_TRIPLE_QUOTES: Final = re.compile("\"{3}|'{3}")
+
+#: The smallest indentation of a function's text that is reported: that of its code.
+_CODE_INDENTATION: Final = 4
+
+
+def lint_indentation(node: ast.expr, report: Report) -> None:
+    """Report a literal of several lines whose lines are all indented like the code."""
+    match node:
+        case ast.Constant(str(text)):
+            pass
+        case ast.JoinedStr(parts):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
+        case _:
+            return
+    lines = [line for line in text.split("\n")[1:] if line.strip()]
+    margin = min((len(line) - len(line.lstrip(" \t")) for line in lines), default=0)
+    position = node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0
+    is_indented = margin >= _CODE_INDENTATION and node.lineno != node.end_lineno
+    if is_indented and _TRIPLE_QUOTES.search(segment_of(report.location.file, position)):
+        message = "a text is sent with the indentation of the code around it"
+        report.add(Rule.INDENTED_TEXT, message, "write dedent(...), or fill(...) with its values", node)
 
 
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:

@@ -214,9 +214,38 @@ class TestShiftedLines:
             'dedent(f"""\n    Look: {kind} {count} {code!r} {code:>10}\n""")',
             'dedent(f"Look: {code}")',
             'dedent("""\n    Look\n""")',
-            'f"""\nLook: {code}\n"""',
+            'f"Look: {code}\\n"',
         ],
     )
     def test_single_line_value_is_not_reported(self, text, check_body):
         """Values of one line, and texts without indentation, are not reported."""
+        assert check_body(f"return {text}") == []
+
+
+class TestIndentation:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '"""\n    Look at the code.\n\n    Then stop.\n"""',
+            '"""Look at the code.\n    Then stop."""',
+            'Text(f"""\n    Look at {code}.\n    """)',
+            'Text("""\n    Look at the code.\n    """.strip())',
+        ],
+    )
+    def test_indentation_of_the_code_is_reported(self, text, check_body):
+        """A text of several lines in triple quotes is reported if all its lines are indented like the code."""
+        assert [rule for rule, *_ in check_body(f"return {text}")] == [Rule.INDENTED_TEXT]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'dedent("""\n    Look at the code.\n    """)',
+            'textwrap.dedent("""\n    Look at the code.\n    """)',
+            'fill("""\n    Look at {{code}}.\n    """, code=code)',
+            '"Look:\\n    at\\n    the code"',
+            '("Look:\\n"\n    "    code")',
+        ],
+    )
+    def test_other_indentation_is_not_reported(self, text, check_body):
+        """A dedented text, and indentation that is written as an escape, are not reported."""
         assert check_body(f"return {text}") == []
