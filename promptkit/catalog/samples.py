@@ -76,7 +76,7 @@ def _choices(argument: Argument) -> list[str]:
     """Return the texts of the values of a `Literal`, an `Enum` or a `bool`, unless they are many."""
     definitions = Definitions({}, places=True)
     schema, _ = type_schema(argument.annotation, definitions)
-    choices = []
+    choices: list[Any] = []
     for alternative in schema.get("anyOf", [schema]):
         name = alternative.get("$ref", "").rpartition("/")[2]
         chosen = definitions.schemas.get(name, alternative)

@@ -211,7 +211,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 
 def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report text that is sent with a placeholder, as from a missing ``f``, or with the indentation of code."""
+    """Report text that is sent with a placeholder, as from a missing ``f``, or with the code's margin."""
     if not _is_plain(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield

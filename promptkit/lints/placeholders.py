@@ -186,8 +186,8 @@ def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a li
             return _texts_in(scope.value(container))
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
             return _literal_choices(scope.arguments[name], scope)
-    value: Any = scope.value(node)
-    return [value] if isinstance(value, str) else []
+    constant: Any = scope.value(node)
+    return [constant] if isinstance(constant, str) else []
 
 
 def _joined(parts: list[list[str]]) -> list[str]:
@@ -255,9 +255,10 @@ def _is_optional(annotation: ast.expr | None, scope: Scope) -> bool:
 
 def _is_tested(name: str, scope: Scope) -> bool:
     """Return whether a function tests a parameter anywhere, and so may exclude None."""
-    tests: list[ast.expr] = [
-        node.test for node in own_nodes(scope.syntax, ast.If, ast.IfExp, ast.While, ast.Assert)
-    ]
+    tested: list[ast.If | ast.IfExp | ast.While | ast.Assert] = own_nodes(
+        scope.syntax, ast.If, ast.IfExp, ast.While, ast.Assert
+    )
+    tests = [node.test for node in tested]
     tests += [node.subject for node in own_nodes(scope.syntax, ast.Match)]
     tests += [value for node in own_nodes(scope.syntax, ast.BoolOp) for value in node.values[:-1]]
     return any(isinstance(node, ast.Name) and node.id == name for test in tests for node in ast.walk(test))

@@ -198,7 +198,7 @@ class CheckedTarget:
     def of_rendering(
         self, prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
     ) -> tuple[Diagnostic, ...]:
-        """Return the diagnostics of a rendering and of the texts that it has read, without those of sources."""
+        """Return the diagnostics of a rendering and its texts that the sources do not have."""
         return self._checks.without_ignored(
             self._checks.of_rendering(prompt, workflow, texts, known=self._diagnostics)
         )

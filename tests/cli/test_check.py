@@ -332,8 +332,8 @@ class TestRender:
 
     def test_generated_arguments(self, recipes, folder, capsys):
         """
-        A prompt without cases is rendered with generated arguments, each choice once. It can reject them with a
-        `PromptError`; any other exception is an error.
+        A prompt without cases is rendered with generated arguments, each choice once. It can reject them with
+        a `PromptError`; any other exception is an error.
         """
         recipes(
             choices="""

@@ -101,7 +101,7 @@ class TestValues:
         assert fill("<{{a}}>", a=value) == Text(f"<{text}>")
 
     def test_lists_are_joined_and_other_values_become_json(self):
-        """Lists of scalars are joined with commas, members of an Enum have their names, and JSON is compact."""
+        """Lists of scalars are joined with commas, members of an Enum have names, and JSON is compact."""
         assert fill("{{a}}", a=["x", 1, Text("y")]) == Text("x, 1, y")
         assert fill("<{{a}}>", a=[]) == Text("<>")
         assert fill("{{a}}", a=[{"x": None}]) == Text('[{"x":null}]')
@@ -128,7 +128,7 @@ class TestValues:
         "value", [object(), b"x", {"x"}, Image(PIXEL), user("x"), [object()], [Image(PIXEL)]]
     )
     def test_values_without_a_text_form_are_rejected(self, value):
-        """A value without a text form raises an error that names the placeholder, unless only a mark uses it."""
+        """A value without a text form is an error that names the placeholder, unless only marks use it."""
         with pytest.raises(TypeError, match=r"^fill\(\.\.\.\): a: expected text, not \w+; "):
             fill("{{a}}", a=value)
         assert fill("{{#a}}\nx\n{{/a}}", a=value) == Text("x")
@@ -175,7 +175,7 @@ PRESENT = (True, 0, 0.0, " ", "x", [None], Text(" "), Text("x"))
 class TestOptionalLines:
     @pytest.mark.parametrize("value", ABSENT)
     def test_lines_of_absent_values_are_omitted(self, value):
-        """A line with ``?`` and lines between marks are omitted if the value is None, False or of length 0."""
+        """Lines with ``?`` and lines between marks are omitted if a value is None, False or of length 0."""
         assert fill("x\n<{{a?}}>\ny", a=value) == Text("x\ny")
         assert fill("x\n{{#a}}\ny\n{{/a}}\nz", a=value) == Text("x\nz")
         assert fill("x\n{{^a}}\ny\n{{/a}}\nz", a=value) == Text("x\ny\nz")

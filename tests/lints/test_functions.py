@@ -420,7 +420,7 @@ class TestObjects:
             ('return f"{[Image(text.encode())]}"', "pass it to user(...) as a separate part"),
             ('return "%s" % Image(text.encode())', "pass it to user(...) as a separate part"),
             (
-                'parts = [name, Image(text.encode())]\nreturn f"{parts}"',
+                'content = [name, Image(text.encode())]\nreturn f"{content}"',
                 "pass it to user(...) as a separate part",
             ),
             ('return f"{[each for each in text]}"', None),

@@ -233,7 +233,7 @@ class TestIndentation:
         ],
     )
     def test_indentation_of_the_code_is_reported(self, text, check_body):
-        """A text of several lines in triple quotes is reported if all its lines are indented like the code."""
+        """A text in triple quotes is reported if all its lines are indented like the code."""
         assert [rule for rule, *_ in check_body(f"return {text}")] == [Rule.INDENTED_TEXT]
 
     @pytest.mark.parametrize(
