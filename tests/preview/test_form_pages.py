@@ -104,7 +104,7 @@ class TestForms:
 
         page = preview.client.get("/prompts/guide").text
 
-        assert "<code class=\"rule\">PK218</code> prompt &#39;guide&#39;: {{nam}} in guide.md:1" in page
+        assert '<code class="rule">PK218</code> prompt &#39;guide&#39;: {{nam}} in guide.md:1' in page
 
     @pytest.mark.parametrize("has_length", [True, False])
     def test_too_large_form_is_rejected(self, serve_preview, monkeypatch, has_length):
