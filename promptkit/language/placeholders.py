@@ -21,6 +21,11 @@ LINE_END: Final = re.compile(r"\r\n?|\n")
 #: The indentation of a line, including list and quotation markers.
 _INDENTATION: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)*")
 
+#: What to write for a mark within a line.
+_SHARED_LINE: Final = (
+    "move it to another line; for an optional part of a line, insert the part as a value, which can be ''"
+)
+
 #: Returns the text to insert for a name.
 _TextOf: TypeAlias = Callable[[str], str]
 
@@ -36,13 +41,16 @@ class MarkError(ValueError):
         problem:
             What is wrong with the mark.
 
+        hint:
+            What to write.
+
         line:
             The line of the text, from 1.
     """
 
-    def __init__(self, label: str, problem: str, line: int) -> None:
-        super().__init__(f"{label}: line {line}: {problem}")
-        self.problem, self.line = problem, line
+    def __init__(self, label: str, problem: str, hint: str, line: int) -> None:
+        super().__init__(f"{label}: line {line}: {problem}: {hint}")
+        self.problem, self.hint, self.line = problem, hint, line
 
 
 class _Line(Struct, frozen=True):
@@ -161,20 +169,25 @@ class TextWithPlaceholders(Struct, frozen=True):
                 _match_mark(mark, open_marks, len(pieces), label)
             number += 1
         for mark in open_marks[-1:]:
-            raise MarkError(label, f"{mark} is not closed: write {{{{/{mark.name}}}}} below it", mark.line)
+            hint = f"write {{{{/{mark.name}}}}} on a line below it"
+            raise MarkError(label, f"{mark} is not closed", hint, mark.line)
         return cls([*pieces, text[end:]] if end < len(text) else pieces)
 
-    def required(self) -> set[str]:
-        """Return the names that are inserted without ``?``, other than between ``{{#name}}`` of that name."""
-        required, kept = set[str](), list[str]()
+    def required(self) -> Iterator[tuple[str, set[str]]]:
+        """
+        Yield each name that is inserted without ``?``, with the names whose ``{{#name}}`` it is between.
+
+        Names between their own ``{{#name}}`` are omitted.
+        """
+        kept = list[str]()
         for piece in self.pieces:
             if isinstance(piece, _Line):
-                required |= {*piece.names} - {*piece.optional, *kept}
+                names = {*piece.names} - {*piece.optional, *kept}
+                yield from ((name, {*kept} - {""}) for name in names)
             elif isinstance(piece, _Mark) and piece.sign == "/":
                 kept.pop()
             elif isinstance(piece, _Mark):
                 kept.append(piece.name if piece.sign == "#" else "")
-        return required
 
     def filled(self, values: Mapping[str, Any], text_of: _TextOf) -> str:
         """
@@ -216,6 +229,11 @@ def is_present(value: Any) -> bool:
 def placeholders_in(text: str) -> list[str]:
     """Return the distinct names of all possible placeholders and marks, in order."""
     return list(dict.fromkeys(match[2] for match in _TAG.finditer(text)))
+
+
+def name_in(tag: str) -> str:
+    """Return the name in a placeholder or a mark."""
+    return tag.strip("{#^/?} \t")
 
 
 def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dict[str, int]:
@@ -260,8 +278,10 @@ def _tagged_lines(text: str, names: Collection[str]) -> Iterator[tuple[int, str,
 
 def _parse_line(line: str, tags: list[re.Match[str]], number: int, label: str) -> _Line | _Mark:
     for tag in tags:
-        if tag[1] and (tag[3] or line.strip() != tag[0]):
-            raise MarkError(label, f"{tag[0]} must be alone on its line, without '?'", number)
+        if tag[1] and tag[3]:
+            raise MarkError(label, f"{tag[0]} has a '?'", f"write {{{{{tag[1]}{tag[2]}}}}}", number)
+        if tag[1] and line.strip() != tag[0]:
+            raise MarkError(label, f"{tag[0]} is not alone on its line", _SHARED_LINE, number)
         if tag[1]:
             return _Mark(tag[1], tag[2], number)
     starts = [0, *(tag.end() for tag in tags)]
@@ -275,11 +295,13 @@ def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> N
     if mark.sign != "/":
         open_marks.append(mark)
     elif not open_marks:
-        raise MarkError(label, f"{mark} has no {{{{#{mark.name}}}}} above it", mark.line)
+        hint = f"write {{{{#{mark.name}}}}} or {{{{^{mark.name}}}}} above the lines that can be omitted"
+        raise MarkError(label, f"{mark} closes nothing", hint, mark.line)
     elif (opening := open_marks.pop()).name == mark.name:
         opening.end = end
     else:
-        raise MarkError(label, f"{mark} is above {{{{/{opening.name}}}}}: close inner lines first", mark.line)
+        problem = f"{mark} is above {{{{/{opening.name}}}}}"
+        raise MarkError(label, problem, f"close {opening} first", mark.line)
 
 
 class _Lines:

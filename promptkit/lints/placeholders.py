@@ -2,9 +2,8 @@
 
 import ast
 import inspect
-import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
@@ -12,7 +11,6 @@ from typing import Any, Final, Literal, get_args, get_origin
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import own_nodes
 from promptkit.errors.suggestions import nearest
 from promptkit.fragments.text import fill
 from promptkit.language.files import TextRead, text_below
@@ -20,22 +18,18 @@ from promptkit.language.placeholders import (
     MarkError,
     TextWithPlaceholders,
     find_unfilled,
+    name_in,
     placeholders_in,
 )
 from promptkit.language.text import Text
+from promptkit.lints.absent_values import can_be_absent
 from promptkit.lints.static_analysis import Scope
+from promptkit.lints.template_syntax import FOREIGN_WORDS, find_template_syntax
 from promptkit.loader.targets import display_path
 
 #: Functions and methods that preserve the placeholders of a text.
 _PRESERVING: Final = (textwrap.dedent, inspect.cleandoc)
 _STRIPPING: Final = ("strip", "lstrip", "rstrip")
-
-#: Placeholders of other tools: Jinja, Handlebars, and the commands of Claude Code, Gemini CLI and VS Code.
-_FOREIGN: Final = re.compile(
-    r"\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}"
-    r"|\{\{[#^/>][^{}\n]*\}\}"
-    r"|\{\{[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}|\$ARGUMENTS\b|!\{[^}\n]*\}|\$\{input:[^}\n]*\}"
-)
 
 #: Limit of the texts that one call can be checked for, because they multiply.
 _MAX_TEXTS: Final = 64
@@ -73,8 +67,11 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
         parsed = TextWithPlaceholders.parse(text, {*values}.intersection(placeholders_in(text)), file)
     except MarkError:
         return  # it is one of the problems
-    for name in parsed.required() & values.keys():
-        if _can_be_absent(values[name], scope):
+    reported = set[str]()
+    for name, blocks in parsed.required():
+        present = [values[block] for block in blocks]
+        if name not in reported and can_be_absent(values[name], present, scope):
+            reported.add(name)
             message = f"{name!r} can be None or a bool, which {_placeholder(name)}{_in(file)} does not accept"
             hint = (
                 f"write {_placeholder(name + '?')} if its line should be omitted, "
@@ -106,14 +103,11 @@ def _problems(
             Whether *names* are all of the names.
     """
     placeholders, names = placeholders_in(text), [*names]
-    unfilled = find_unfilled(text, names, first_line)
-    marks = {*names, *map(_name_in, unfilled)}
-    for foreign in _FOREIGN.finditer(text):
-        if _name_in(foreign[0]) not in marks:
-            line = first_line + text.count("\n", 0, foreign.start())
-            message = f"{foreign[0]!r}{_in(file, line)} is sent literally"
-            yield Rule.TEMPLATE_SYNTAX, message, "write {{name}} instead, and give it a value: name=..."
-            break
+    unfilled = find_unfilled(text, {*names, *FOREIGN_WORDS}, first_line)
+    marks = {*names, *map(name_in, unfilled)}
+    for syntax, start, hint in find_template_syntax(text, marks):
+        line = first_line + text.count("\n", 0, start)
+        yield Rule.TEMPLATE_SYNTAX, f"{syntax!r}{_in(file, line)} is sent literally", hint
     for name in names:
         if name not in placeholders:
             suggestion = nearest(name, placeholders)
@@ -125,19 +119,25 @@ def _problems(
     try:
         TextWithPlaceholders.parse(text, {*names}.intersection(placeholders), file, first_line)
     except MarkError as error:
-        hint = "write each mark on a line of its own, and close blocks in reverse order"
-        yield Rule.MISPLACED_MARK, f"{error.problem}{_in(file, error.line)}", hint
+        yield Rule.MISPLACED_MARK, f"{error.problem}{_in(file, error.line)}", error.hint
     if is_complete:
+        between = _marks_around(text, {*names, *marks})
         for placeholder, line in unfilled.items():
-            name = _name_in(placeholder)
+            name = name_in(placeholder)
             hint = f"give it a value: {name}=..., or {name}='{placeholder}' to send the placeholder itself"
+            if blocks := between.get(name, set()).intersection(names):
+                hint += f"; {{{{#{min(blocks)}}}}} does not repeat its lines for each item"
             message = f"{placeholder}{_in(file, line)} gets no value and is sent literally"
             yield Rule.UNFILLED_PLACEHOLDER, message, hint
 
 
-def _name_in(tag: str) -> str:
-    """Return the name in a placeholder or a mark."""
-    return tag.strip("{#^/} \t")
+def _marks_around(text: str, names: Collection[str]) -> dict[str, set[str]]:
+    """Return the names whose ``{{#name}}`` each placeholder is between; nothing if a mark is misplaced."""
+    try:
+        parsed = TextWithPlaceholders.parse(text, {*names}.intersection(placeholders_in(text)), "")
+    except MarkError:
+        return {}
+    return dict(parsed.required())
 
 
 def _placeholder(name: str) -> str:
@@ -215,50 +215,3 @@ def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
         case _ if get_origin(alias := scope.value(annotation)) is Literal:
             choices = list(get_args(alias))
     return choices if all(isinstance(choice, str) for choice in choices) else []
-
-
-def _can_be_absent(node: ast.expr, scope: Scope) -> bool:  # noqa: PLR0911 (a list of cases)
-    """Return whether the source shows that a value can be None or a bool."""
-    node = scope.resolve(node)
-    match node:
-        case ast.Constant(value):
-            return value is None or isinstance(value, bool)
-        case ast.Compare() | ast.UnaryOp(ast.Not()):
-            return True
-        case ast.IfExp(body=then, orelse=otherwise):
-            return _can_be_absent(then, scope) or _can_be_absent(otherwise, scope)
-        case ast.BoolOp(ast.Or(), [*_, last]):
-            return _can_be_absent(last, scope)
-        case ast.BoolOp(ast.And(), [*tests, last]):
-            return not all(_is_plain_value(scope.stand_in(test)) for test in (*tests, last))
-        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
-            return _is_optional(scope.arguments[name], scope) and not _is_tested(name, scope)
-    return False
-
-
-def _is_plain_value(value: object) -> bool:
-    """Return whether a value can be inserted, also if it is empty."""
-    return isinstance(value, str | int | float | list | tuple | dict) and not isinstance(value, bool)
-
-
-def _is_optional(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Return whether the type of a parameter contains None or is `bool`."""
-    match annotation:
-        case ast.Constant(None) | ast.Subscript(ast.Name("Optional") | ast.Attribute(attr="Optional")):
-            return True
-        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_])):
-            return _is_optional(inner, scope)
-        case ast.BinOp(left, ast.BitOr(), right):
-            return _is_optional(left, scope) or _is_optional(right, scope)
-    return scope.value(annotation) is bool
-
-
-def _is_tested(name: str, scope: Scope) -> bool:
-    """Return whether a function tests a parameter anywhere, and so may exclude None."""
-    tested: list[ast.If | ast.IfExp | ast.While | ast.Assert] = own_nodes(
-        scope.syntax, ast.If, ast.IfExp, ast.While, ast.Assert
-    )
-    tests = [node.test for node in tested]
-    tests += [node.subject for node in own_nodes(scope.syntax, ast.Match)]
-    tests += [value for node in own_nodes(scope.syntax, ast.BoolOp) for value in node.values[:-1]]
-    return any(isinstance(node, ast.Name) and node.id == name for test in tests for node in ast.walk(test))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from promptkit import Image, Text, user
 from promptkit.catalog import samples
 from promptkit.fragments import bullets, code_block, dedent, fill
-from promptkit.language.placeholders import placeholders_in
+from promptkit.language.placeholders import MarkError, placeholders_in
 
 NAMES = ("a", "b", "code")
 
@@ -248,23 +248,25 @@ class TestOptionalLines:
     @pytest.mark.parametrize(
         ("text", "line", "problem"),
         [
-            ("x\n{{#a}} y", 2, "{{#a}} must be alone on its line, without '?'"),
-            ("{{#a?}}\n{{/a}}", 1, "{{#a?}} must be alone on its line, without '?'"),
-            ("- {{#a}}\n{{/a}}", 1, "{{#a}} must be alone on its line, without '?'"),
-            ("{{#a}}{{/a}}", 1, "{{#a}} must be alone on its line, without '?'"),
-            ("x\n\n{{^a}}\nx", 3, "{{^a}} is not closed: write {{/a}} below it"),
-            ("x\n{{/a}}", 2, "{{/a}} has no {{#a}} above it"),
-            ("{{#b}}\n{{#a}}\n{{/b}}\n{{/a}}", 3, "{{/b}} is above {{/a}}: close inner lines first"),
+            ("x\n{{#a}} y", 2, "{{#a}} is not alone on its line"),
+            ("- {{#a}}\n{{/a}}", 1, "{{#a}} is not alone on its line"),
+            ("{{#a}}{{/a}}", 1, "{{#a}} is not alone on its line"),
+            ("{{#a?}}\n{{/a}}", 1, "{{#a?}} has a '?'"),
+            ("x\n\n{{^a}}\nx", 3, "{{^a}} is not closed"),
+            ("x\n{{/a}}", 2, "{{/a}} closes nothing"),
+            ("{{#b}}\n{{#a}}\n{{/b}}\n{{/a}}", 3, "{{/b}} is above {{/a}}"),
         ],
     )
     def test_misplaced_marks_are_rejected(self, text, line, problem):
         """A mark that shares its line or has no counterpart is an error with the line, and never sent."""
         values = dict.fromkeys(placeholders_in(text), "1")
 
-        with pytest.raises(ValueError, match="line") as caught:
+        with pytest.raises(MarkError) as caught:
             fill(text, **values)
 
-        assert str(caught.value) == f"fill(...): line {line}: {problem}"
+        error = caught.value
+        assert (error.line, error.problem) == (line, problem)
+        assert str(error) == f"fill(...): line {line}: {problem}: {error.hint}"
 
     def test_many_lines_and_marks_take_linear_time(self):
         """Deeply nested marks and very long texts are no problem."""
