@@ -115,6 +115,31 @@ class _Mark(Struct):
         return self.sign != "/" and is_present(values[self.name]) is (self.sign == "^")
 
 
+class Insertion(Struct, frozen=True):
+    """
+    A placeholder that is filled.
+
+    Args:
+        name:
+            Its name.
+
+        marks:
+            The names whose ``{{#name}}`` it is between.
+
+        optional:
+            The names that its line has with ``?``.
+    """
+
+    name: str
+    marks: frozenset[str]
+    optional: frozenset[str]
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The names whose values are present where the placeholder is filled."""
+        return self.marks | self.optional
+
+
 class TextWithPlaceholders(Struct, frozen=True):
     """
     A parsed text with placeholders and marks.
@@ -173,21 +198,17 @@ class TextWithPlaceholders(Struct, frozen=True):
             raise MarkError(label, f"{mark} is not closed", hint, mark.line)
         return cls([*pieces, text[end:]] if end < len(text) else pieces)
 
-    def required(self) -> Iterator[tuple[str, set[str]]]:
-        """
-        Yield each name that is inserted without ``?``, with the names whose ``{{#name}}`` it is between.
-
-        Names between their own ``{{#name}}`` are omitted.
-        """
-        kept = list[str]()
+    def insertions(self) -> Iterator[Insertion]:
+        """Yield the placeholders."""
+        marks = list[str]()
         for piece in self.pieces:
             if isinstance(piece, _Line):
-                names = {*piece.names} - {*piece.optional, *kept}
-                yield from ((name, {*kept} - {""}) for name in names)
+                optional = frozenset(piece.optional)
+                yield from (Insertion(name, frozenset(marks) - {""}, optional) for name in piece.names)
             elif isinstance(piece, _Mark) and piece.sign == "/":
-                kept.pop()
+                marks.pop()
             elif isinstance(piece, _Mark):
-                kept.append(piece.name if piece.sign == "#" else "")
+                marks.append(piece.name if piece.sign == "#" else "")
 
     def filled(self, values: Mapping[str, Any], text_of: _TextOf) -> str:
         """

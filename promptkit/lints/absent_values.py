@@ -1,82 +1,99 @@
 """Static analysis of optional values: which can be None or a bool where a text inserts them."""
 
 import ast
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from promptkit.errors.sources import own_nodes
 from promptkit.lints.static_analysis import Scope
+
+#: Those of the values None, False and True that an expression can have.
+_Rejected: TypeAlias = frozenset[bool | None]
+
+_NOTHING: Final[_Rejected] = frozenset()
+_NONE: Final[_Rejected] = frozenset([None])
+_TRUE: Final[_Rejected] = frozenset([True])
+_BOOLS: Final[_Rejected] = frozenset([False, True])
 
 #: Constants for which the lines of a mark are omitted.
 _ABSENT: Final = (None, False, "")
 
 
-def can_be_absent(node: ast.expr, present: Iterable[ast.expr], scope: Scope) -> bool:
+def rejected_values(node: ast.expr, present: Iterable[ast.expr], scope: Scope) -> _Rejected:
     """
-    Return whether the source shows that a value can be None or a bool where it is inserted.
+    Return which of None, False and True the source shows as values where a text inserts an expression.
 
     Args:
         node:
-            The value.
+            The expression.
 
         present:
-            The values of the marks around the placeholder, which are present where it is inserted.
+            The expressions whose values are present where it is inserted.
 
         scope:
             The function that fills the text.
     """
-    if not _is_absent_somewhere(node, scope):
-        return False
-    needed = _conditions_of_presence(scope.resolve(node), scope)
-    known = {condition for value in present for condition in _conditions(value, scope)}
-    return not needed or not needed <= known
+    known = frozenset[str]().union(*(_conditions(value, scope) for value in present))
+    return _possible(node, known, scope)
 
 
-def _is_absent_somewhere(node: ast.expr, scope: Scope) -> bool:  # noqa: PLR0911 (a list of cases)
-    """Return whether the source shows that an expression can be None or a bool."""
+@lru_cache(maxsize=256)  # names can refer to each other many times
+def _possible(node: ast.expr, known: frozenset[str], scope: Scope) -> _Rejected:
+    """Return which of None, False and True an expression can be while the conditions *known* hold."""
     node = scope.resolve(node)
+    possible = _possible_by_form(node, known, scope)
+    return possible & _TRUE if _holds(node, known, scope) else possible
+
+
+def _possible_by_form(node: ast.expr, known: frozenset[str], scope: Scope) -> _Rejected:  # noqa: PLR0911 (a list of cases)
     match node:
-        case ast.Constant(value):
-            return value is None or isinstance(value, bool)
+        case ast.Constant(None | bool() as value):
+            return frozenset([value])
         case ast.Compare() | ast.UnaryOp(ast.Not()):
-            return True
-        case ast.IfExp(body=then, orelse=otherwise):
-            return _is_absent_somewhere(then, scope) or _is_absent_somewhere(otherwise, scope)
-        case ast.BoolOp(ast.Or(), [*_, last]):
-            return _is_absent_somewhere(last, scope)
+            return _BOOLS
+        case ast.IfExp(test, then, otherwise) if not _holds(test, known, scope):
+            return _possible(then, known, scope) | _possible(otherwise, known, scope)
+        case ast.IfExp(_, then):
+            return _possible(then, known, scope)
+        case ast.BoolOp(ast.Or(), [*others, last]):
+            possible = _NOTHING.union(*(_possible(other, known, scope) for other in others))
+            return (possible & _TRUE) | _possible(last, known, scope)
         case ast.BoolOp(ast.And(), [*tests, last]):
-            return not all(_is_plain_value(scope.stand_in(test)) for test in (*tests, last))
+            failing = [test for test in tests if not _holds(test, known, scope)]
+            possible = _NOTHING.union(*(_possible(test, known, scope) for test in failing)) - _TRUE
+            if not possible and not all(_is_plain_value(scope.stand_in(test)) for test in failing):
+                possible = _NONE
+            return possible | _possible(last, known, scope)
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
-            return _is_optional(scope.arguments[name], scope) and not _is_tested(name, scope)
-    return False
+            return _NOTHING if _is_tested(name, scope) else _values_of_type(scope.arguments[name], scope)
+    return _NOTHING
 
 
-def _conditions_of_presence(node: ast.expr, scope: Scope) -> set[str]:
-    """Return conditions that together exclude None and bools as the value of *node*; none if unknown."""
-    match node:
-        case ast.BoolOp(ast.And(), [*tests, last]) if not _is_absent_somewhere(last, scope):
-            return {condition for test in tests for condition in _conditions(test, scope)}
-        case ast.IfExp(test, then) if not _is_absent_somewhere(then, scope):
-            return {*_conditions(test, scope)}
-        case ast.Name(name) if scope.value(scope.arguments.get(name)) is not bool:
-            return {name}
-    return set()
+def _holds(node: ast.expr, known: frozenset[str], scope: Scope) -> bool:
+    """Return whether the conditions *known* imply that the value of an expression is present."""
+    return _conditions(node, scope) <= known
 
 
-def _conditions(node: ast.expr, scope: Scope) -> Iterator[str]:
-    """Yield the source of the conditions that hold if the value of *node* is present."""
-    node = scope.resolve(node)
-    match node:
-        case ast.BoolOp(ast.And(), values):
-            for value in values:
-                yield from _conditions(value, scope)
-        case ast.IfExp(test, then, ast.Constant(otherwise)) if otherwise in _ABSENT:
-            yield from _conditions(test, scope)
-            yield from _conditions(then, scope)
-        case ast.Compare(value, [ast.IsNot()], [ast.Constant(None)]) | ast.Call(ast.Name("bool"), [value]):
-            yield from _conditions(value, scope)
-        case _:
-            yield ast.unparse(node)
+def _conditions(node: ast.expr, scope: Scope) -> set[str]:
+    """Return the source of the conditions that hold exactly if the value of an expression is present."""
+    conditions, visited, pending = set[str](), set[ast.expr](), [node]
+    while pending:
+        if (node := scope.resolve(pending.pop())) in visited:
+            continue
+        visited.add(node)
+        match node:
+            case ast.BoolOp(ast.And(), values):
+                pending += values
+            case ast.IfExp(test, then, ast.Constant(otherwise)) if otherwise in _ABSENT:
+                pending += (test, then)
+            case ast.Compare(value, [ast.IsNot()], [ast.Constant(None)]) | ast.Call(
+                ast.Name("bool"), [value]
+            ):
+                pending.append(value)
+            case _:
+                conditions.add(ast.unparse(node))
+    return conditions
 
 
 def _is_plain_value(value: object) -> bool:
@@ -84,16 +101,16 @@ def _is_plain_value(value: object) -> bool:
     return isinstance(value, str | int | float | list | tuple | dict) and not isinstance(value, bool)
 
 
-def _is_optional(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Return whether the type of a parameter contains None or is `bool`."""
+def _values_of_type(annotation: ast.expr | None, scope: Scope) -> _Rejected:
+    """Return which of None, False and True the type of a parameter contains."""
     match annotation:
         case ast.Constant(None) | ast.Subscript(ast.Name("Optional") | ast.Attribute(attr="Optional")):
-            return True
+            return _NONE
         case ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_])):
-            return _is_optional(inner, scope)
+            return _values_of_type(inner, scope)
         case ast.BinOp(left, ast.BitOr(), right):
-            return _is_optional(left, scope) or _is_optional(right, scope)
-    return scope.value(annotation) is bool
+            return _values_of_type(left, scope) | _values_of_type(right, scope)
+    return _BOOLS if scope.value(annotation) is bool else _NOTHING
 
 
 def _is_tested(name: str, scope: Scope) -> bool:

@@ -22,7 +22,7 @@ from promptkit.language.placeholders import (
     placeholders_in,
 )
 from promptkit.language.text import Text
-from promptkit.lints.absent_values import can_be_absent
+from promptkit.lints.absent_values import rejected_values
 from promptkit.lints.static_analysis import Scope
 from promptkit.lints.template_syntax import FOREIGN_WORDS, find_template_syntax
 from promptkit.loader.targets import display_path
@@ -68,16 +68,18 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
     except MarkError:
         return  # it is one of the problems
     reported = set[str]()
-    for name, blocks in parsed.required():
-        present = [values[block] for block in blocks]
-        if name not in reported and can_be_absent(values[name], present, scope):
+    for insertion in parsed.insertions():
+        name, value = insertion.name, values[insertion.name]
+        present = [values[other] for other in insertion.present]
+        rejected = rejected_values(value, present, scope)
+        if rejected and name not in reported:
             reported.add(name)
-            message = f"{name!r} can be None or a bool, which {_placeholder(name)}{_in(file)} does not accept"
-            hint = (
-                f"write {_placeholder(name + '?')} if its line should be omitted, "
-                f"or give it a text for each case"
-            )
-            report.add(Rule.ABSENT_VALUE, message, hint, values[name])
+            kinds = " or ".join(map(str, sorted(rejected, key=str)))
+            message = f"{name!r} can be {kinds}, which {_placeholder(name)}{_in(file)} does not accept"
+            hint = f"write {_placeholder(name + '?')} if its line should be omitted"
+            if True in rejected:
+                hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
+            report.add(Rule.ABSENT_VALUE, message, f"{hint}, or give it a text for each case", value)
 
 
 def _problems(
@@ -125,19 +127,19 @@ def _problems(
         for placeholder, line in unfilled.items():
             name = name_in(placeholder)
             hint = f"give it a value: {name}=..., or {name}='{placeholder}' to send the placeholder itself"
-            if blocks := between.get(name, set()).intersection(names):
+            if blocks := between.get(name, frozenset()).intersection(names):
                 hint += f"; {{{{#{min(blocks)}}}}} does not repeat its lines for each item"
             message = f"{placeholder}{_in(file, line)} gets no value and is sent literally"
             yield Rule.UNFILLED_PLACEHOLDER, message, hint
 
 
-def _marks_around(text: str, names: Collection[str]) -> dict[str, set[str]]:
+def _marks_around(text: str, names: Collection[str]) -> dict[str, frozenset[str]]:
     """Return the names whose ``{{#name}}`` each placeholder is between; nothing if a mark is misplaced."""
     try:
         parsed = TextWithPlaceholders.parse(text, {*names}.intersection(placeholders_in(text)), "")
     except MarkError:
         return {}
-    return dict(parsed.required())
+    return {insertion.name: insertion.marks for insertion in parsed.insertions()}
 
 
 def _placeholder(name: str) -> str:

@@ -110,19 +110,30 @@ class TestValues:
         assert fill("{{a}} {{b}}", a=Colour.RED, b=Size.LARGE) == Text("red LARGE")
         assert fill("{{a}}", a=UUID(int=0)) == Text("00000000-0000-0000-0000-000000000000")
 
-    @pytest.mark.parametrize("value", [None, False, True])
-    @pytest.mark.parametrize("text", ["{{a}}", "{{^a}}x{{a}}\n{{/a}}{{a}}", "{{a}} {{b?}}"])
-    def test_a_required_value_is_not_none_or_a_bool(self, value, text):
+    @pytest.mark.parametrize(
+        "text", ["{{a}}", "{{^b}}\n{{a}}\n{{/b}}", "{{a}} {{b?}}", "{{#b}}\n{{/b}}\n{{a}}"]
+    )
+    @pytest.mark.parametrize(
+        ("value", "hint"),
+        [
+            (None, "write {{a?}} if its line should be omitted, or pass an empty string"),
+            (False, "write {{#a}} and {{/a}} around the lines that depend on it, or pass a text"),
+            (True, "write {{#a}} and {{/a}} around the lines that depend on it, or pass a text"),
+        ],
+    )
+    def test_a_required_value_is_not_none_or_a_bool(self, text, value, hint):
         """A required value is not None or a bool; the error names the fix."""
-        text = text.replace("x{{a}}\n", "\n").replace("}}{{", "}}\n{{")
+        values = {"b": "" if "^" in text else "1"} if "b" in text else {}
 
         with pytest.raises(TypeError) as caught:
-            fill(text, a=value, **find_placeholders(text.replace("?", ""), "b"))
+            fill(text, a=value, **values)
 
-        assert str(caught.value) == (
-            f"fill(...): 'a' is {value}: write {{{{a?}}}} if its line should be omitted, "
-            "or pass an empty string"
-        )
+        assert str(caught.value) == f"fill(...): 'a' is {value}: {hint}"
+
+    def test_an_optional_value_is_not_true(self):
+        """A line with ``?`` cannot insert True."""
+        with pytest.raises(TypeError, match="'a' is True"):
+            fill("{{a?}}", a=True)
 
     @pytest.mark.parametrize(
         "value", [object(), b"x", {"x"}, Image(PIXEL), user("x"), [object()], [Image(PIXEL)]]

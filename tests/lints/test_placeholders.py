@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 
 from promptkit.compiler.compilation import compile
@@ -18,7 +20,8 @@ FILES: Final = {"a": "a.md", "b": "b.md"}
 
 @prompt
 def review(
-    code: str, kind: Literal["a", "b"] = "a", count: int = 1, note: Annotated[str | None, Arg("n")] = None
+    code: str, kind: Literal["a", "b"] = "a", count: int = 1, note: Annotated[str | None, Arg("n")] = None,
+    is_new: bool = False,
 ):
     values = {"code": code}
 """
@@ -94,6 +97,9 @@ def prefix_message(message):
         'fill("{{note?}}", note=note)',
         'fill("{{x}}", x=note or "none")',
         'fill("{{x}}", x=code and bullets([code]))',
+        'fill("{{x?}}", x=count > 1 and code)',
+        'fill("{{a?}} {{b}}", a=note, b=code if note else None)',
+        'fill("{{#x}}\\nx\\n{{/x}}", x=is_new)',
         'fill("{{x}}", x=note if note else "none")',
         'fill("{{#a}}\\n{{b}}\\n{{/a}}", a=note is not None, b=note)',
         'fill("{{#a}}\\n{{b}}\\n{{/a}}", a=bool(note), b=note and note.title)',
@@ -188,23 +194,43 @@ def test_matching_values_are_not_reported(call, check_body):
             (
                 f'fill("{{{{x}}}}", x={value})',
                 Rule.ABSENT_VALUE,
-                "'x' can be None or a bool, which {{x}} does not accept",
+                f"'x' can be {rejected}, which {{{{x}}}} does not accept",
                 "write {{x?}} if its line should be omitted, or give it a text for each case",
             )
-            for value in (
-                "note",
-                "None",
-                "code if count else None",
-                "count > 1 and code",
-                "not code",
-                "code or note",
+            for value, rejected in (
+                ("note", "None"),
+                ("None", "None"),
+                ("code if count else None", "None"),
+                ("count > 1 and code", "False"),
+                ("note and code", "None"),
+                ("code or note", "None"),
+                ("count > 1 and note", "False or None"),
+            )
+        ),
+        *(
+            (
+                f'fill("{{{{{placeholder}}}}}", x={value})',
+                Rule.ABSENT_VALUE,
+                f"'x' can be {rejected}, which {{{{x}}}} does not accept",
+                "write {{#x}} and {{/x}} around the lines that depend on it, or give it a text for each case",
+            )
+            for placeholder, value, rejected in (
+                ("x", "not code", "False or True"),
+                ("x", "True", "True"),
+                ("x", "is_new", "False or True"),
+                ("x", "count > 1 or code", "True"),
+                ("x", "note or count > 1", "False or True"),
+                ("x?", "not code", "True"),
+                ("x?", "count > 1", "True"),
+                ("x?", "is_new", "True"),
+                ("x?", "note and count > 1", "True"),
             )
         ),
         *(
             (
                 f'fill("{{{{{sign}a}}}}\\n{{{{b}}}}\\n{{{{/a}}}}", a={block}, b={value})',
                 Rule.ABSENT_VALUE,
-                "'b' can be None or a bool, which {{b}} does not accept",
+                "'b' can be None, which {{b}} does not accept",
                 "write {{b?}} if its line should be omitted, or give it a text for each case",
             )
             for sign, block, value in (
@@ -212,7 +238,6 @@ def test_matching_values_are_not_reported(call, check_body):
                 ("^", "note", "note"),
                 ("#", "note", "code if note and count > 1 else None"),
                 ("#", "note", "None if note else code"),
-                ("#", "note", "note and count > 1"),
             )
         ),
         (
@@ -234,6 +259,18 @@ def test_mismatch_is_reported(call, rule, message, hint, check_body):
         (rule, prefix_message(message)) for message in messages
     ]
     assert all(reported_hint.endswith(hint) for *_, reported_hint in reported)
+
+
+@pytest.mark.parametrize(
+    "form", ["{0} and {0}", "{0} if count else {0}", "{0} or {0}", "{0} if {0} else None"]
+)
+def test_chains_of_values_are_checked_quickly(form, check_body):
+    """Chains of assignments do not take exponential time."""
+    names = ["code", *(f"value{number}" for number in range(60))]
+    lines = "".join(f"{name} = {form.format(before)}\n" for before, name in pairwise(names))
+    call = f'fill("{{{{#a}}}}\\n{{{{b}}}}\\n{{{{/a}}}}", a={names[-1]}, b={names[-1]})'
+
+    assert check_body(f"{lines}return {call}") == []
 
 
 @pytest.mark.parametrize(
