@@ -180,6 +180,8 @@ class TextWithPlaceholders(Struct, frozen=True):
         if unknown := [name for name in names if name not in placeholders]:
             listing = ", ".join(f"{{{{{name}}}}}" for name in placeholders) or "none"
             msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; its placeholders: {listing}"
+            if halved := find_halved(text, unknown[0]):
+                msg += f"; it has {halved}: an f-string and str.format turn {{{halved}}} into {halved}"
             raise ValueError(msg)
         pieces: list[str | _Line | _Mark] = []
         open_marks: list[_Mark] = []
@@ -252,14 +254,21 @@ def placeholders_in(text: str) -> list[str]:
     return list(dict.fromkeys(match[2] for match in _TAG.finditer(text)))
 
 
-def name_in(tag: str) -> str:
-    """Return the name in a placeholder or a mark."""
-    return tag.strip("{#^/?} \t")
+def name_in(tag: str) -> str | None:
+    """Return the name in a placeholder or a mark; None for anything else."""
+    match = _TAG.fullmatch(tag)
+    return match and match[2]
 
 
-def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dict[str, int]:
+def find_halved(text: str, name: str) -> str | None:
+    """Return the first placeholder or mark of a name in *text* that has single braces, or None."""
+    match = re.search(rf"(?<!\{{)\{{[ \t]*[#^/]?[ \t]*{re.escape(name)}[ \t]*\??[ \t]*\}}(?!\}})", text)
+    return match and match[0]
+
+
+def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dict[str, tuple[str, int]]:
     """
-    Return the placeholders and the pairs of marks that have no value, with the line of the first one.
+    Return the placeholders and the pairs of marks that have no value, each with its name and its first line.
 
     Args:
         text:
@@ -271,17 +280,19 @@ def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dic
         first_line:
             The number of the first line.
     """
-    unfilled = dict[str, int]()
+    unfilled = dict[str, tuple[str, int]]()
     opening = dict[str, tuple[str, int]]()
     for start, line, tags in _tagged_lines(text, {*placeholders_in(text)}.difference(names)):
         number = first_line + text.count("\n", 0, start)
         for tag in tags:
+            name = tag[2]
             if not tag[1]:
-                unfilled.setdefault(f"{{{{{tag[2]}}}}}", number)
+                unfilled.setdefault(f"{{{{{name}}}}}", (name, number))
             elif line.strip() == tag[0] and tag[1] != "/":
-                opening.setdefault(tag[2], (f"{{{{{tag[1]}{tag[2]}}}}}", number))
-            elif line.strip() == tag[0] and tag[2] in opening:
-                unfilled.setdefault(*opening[tag[2]])
+                opening.setdefault(name, (f"{{{{{tag[1]}{name}}}}}", number))
+            elif line.strip() == tag[0] and name in opening:
+                mark, number = opening[name]
+                unfilled.setdefault(mark, (name, number))
     return unfilled
 
 

@@ -17,8 +17,8 @@ from promptkit.language.files import TextRead, text_below
 from promptkit.language.placeholders import (
     MarkError,
     TextWithPlaceholders,
+    find_halved,
     find_unfilled,
-    name_in,
     placeholders_in,
 )
 from promptkit.language.text import Text
@@ -41,8 +41,11 @@ def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
     """
     match call:
         case ast.Call(function, [text]) if scope.value(function) is fill:
-            for literal in _literals(text, scope):
+            literals = _literals(text, scope)
+            for literal in literals:
                 _lint_call(call, literal, 1, "", scope, report)
+            if not literals:
+                _lint_formatted(call, text, report)
         case ast.Call(ast.Attribute(owner, "from_path"), [path]) if scope.value(owner) is Text:
             for file in _literals(path, scope):
                 if (read := _read(file, call, report)) is not None:
@@ -82,6 +85,26 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
             report.add(Rule.ABSENT_VALUE, message, f"{hint}, or give it a text for each case", value)
 
 
+def _lint_formatted(call: ast.Call, text: ast.expr, report: Report) -> None:
+    """Report a placeholder in an f-string, which makes single braces of double ones."""
+    if isinstance(text, ast.JoinedStr):
+        literal = "".join(str(part.value) for part in text.values if isinstance(part, ast.Constant))
+        for name in (keyword.arg for keyword in call.keywords if keyword.arg):
+            if name not in placeholders_in(literal) and find_halved(literal, name):
+                report.add(*_unknown_placeholder(literal, name, ""), call)
+
+
+def _unknown_placeholder(text: str, name: str, file: str) -> tuple[Rule, str, str]:
+    """Return the rule, message and hint for a value without a placeholder in *text*."""
+    hint = f"write {_placeholder(name)} where the value belongs"
+    if halved := find_halved(text, name):
+        hint = f"an f-string turns {{{halved}}} into {halved}: remove the prefix f"
+    elif suggestion := nearest(name, placeholders_in(text)):
+        hint = f"did you mean {suggestion!r}?"
+    message = f"{repr(file) if file else 'the text'} has no placeholder {_placeholder(name)}"
+    return Rule.UNKNOWN_PLACEHOLDER, message, hint
+
+
 def _problems(
     text: str, names: Iterable[str], first_line: int, file: str, *, is_complete: bool = True
 ) -> Iterator[tuple[Rule, str, str]]:
@@ -106,27 +129,23 @@ def _problems(
     """
     placeholders, names = placeholders_in(text), [*names]
     unfilled = find_unfilled(text, {*names, *FOREIGN_WORDS}, first_line)
-    marks = {*names, *map(name_in, unfilled)}
+    marks = {*names, *(name for name, _ in unfilled.values())}
     for syntax, start, hint in find_template_syntax(text, marks):
         line = first_line + text.count("\n", 0, start)
         yield Rule.TEMPLATE_SYNTAX, f"{syntax!r}{_in(file, line)} is sent literally", hint
     for name in names:
         if name not in placeholders:
-            suggestion = nearest(name, placeholders)
-            hint = f"write {_placeholder(name)} where the value belongs"
-            if suggestion:
-                hint = f"did you mean {suggestion!r}?"
-            message = f"{repr(file) if file else 'the text'} has no placeholder {_placeholder(name)}"
-            yield Rule.UNKNOWN_PLACEHOLDER, message, hint
+            yield _unknown_placeholder(text, name, file)
     try:
         TextWithPlaceholders.parse(text, {*names}.intersection(placeholders), file, first_line)
     except MarkError as error:
         yield Rule.MISPLACED_MARK, f"{error.problem}{_in(file, error.line)}", error.hint
     if is_complete:
         between = _marks_around(text, {*names, *marks})
-        for placeholder, line in unfilled.items():
-            name = name_in(placeholder)
+        for placeholder, (name, line) in unfilled.items():
             hint = f"give it a value: {name}=..., or {name}='{placeholder}' to send the placeholder itself"
+            if suggestion := nearest(name, names):
+                hint = f"did you mean {placeholder.replace(name, suggestion)}? Otherwise, {hint}"
             if blocks := between.get(name, frozenset()).intersection(names):
                 hint += f"; {{{{#{min(blocks)}}}}} does not repeat its lines for each item"
             message = f"{placeholder}{_in(file, line)} gets no value and is sent literally"

@@ -18,11 +18,11 @@ _SYNTAX: Final = re.compile(
         \{%-?[ \t]*(?:for|endfor)\b[^%\n]*%\}
         | \{\{~?[ \t]*(?:[\#/][ \t]*each\b[^{}\n]*|(?:this\b|@)[\w.]*|\.)[ \t]*~?\}\}
     )
-    | (?P<unescaped>(?<![{\\\w])\{\{\{[ \t]*[^\W\d]\w*[ \t]*\}\}\}(?!\}))
-    | (?P<comment>\{\#-?[ \t][^\n]*?\#\}|\{\{!(?:--)?[ \t][^\n]*?\}\})
+    | (?P<unescaped>(?<![{\\\w])\{\{\{[ \t]*[^\W\d]\w*[ \t]*\}\}\}(?!\})|\{\{&[ \t]*\w+[ \t]*\}\})
+    | (?P<comment>\{\#-?[ \t][^\n]*?\#\}|\{\{![^\n]*?\}\})
     | (?P<other>
         \{%-?[ \t]*(?:set|include|macro|block|extends)\b[^%\n]*%\}
-        | \{\{~?[\#^/>][^{}\n]*\}\}
+        | \{\{~?[\#^/>?][^{}\n]*\}\}
         | \{\{[-~]?[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}
         | \{\{[-~]?[ \t]*\w+[ \t]+(?:or|and|if)\b[^{}\n]*\}\}
         | \{\{[-~]?[ \t]*(?:\w+[ \t]+)?(?:'[^'\n]*'|"[^"\n]*")[^{}:\n]*\}\}
@@ -59,6 +59,6 @@ def find_template_syntax(text: str, names: Collection[str]) -> Iterator[tuple[st
     reported = set[str]()
     for match in _SYNTAX.finditer(text):
         kind = match.lastgroup or ""
-        if kind not in reported and (kind == "unescaped" or name_in(match[0]) not in names):
+        if kind not in reported and name_in(match[0]) not in names:
             reported.add(kind)
             yield match[0], match.start(), _HINTS[kind]

@@ -87,8 +87,18 @@ class TestPlaceholders:
             str(caught.value)
             == "fill(...): the text has no placeholder {{cod}}; its placeholders: {{code}}, {{scope}}"
         )
-        with pytest.raises(ValueError, match=r"has no placeholder \{\{a\}\}; its placeholders: none"):
+        with pytest.raises(ValueError, match=r"has no placeholder \{\{a\}\}; its placeholders: none$"):
             fill("x", a=1)
+
+    @pytest.mark.parametrize("tag", ["{{a}}", "{{ #a }}", "{{a?}}"])
+    def test_an_f_string_is_explained(self, tag):
+        """The error about an unknown placeholder explains the single braces of an f-string."""
+        with pytest.raises(ValueError, match="no placeholder") as caught:
+            fill(tag.format(), a=1)
+
+        assert str(caught.value).endswith(
+            f"; it has {tag.format()}: an f-string and str.format turn {tag} into {tag.format()}"
+        )
 
 
 class TestValues:

@@ -179,6 +179,24 @@ def test_matching_values_are_not_reported(call, check_body):
             "write {{/code}} on a line below it",
         ),
         (
+            'fill(f"{{#code}}\\n{note}\\n{{/code}}", code=code)',
+            Rule.UNKNOWN_PLACEHOLDER,
+            "the text has no placeholder {{code}}",
+            "an f-string turns {{#code}} into {#code}: remove the prefix f",
+        ),
+        (
+            'fill(f"{{code?}} {GUIDE}", code=code, x=1)',
+            Rule.UNKNOWN_PLACEHOLDER,
+            "the text has no placeholder {{x}}",
+            "write {{x}} where the value belongs",
+        ),
+        (
+            'fill("{{code}} {{cod}}", code=code)',
+            Rule.UNFILLED_PLACEHOLDER,
+            "{{cod}} gets no value and is sent literally",
+            "or cod='{{cod}}' to send the placeholder itself",
+        ),
+        (
             'fill("{{#code?}}\\n{{/code}}", code=code)',
             Rule.MISPLACED_MARK,
             "{{#code?}} has a '?'",
@@ -278,9 +296,12 @@ def test_chains_of_values_are_checked_quickly(form, check_body):
     [
         *((syntax, "write {{#name}} and {{/name}}") for syntax in CONDITIONS),
         *((syntax, "text is never repeated") for syntax in LOOPS),
-        *((syntax, "remove the comment") for syntax in ("{# why #}", "{{! why }}", "{{!-- why --}}")),
-        ("{{{code}}}", "write {{name}}: values are never escaped"),
-        *((syntax, "write {{name}} instead") for syntax in OTHERS),
+        *(
+            (syntax, "remove the comment")
+            for syntax in ("{# why #}", "{{! why }}", "{{!why}}", "{{!-- why --}}")
+        ),
+        *((syntax, "write {{name}}: values are never escaped") for syntax in ("{{{code}}}", "{{&code}}")),
+        *((syntax, "write {{name}} instead") for syntax in (*OTHERS, "{{?code}}")),
     ],
 )
 def test_syntax_of_other_template_systems_is_reported(syntax, hint, check_body):
