@@ -17,7 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.cli import Exit
-from promptkit.cli.calls import NEEDS_EXAMPLES, Call, Item, failure_reason, render_examples
+from promptkit.cli.calls import NEEDS_EXAMPLES, Call, Item, failure_reason, owner_of, render_examples
 from promptkit.cli.diagnostics import (
     counted,
     fail,
@@ -27,7 +27,7 @@ from promptkit.cli.diagnostics import (
 )
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
-from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.errors.diagnostics import Diagnostic, Owner, Severity
 from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
 from promptkit.lints.linter import Checks
@@ -170,12 +170,8 @@ _FAILS: Final = (
 
 def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
     """Return the items without those that have an error because of which they fail when they are rendered."""
-    messages = [diagnostic.message for diagnostic in diagnostics if diagnostic.rule in _FAILS]
-    return [
-        item
-        for item in items
-        if not any(message.startswith(f"{item.arguments.kind} {item.name!r}: ") for message in messages)
-    ]
+    failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _FAILS}
+    return [item for item in items if owner_of(item) not in failing]
 
 
 def _summary(catalog: Catalog) -> str:
@@ -261,8 +257,9 @@ def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagn
             uri = skill.uri_of(file.path)
             # a skill that cannot be made again is missing from the digests
             if uri not in first or first[uri] != second.get(uri):
-                message = f"skill {skill.name!r}: {file.path!r} differs between two starts"
-                yield Diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT, skill.location)
+                message = f"{file.path!r} differs between two starts"
+                owner = Owner(f"skill {skill.name!r}", skill.location)
+                yield owner.diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT)
 
 
 def _skill_digests(targets: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
