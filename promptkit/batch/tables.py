@@ -131,12 +131,16 @@ class Table(Struct, frozen=True):
 
         size:
             The number of bytes or rows; None if unknown.
+
+        blank_is_missing:
+            Whether an empty text means that there is no value, as in CSV.
     """
 
     columns: list[str] | None
     read: Callable[[Any], Row]
     chunks: Iterator[Chunk]
     size: int | None = None
+    blank_is_missing: bool = False
 
 
 def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
@@ -343,7 +347,8 @@ def _csv_table(stream: Stream, delimiter: str | None, possible: tuple[str, ...],
     if duplicates := sorted(name for name, count in Counter(header).items() if name and count > 1):
         msg = f"the header repeats {listed(duplicates)}: use each column name once"
         raise RowsError(msg)
-    return Table(header, partial(_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines)), size)
+    read, chunks = partial(_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines))
+    return Table(header, read, chunks, size, blank_is_missing=True)
 
 
 def _first_line(lines: Iterator[str]) -> str:
