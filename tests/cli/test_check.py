@@ -378,6 +378,30 @@ class TestRender:
         recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
         assert main(["check", "--render"]) == 1
 
+    def test_prompts_that_always_fail_are_not_counted(self, recipes, folder, capsys):
+        """
+        A prompt or resource with an error because of which it always fails is not counted as served. An error
+        of another prompt with the same name, which is not served, does not count.
+        """
+        recipes(
+            first="from promptkit import prompt\n\n@prompt\ndef same():\n    return 'x'\n",
+            second="from promptkit import prompt\n\n@prompt\ndef same():\n    return {'a': 'b'}\n",
+            third="""
+            from promptkit import Text, resource
+
+            @resource("note://today")
+            def note() -> str:
+                return Text.from_path("none.md").text
+
+            @resource("note://tomorrow")
+            def later() -> str:
+                return "Nothing."
+            """,
+        )
+
+        assert main(["check"]) == 1
+        assert capsys.readouterr().out.splitlines()[-1] == "1 prompt and 1 resource can be served, 3 errors"
+
     def test_unsampled_prompts_are_listed(self, recipes, folder, capsys):
         """A prompt with `sample=False` is called neither for its examples nor for its defaults."""
         recipes(
