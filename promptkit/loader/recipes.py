@@ -1,6 +1,6 @@
 """Recipes: the declarations that the loader found at a target, by file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from functools import reduce
 from pathlib import Path
@@ -12,6 +12,7 @@ from msgspec import Struct
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill
+from promptkit.declarations.base import Decorated
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.skill_files import SkillFolder
@@ -190,6 +191,7 @@ def declared_in(  # noqa: PLR0913 (each affects the result)
         and (package is None or f"{value.__module__}.".startswith(f"{package}."))
         and (value.__module__ == name or value.__module__ not in recipes)
     ]
+    values += [inner for value in values for inner in _decorated_by(value) if inner.__module__ == name]
     resources, skills = (_instances_of(values, kind) for kind in (Resource, Skill))
     return LoadedFile(file, tuple(dict.fromkeys(own)), resources, skills=skills)
 
@@ -217,6 +219,14 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
         raise LoadError(target, reason)
     prompts, resources, skills = (tuple(item for item in items if isinstance(item, kind)) for kind in kinds)
     return LoadedFile(file, prompts, resources, skills=skills)
+
+
+def _decorated_by(value: Any) -> Iterator[Decorated]:
+    """Yield the declarations below the outermost of several decorators of a function, which have no name."""
+    while issubclass(type(value), Decorated):
+        value = value.function
+        if issubclass(type(value), Decorated):
+            yield value
 
 
 def _instances_of(values: Iterable[Any], kind: type[Any]) -> tuple[Any, ...]:

@@ -70,6 +70,51 @@ class TestTargets:
 
         assert list_names(load(f"{folder / 'hello.py'}:ALL")) == ["hello", "other"]
 
+    def test_each_decorator_of_a_function_declares(self, recipes):
+        """Several decorators of one function each declare a prompt, a resource or a skill, in any order."""
+        source = """
+        from promptkit import prompt, resource, skill
+
+        @prompt
+        @resource("one://{name}")
+        @resource("two://{name}")
+        @prompt(name="inner")
+        def outer(name: str) -> str:
+            return name
+
+        @skill(name="first")
+        @resource("three://x")
+        @skill(name="second")
+        def described() -> str:
+            \"\"\"Use it.\"\"\"
+            return "Text."
+
+        again = prompt(name="again")(outer)
+        """
+        loaded = load(recipes(many=source))
+        catalog = compile(loaded)
+
+        assert catalog.diagnostics == ()
+        assert sorted(catalog) == ["again", "inner", "outer"]
+        assert {resource.uri_template for resource in catalog.resources} >= {
+            "one://{name}",
+            "two://{name}",
+            "three://x",
+        }
+        assert {skill.name for skill in catalog.skills} == {"first", "second"}
+        assert catalog["inner"].render({"name": "x"}).text == "x"
+
+    def test_declarations_below_an_imported_one_are_not_served(self, recipes):
+        """A decorator of another module's resource declares one resource, not both."""
+        helper = (
+            "from promptkit import resource\n\n@resource('theirs://x')\ndef x() -> str:\n    return 'x'\n"
+        )
+        source = "from promptkit import resource\nfrom . import _helper\n\nours = resource('ours://x')(_helper.x)\n"
+
+        loaded = load(recipes(_helper=helper, many=source))
+
+        assert [resource.uri_template for resource in loaded.resources] == ["ours://x"]
+
     def test_dotted_module_is_found_from_the_current_folder(self, recipes, tmp_path, monkeypatch):
         """A dotted module is found from the current folder, as Python would find it."""
         recipes(folder="shelf/inner", __init__="", hello=HELLO)
