@@ -193,7 +193,7 @@ def test_wrong_usage(argv, code, message, *, project, run, run_on_terminal):
 
 #: Previous commands, a command line that writes, its exit code, and the first line of its output.
 WRITING = [
-    ([], ["new", "project"], 0, "wrote project/pyproject.toml"),
+    ([], ["new", "project"], 0, "wrote project/prompts/review.py"),
     ([["new", "project"]], ["new", "project"], 1, ""),
     ([], ["install", "zed"], 0, "Zed has the server 'shelf'"),
     ([], ["install", "--list"], 0, "claude-code: not found"),
