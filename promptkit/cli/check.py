@@ -67,7 +67,7 @@ def run(options: Namespace, output: Output) -> int:
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = load_catalog(options.targets, lint=True)
     diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
-    notes: dict[str, Any] = {}
+    notes: dict[str, Any] = {"not_described": [p.name for p in catalog.prompts if not p.description]}
     if options.render:
         rendered, notes["not_rendered"] = render_examples(
             catalog, partial(checks.of_rendering, known=tuple(diagnostics))
@@ -81,6 +81,8 @@ def run(options: Namespace, output: Output) -> int:
     if options.format == "json":
         output.print_json({**_data(catalog), **notes})
     else:
+        if not catalog.healthy:  # errors are more important
+            del notes["not_described"]
         _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_healthy = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
@@ -107,6 +109,7 @@ def _data(catalog: Catalog) -> dict[str, Any]:
 
 
 def _format_notes(
+    not_described: Sequence[str] = (),
     not_rendered: Mapping[str, str] = MappingProxyType({}),
     common_prefixes: Mapping[str, _Prefix] = MappingProxyType({}),
     refused: Iterable[str] = (),
@@ -115,6 +118,9 @@ def _format_notes(
     Yield notes as text, each with its level for GitHub.
 
     Args:
+        not_described:
+            The names of the prompts without a description.
+
         not_rendered:
             Why prompts and resources were not rendered, by their names.
 
@@ -126,6 +132,8 @@ def _format_notes(
     """
     if (other := other_package()) is not None:
         yield "warning", other
+    if not_described:
+        yield "notice", f"without a docstring or description, which clients show: {', '.join(not_described)}"
     phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
     for reason, phrase in phrases.items():
         if names := [name for name, skip_reason in not_rendered.items() if skip_reason == reason]:

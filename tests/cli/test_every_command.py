@@ -48,7 +48,13 @@ MESSAGES = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "Review this rust: x"}}],
 }
 CONTENTS = {"contents": [{"uri": "style://go", "mimeType": "text/plain", "text": "Write plain go."}]}
-CHECKED = {"prompts": ["review"], "resources": ["style://{language}"], "skills": [], "diagnostics": []}
+CHECKED = {
+    "prompts": ["review"],
+    "resources": ["style://{language}"],
+    "skills": [],
+    "diagnostics": [],
+    "not_described": [],
+}
 COMPLETED = {"completion": {"values": ["rust"], "total": 1, "hasMore": False}}
 NEEDS = "not rendered because they need examples: style://{language}"
 SERVED = "1 prompt and 1 resource can be served\n"
