@@ -335,7 +335,7 @@ def _csv_table(stream: Stream, delimiter: str | None, possible: tuple[str, ...],
         reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
         header = next(reader, [])
     except (csv.Error, RowError) as error:
-        msg = f"the header cannot be read: {error}"
+        msg = f"the header cannot be read: {_explain(error)}"
         raise RowsError(msg) from None
     if not header:
         msg = "the table has no header: write the column names in the first line"
@@ -390,9 +390,18 @@ def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Positi
             raw = error
         except csv.Error as error:
             suffix = "" if lines.number == line else f"; it continues to line {lines.number}"
-            raw = _line_error(f"is not CSV: {error}{suffix}")
+            raw = _line_error(f"is not CSV: {_explain(error)}{suffix}")
         if raw:
             yield line, raw, lines.end
+
+
+def _explain(error: Exception) -> str:
+    """Return the message of *error*. Python's message on carriage returns is about an option of `open`."""
+    if "new-line character seen" in str(error):
+        return (
+            "a carriage return is outside of quotes: end lines with a line feed, and quote cells with several"
+        )
+    return str(error)
 
 
 def _from_cells(header: list[str], delimiter: str, cells: list[str]) -> Row:
