@@ -431,9 +431,9 @@ class RecipeFile(pytest.File):
 
     def _report_to_syrupy(self) -> None:
         """Report the file to syrupy, which finds unused snapshots only of modules and of reported files."""
-        session = getattr(self.config, "_syrupy", None)
-        if hasattr(session, "collect_module"):
-            session.collect_module(self.path)
+        collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
+        if collect_module is not None:
+            collect_module(self.path)
 
     def _checked(self) -> CheckedTarget:
         """Return the checked targets, which are loaded once."""
