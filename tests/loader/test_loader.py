@@ -3,6 +3,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -103,6 +104,43 @@ class TestTargets:
         }
         assert {skill.name for skill in catalog.skills} == {"first", "second"}
         assert catalog["inner"].render({"name": "x"}).text == "x"
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            """
+            for name in ("one", "two"):
+                @resource(f"{name}://x")
+                def document() -> str:
+                    return "x"
+            """,
+            """
+            @resource("one://x")
+            def document() -> str:
+                return "x"
+
+            @resource("two://x")
+            def document() -> str:
+                return "y"
+            """,
+            """
+            def make(name):
+                return resource(f"{name}://x")(lambda: "x")
+
+            by_name = {name: make(name) for name in ("one", "two")}
+            """,
+        ],
+        ids=["loop", "same name", "dict"],
+    )
+    @pytest.mark.parametrize("is_module", [False, True], ids=["folder", "module"])
+    def test_resources_without_a_name_of_their_own_are_served(self, recipes, monkeypatch, source, is_module):
+        """Every resource that a module makes is served, also if no name of the module refers to it."""
+        folder = recipes(many=f"from promptkit import resource\n{dedent(source)}")
+        monkeypatch.syspath_prepend(folder)
+
+        loaded = load("many" if is_module else folder)
+
+        assert sorted(resource.uri_template for resource in loaded.resources) == ["one://x", "two://x"]
 
     def test_declarations_below_an_imported_one_are_not_served(self, recipes):
         """A decorator of another module's resource declares one resource, not both."""
