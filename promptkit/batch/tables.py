@@ -26,7 +26,8 @@ from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import open_input, open_regular_file
 
 #: The formats by suffix.
-_JSON: Final = frozenset({".json", ".jsonl", ".ndjson"})
+_JSON_LINES: Final = frozenset({".jsonl", ".ndjson"})
+_JSON: Final = _JSON_LINES | {".json"}
 _ARROW: Final = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc"}
 
 #: The number of typed rows to read at a time.
@@ -46,6 +47,9 @@ _DELIMITERS: Final = {".csv": _DETECTED, ".tsv": ("\t",)}
 
 #: A line before the header with the delimiter, as Excel writes and reads it.
 _DELIMITER_LINE: Final = re.compile(r"sep=([^\w\r\n\"])\r?\n?")
+
+#: The beginning of a JSON object that continues on the next line.
+_OPEN_OBJECT: Final = re.compile(rb"\s*\{\s*\n")
 
 #: The maximum and the minimum number of rows in a chunk.
 _MAX_ROWS: Final = 1_000
@@ -233,10 +237,14 @@ def _text_table(path: str, suffix: str, delimiter: str | None, stack: ExitStack)
         stack.callback(text.detach)  # it would close standard input
         stream, size = _Utf16Stream(text, path), None
         beginning = beginning.decode("utf-16", "ignore").encode(errors="ignore")
-    first = beginning.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    beginning = beginning.removeprefix(codecs.BOM_UTF8)
+    first = beginning.lstrip()[:1]
     is_json = suffix in _JSON or (suffix not in _DELIMITERS and first in (b"{", b"["))
     if delimiter is not None or not is_json:
         return _csv_table(stream, delimiter, _DELIMITERS.get(suffix, _DETECTED), size)
+    if suffix not in _JSON_LINES and _OPEN_OBJECT.match(beginning):
+        msg = f"{path!r} is a JSON object on several lines: write an array of objects, or one on each line"
+        raise RowsError(msg)
     rows = _array_rows(stream, path) if first == b"[" else _json_rows(stream)
     return Table(None, _from_json, _chunks_of(rows), size)
 
