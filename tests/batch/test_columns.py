@@ -18,6 +18,12 @@ def ask(ticket: str, votes: int = 0) -> str:
     return f"{ticket}: {votes}"
 
 
+@prompt
+def join(names: list[str]) -> str:
+    """Join names."""
+    return "+".join(names)
+
+
 def spelling_error(column):
     return (
         f"there is no column 'votes', but there is {column!r}: rename or map it, or set a value for all rows"
@@ -240,6 +246,26 @@ class TestWholeNumbers:
         (row,) = Renderer(ask)([{"ticket": numpy.int64(42)}])
 
         assert row["messages"] == [{"role": "user", "content": "42: 0"}]
+
+    @pytest.mark.parametrize("kind", ["list", "tuple", "numpy", "pyarrow", "pandas", "polars"])
+    def test_in_a_list(self, kind):
+        """Whole numbers in a list of any kind of table become text for a list of texts."""
+        module = pytest.importorskip(kind) if kind not in ("list", "tuple") else None
+        columns = {"names": [[1, 22]]}
+        tables = {
+            "list": lambda: [{"names": [1, 22]}],
+            "tuple": lambda: [{"names": (1, 22)}],
+            "numpy": lambda: [{"names": module.array([1, 22])}],
+            "pyarrow": lambda: module.table(columns),
+            "pandas": lambda: module.DataFrame(columns),
+            "polars": lambda: module.DataFrame(columns),
+        }
+
+        rendered = Renderer(join)(tables[kind]())
+
+        rows = rendered if isinstance(rendered, list) else list(rendered["messages"])
+        messages = rows[0]["messages"] if isinstance(rendered, list) else rows[0]
+        assert str(messages).count("1+22") == 1
 
     @pytest.mark.parametrize("value", ["1.10", "1.0", "true", "[1]", '{"a": 1}'])
     def test_other_values_are_rejected(self, batch, folder, recipes, value):
