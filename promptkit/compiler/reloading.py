@@ -32,6 +32,7 @@ _LOOK_EVERY_S: Final = 5.0
 
 #: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
 _CACHES: Final = {
+    "promptkit.types.caching": "forget_types",
     "promptkit.types.pydantic": "forget_types",
     "promptkit.types.structuring": "forget_types",
     "promptkit.fragments.text": "clear_cache",
