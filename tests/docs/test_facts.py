@@ -173,6 +173,14 @@ def test_extras_are_listed():
     assert f"mcp_promptkit-{VERSION}-py3-none-any.whl" in page
 
 
+def test_all_extras_have_a_common_name():
+    """The extra `all` installs every other extra for users."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = sorted({*project["optional-dependencies"]} - {"all", "bench", "dev", "docs"})
+
+    assert project["optional-dependencies"]["all"] == [f"{project['name']}[{','.join(extras)}]"]
+
+
 def test_readme_is_short():
     """The README has at most 200 lines."""
     assert len(README.splitlines()) <= 200
@@ -203,6 +211,7 @@ def test_dependencies_have_a_range():
     """Dependencies have a lower and an upper bound, and benchmarked packages are pinned."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = dict(project["optional-dependencies"])
+    del extras["all"]
     measured = [name for name in extras.pop("bench") if name not in extras["http"]]
     extras = [name for names in extras.values() for name in names]
 
