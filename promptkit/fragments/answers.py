@@ -15,10 +15,9 @@ from promptkit.types.schemas import answer_schema
 _NAMES: Final = {"string": "string", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 
 
-_LEAD: Final = "Answer with JSON in this form, and nothing else:"
-
-
-def answer_format(answer: Any, example: Any = None, lead: str = _LEAD) -> Text:
+def answer_format(
+    answer: Any, example: Any = None, lead: str = "Answer with JSON in this form, and nothing else:"
+) -> Text:
     """
     Describe the required JSON format of an answer with an outline of a type, in the order of its fields.
 
