@@ -32,16 +32,20 @@ _START: Final = re.compile(
 #: The tokens outside strings that matter for the extent of a value.
 _TOKEN: Final = re.compile(r"""["'“{}\[\],:]""")
 
-#: The rest of a string by its opening quotation mark. A quotation mark in it that is not escaped ends it only
-#: if the value can end or continue there.
+#: The rest of a string by its opening quotation mark, and whether it is the value of a member. A quotation
+#: mark in it that is not escaped ends it only if JSON can continue there, or if a comma is missing after it.
 _REST_OF_STRING: Final = {
-    opening: re.compile(
-        rf"(?: [^{closing}\\] | \\. | {closing} (?! \s*+ (?: [,:}}\]] | \Z ) ) )*+ {closing}",
-        re.DOTALL | re.VERBOSE,
+    (opening, is_value): re.compile(
+        rf"(?: [^{closing}\\] | \\. | {closing} (?! {continuation} ) )*+ {closing}", re.DOTALL | re.VERBOSE
     )
     for opening, closing in ('""', "''", "“”")
+    for is_value, continuation in (
+        (True, r"""\s*+ (?: [,}\]] | \Z ) | [ \t\r]*+ \n \s*+ ["'“]"""),
+        (False, r"\s*+ (?: [,:}\]] | \Z )"),
+    )
 }
 
+_QUOTES: Final = "\"'“"
 _OPENING: Final = {"}": "{", "]": "["}
 
 
@@ -101,15 +105,17 @@ def _extent(text: str, start: int, end: int) -> JsonValue:
     """Return the extent of the value whose first bracket is at *start*; at most until *end*."""
     brackets: list[str] = []
     position = last = start
+    is_value = is_within_words = False
     while (token := _TOKEN.search(text, position, end)) is not None and len(brackets) <= MAX_DEPTH:
         mark, position = token[0], token.end()
-        if mark in _REST_OF_STRING:
-            if text[last : token.start()].strip():  # an apostrophe, or a quotation mark within words
+        if mark in _QUOTES:
+            is_within_words = is_within_words or bool(text[last : token.start()].strip())
+            if is_within_words:  # it is an apostrophe, or quotes a word
                 continue
-            rest = _REST_OF_STRING[mark].match(text, position, end)
-            if rest is None:
+            string_end = _REST_OF_STRING[mark, is_value].match(text, position, end)
+            if string_end is None:
                 break
-            position = rest.end()
+            position = string_end.end()
         elif mark in "{[":
             brackets.append(mark)
         elif mark in _OPENING and _OPENING[mark] in brackets:
@@ -117,5 +123,5 @@ def _extent(text: str, start: int, end: int) -> JsonValue:
                 pass
             if not brackets:
                 return JsonValue(start, position)
-        last = position
+        last, is_value, is_within_words = position, mark == ":", False
     return JsonValue(start, end, is_closed=False, is_too_deep=len(brackets) > MAX_DEPTH)

@@ -73,14 +73,16 @@ def parse_answer(text: str, answer: Any, *, allow_cut: bool = False) -> Any:
         raise AnswerError(text, _invalid_parts(error, expected))
     decoder = _Decoder(text, allow_cut=allow_cut)
     no_json = ConversionError(reason=f"contains no JSON: expected {expected}")
-    failures = [(0, _invalid_parts(no_json, expected))]  # by the length of the values
+    failures = [((False, 0), _invalid_parts(no_json, expected))]
     for json_value in _values(text):
         value = None
         try:
             value = decoder.decode(json_value)
             return read(value)
         except ConversionError as error:
-            failures.append((json_value.length, _invalid_parts(error, expected, value)))
+            # A longer value is more likely to be the answer. A bracket that is not closed can be prose.
+            likelihood = json_value.is_closed, json_value.length
+            failures.append((likelihood, _invalid_parts(error, expected, value)))
         if not (json_value.is_closed or allow_cut) and json_value.end == len(text):
             break  # otherwise a draft before the answer could count
     _, errors = max(failures, key=itemgetter(0))
@@ -101,14 +103,14 @@ def _values(text: str) -> Iterator[JsonValue]:
     """
     Yield the JSON values in an answer, from the last to the first.
 
-    Then follow the values that have a line with a code fence in them.
+    Then follow the values that have a line with a code fence in a string.
     """
     values = deque(find_values(text), _MAX_VALUES)
     yield from reversed(values)
     yield from (
         value
         for value in reversed(deque(find_values(text, fences=False), _MAX_VALUES))
-        if value not in values
+        if value.is_closed and value not in values
     )
 
 

@@ -38,7 +38,7 @@ class Repairer:
 
     def repair(self, text: str) -> Any:
         """
-        Return the value that malformed JSON stands for.
+        Return the value that is probably meant by malformed JSON.
 
         Values that are missing are not invented.
 

@@ -81,7 +81,7 @@ def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of case
 
 def _object(schema: Mapping[str, Any]) -> str:
     if "properties" not in schema:
-        additional = schema.get("additionalProperties")  # in schemas of Pydantic, true stands for any value
+        additional = schema.get("additionalProperties")  # Pydantic writes true for any value
         values = _outline(additional if isinstance(additional, Mapping) else {})
         return f"{{string: {values}, ...}}"
     members = [

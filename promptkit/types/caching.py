@@ -1,4 +1,4 @@
-"""Caches of what is derived from types."""
+"""Caches of values that are derived from types."""
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
@@ -12,7 +12,7 @@ _clear_functions: Final[list[Callable[[], None]]] = []
 
 def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
     """
-    Cache the results of a function of a type, also of types that are made anew for each call: ``list[int]``.
+    Cache the results of a function of a type. The type can be a new object in each call, like ``list[int]``.
 
     Args:
         function:

@@ -38,7 +38,7 @@ def invalid_value(part: ConversionError, value: Any) -> Any:
 
 def reason_of(part: ConversionError, value: Any, expected: str, *, secret: bool = False) -> str:
     """
-    Return the part of an error message that follows the name of what is invalid, such as ``is missing``.
+    Return the part of an error message that follows the name of an argument or a member: ``is missing``.
 
     Args:
         part:

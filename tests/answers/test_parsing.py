@@ -48,58 +48,58 @@ class Options(TypedDict):
     limit: int
 
 
-ONE = Review("One loop hangs.", [Finding("a.py", 3, "high")])
-ONE_JSON = '{"summary": "One loop hangs.", "findings": [{"file": "a.py", "line": 3, "severity": "high"}]}'
-NONE = Review("Fine.", [])
+HANGS = Review("One loop hangs.", [Finding("a.py", 3, "high")])
+HANGS_JSON = '{"summary": "One loop hangs.", "findings": [{"file": "a.py", "line": 3, "severity": "high"}]}'
+FINE = Review("Fine.", [])
 
 #: Answers that have a value: the answer, its type, and the value.
 VALID: dict[str, tuple[str, Any, Any]] = {
-    "only JSON": (ONE_JSON, Review, ONE),
-    "indented": (f"\n\n{json.dumps(json.loads(ONE_JSON), indent=2)}\n", Review, ONE),
-    "fence": (f"```json\n{ONE_JSON}\n```", Review, ONE),
-    "fence without a language, and Windows line endings": (f"```\r\n{ONE_JSON}\r\n```\r\n", Review, ONE),
+    "only JSON": (HANGS_JSON, Review, HANGS),
+    "indented": (f"\n\n{json.dumps(json.loads(HANGS_JSON), indent=2)}\n", Review, HANGS),
+    "fence": (f"```json\n{HANGS_JSON}\n```", Review, HANGS),
+    "fence without a language, and Windows line endings": (f"```\r\n{HANGS_JSON}\r\n```\r\n", Review, HANGS),
     "prose around a fence": (
-        f"Sure! Here's the review:\n\n```json\n{ONE_JSON}\n```\n\nLet me know if it's useful :)",
+        f"Sure! Here's the review:\n\n```json\n{HANGS_JSON}\n```\n\nLet me know if it's useful :)",
         Review,
-        ONE,
+        HANGS,
     ),
-    "prose around JSON": (f"I read the diff [see above]. My answer: {ONE_JSON} That's all!", Review, ONE),
-    "fence that is not closed": (f"Here it is:\n```json\n{ONE_JSON}", Review, ONE),
-    "fence on one line": (f"```json {ONE_JSON} ```", Review, ONE),
-    "fence of tildes, indented": (f"1. The answer:\n   ~~~ json\n   {ONE_JSON}\n   ~~~", Review, ONE),
-    "nested fences": (f"````markdown\n## Review\n\n```json\n{ONE_JSON}\n```\n````", Review, ONE),
+    "prose around JSON": (f"I read the diff [see above]. My answer: {HANGS_JSON} That's all!", Review, HANGS),
+    "fence that is not closed": (f"Here it is:\n```json\n{HANGS_JSON}", Review, HANGS),
+    "fence on one line": (f"```json {HANGS_JSON} ```", Review, HANGS),
+    "fence of tildes, indented": (f"1. The answer:\n   ~~~ json\n   {HANGS_JSON}\n   ~~~", Review, HANGS),
+    "nested fences": (f"````markdown\n## Review\n\n```json\n{HANGS_JSON}\n```\n````", Review, HANGS),
     "thinking with a draft": (
         (
             '<think>\nThe form is {"summary": ..., "findings": [...]}. A draft:\n{"summary": "Fine.", '
-            f'"findings": []}}\nBut I missed a.py.\n</think>\n\n{ONE_JSON}'
+            f'"findings": []}}\nBut I missed a.py.\n</think>\n\n{HANGS_JSON}'
         ),
         Review,
-        ONE,
+        HANGS,
     ),
     "thinking with a bracket that is not closed": (
-        f'Let me start with {{"summary": "It... no, first the facts.\n\n```json\n{ONE_JSON}\n```',
+        f'Let me start with {{"summary": "It... no, first the facts.\n\n```json\n{HANGS_JSON}\n```',
         Review,
-        ONE,
+        HANGS,
     ),
     "correction after the first answer": (
-        '{"summary": "Fine.", "findings": []}\n\nWait, I missed the loop. Corrected:\n\n' + ONE_JSON,
+        '{"summary": "Fine.", "findings": []}\n\nWait, I missed the loop. Corrected:\n\n' + HANGS_JSON,
         Review,
-        ONE,
+        HANGS,
     ),
     "valid answer before an invalid one": (
-        ONE_JSON + '\nIn short: {"verdict": "reject"} [1]',
+        HANGS_JSON + '\nIn short: {"verdict": "reject"} [1]',
         Review,
-        ONE,
+        HANGS,
     ),
-    "footnote after the answer": (f"{ONE_JSON}\n\n[1]: see [the docs](x:/{{id}})", Review, ONE),
-    "braces of a template": ('{{"summary": "Fine.", "findings": []}}', Review, NONE),
-    "trailing commas": ('{"summary": "Fine.", "findings": [], }', Review, NONE),
+    "footnote after the answer": (f"{HANGS_JSON}\n\n[1]: see [the docs](x:/{{id}})", Review, HANGS),
+    "braces of a template": ('{{"summary": "Fine.", "findings": []}}', Review, FINE),
+    "trailing commas": ('{"summary": "Fine.", "findings": [], }', Review, FINE),
     "trailing comma in a list of objects": (
         '{"summary": "One loop hangs.", "findings": [{"file": "a.py", "line": 3, "severity": "high",},],}',
         Review,
-        ONE,
+        HANGS,
     ),
-    "single quotes": ("{'summary': 'Fine.', 'findings': []}", Review, NONE),
+    "single quotes": ("{'summary': 'Fine.', 'findings': []}", Review, FINE),
     "single quotes with an apostrophe": (
         "{'summary': 'It doesn't end.', 'findings': []}",
         Review,
@@ -110,14 +110,14 @@ VALID: dict[str, tuple[str, Any, Any]] = {
         Review,
         Review("Fine.", [Finding("a.py", None)], approved=True),
     ),
-    "keys without quotes": ('{summary: "Fine.", findings: []}', Review, NONE),
-    "typographic quotes": ("{“summary”: “Fine.”, “findings”: []}", Review, NONE),
+    "keys without quotes": ('{summary: "Fine.", findings: []}', Review, FINE),
+    "typographic quotes": ("{“summary”: “Fine.”, “findings”: []}", Review, FINE),
     "comments": (
         '{\n  "summary": "Fine.", // in one sentence\n  /* none */ "findings": []\n}',
         Review,
-        NONE,
+        FINE,
     ),
-    "missing commas": ('{\n  "summary": "Fine."\n  "findings": []\n}', Review, NONE),
+    "missing commas": ('{\n  "summary": "Fine."\n  "findings": []\n}', Review, FINE),
     "quotes in text that are not escaped": (
         '{"summary": "Rename "tmp" to "cache".", "findings": []}',
         Review,
@@ -138,13 +138,13 @@ VALID: dict[str, tuple[str, Any, Any]] = {
         Review,
         Review("Write\n```python\nrun()\n```", []),
     ),
-    "ellipsis in a list": ('{"summary": "Fine.", "findings": [...]}', Review, NONE),
+    "ellipsis in a list": ('{"summary": "Fine.", "findings": [...]}', Review, FINE),
     "missing bracket": (
         '{"summary": "One loop hangs.", "findings": [{"file": "a.py", "line": 3, "severity": "high"}}',
         Review,
-        ONE,
+        HANGS,
     ),
-    "semicolon, and prose": ('result = {"summary": "Fine.", "findings": []};', Review, NONE),
+    "semicolon, and prose": ('result = {"summary": "Fine.", "findings": []};', Review, FINE),
     "list": ("The files:\n[\"a.py\", 'b.py',]", list[str], ["a.py", "b.py"]),
     "citations do not count": ('As [1] shows:\n["a.py"]\nSee [a] and [1, 2].', list[str], ["a.py"]),
     "word in quotes": ('"reject"', Verdict, Verdict.REJECT),
@@ -208,10 +208,21 @@ INVALID: dict[str, tuple[str, Any, dict[str, str]]] = {
         Review,
         {"summary": "is 3, not text"},
     ),
-    "cut in a text": (ONE_JSON[:20], Review, {"": "is cut: its end is missing"}),
-    "cut after a value": (ONE_JSON[:-2], Review, {"": "is cut: its end is missing"}),
-    "cut in a fence": (f"Here:\n```json\n{ONE_JSON[:60]}", Review, {"": "is cut: its end is missing"}),
-    "cut after a draft": (f"{ONE_JSON} Better:\n{ONE_JSON[:60]}", Review, {"": "is cut: its end is missing"}),
+    "problems of the answer after an open bracket": (
+        'Let me start with {"summary": "It... no, first the facts. '
+        + "The loop hangs. " * 20
+        + '\n```\n{"summary": 3, "findings": []}\n```',
+        Review,
+        {"summary": "is 3, not text"},
+    ),
+    "cut in a text": (HANGS_JSON[:20], Review, {"": "is cut: its end is missing"}),
+    "cut after a value": (HANGS_JSON[:-2], Review, {"": "is cut: its end is missing"}),
+    "cut in a fence": (f"Here:\n```json\n{HANGS_JSON[:60]}", Review, {"": "is cut: its end is missing"}),
+    "cut after a draft": (
+        f"{HANGS_JSON} Better:\n{HANGS_JSON[:60]}",
+        Review,
+        {"": "is cut: its end is missing"},
+    ),
     "cut within a valid inner value": (
         '{"name": "a", "below": [{"name": "b", "below": []}, {"name"',
         Node,
@@ -292,7 +303,7 @@ class TestLaws:
             assert json.loads(json.dumps(value)) == value
 
 
-#: Cut answers, and what they are with `allow_cut`: a value or the paths of the problems.
+#: Cut answers, and their values with `allow_cut`, or the paths of their problems.
 CUT: dict[str, tuple[str, Any]] = {
     "in a text": ('{"findings": [], "summary": "It', Review("It", [])),
     "after an item": (
@@ -302,7 +313,7 @@ CUT: dict[str, tuple[str, Any]] = {
     "in a name": ('{"summary": "x", "findings": [], "appr', Review("x", [])),
     "after a name": ('{"summary": "x", "findings": [], "approved":', Review("x", [])),
     "in single quotes": ("```json\n{'summary': 'x', 'findings': [", Review("x", [])),
-    "after a draft": (ONE_JSON + '\nBetter:\n{"summary": "y", "findings": [', Review("y", [])),
+    "after a draft": (HANGS_JSON + '\nBetter:\n{"summary": "y", "findings": [', Review("y", [])),
     "before a required member": ('{"summary": "It', ["findings"]),
     "in a first name": (
         '{"summary": "x", "findings": [{"file": "a", "line": 1}, {"fi',
@@ -396,6 +407,7 @@ class TestLimits:
             '{"a":' * 2_000,
             "[" * 10_000,
             '"' * 10_000 + "{" * 10_000,
+            "{a: b " + "' " * 10_000,
         ],
         ids=lambda text: text[:12],
     )
@@ -417,7 +429,7 @@ class TestLimits:
 
 class TestTypes:
     def test_equal_types_are_inspected_once(self):
-        """A type that is made anew for each call is inspected only once."""
+        """A type that is a new object in each call is inspected only once."""
         parse_answer("[]", list[Node])
         before = len(_structurers)
 
@@ -434,13 +446,13 @@ class TestTypes:
 
     @pytest.mark.parametrize("answer", [object, list[object], 3, Node("a", [])], ids=str)
     def test_unsupported_type(self, answer):
-        """A type that promptkit does not support is a TypeError, as for `answer_format`."""
+        """An unsupported type is a TypeError, like in `answer_format`."""
         with pytest.raises(TypeError, match="cannot be the type of an answer"):
             parse_answer("{}", answer)
 
     @pytest.mark.parametrize("text", [None, b"{}", {"a": 1}])
     def test_other_text(self, text):
-        """What is not text is a TypeError: a refused answer has none."""
+        """An answer that is not text is a TypeError: some refused answers are None."""
         with pytest.raises(TypeError, match="an answer is text"):
             parse_answer(text, Review)
 
@@ -453,7 +465,7 @@ class TestPrompts:
         def review(diff: str) -> str:
             return diff
 
-        assert review.parse_answer(f"Sure: {ONE_JSON}") == ONE
+        assert review.parse_answer(f"Sure: {HANGS_JSON}") == HANGS
         assert review.parse_answer('{"summary": "x", "findings": [', allow_cut=True) == Review("x", [])
         with pytest.raises(AnswerError):
             review.parse_answer("no")
