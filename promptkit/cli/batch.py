@@ -214,7 +214,8 @@ def _parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str], Any
     """Return the function that parses answers to a prompt, to JSON-compatible data."""
     if not isinstance(prompt, AnsweredPrompt):
         options.error(f"prompt {options.name!r} does not declare answer=: declare it, or omit the name")
-    return lambda text: json_of(prompt.parse_answer(text))
+    parse_answer = prompt.parse_answer
+    return lambda text: json_of(parse_answer(text))
 
 
 def _join(
