@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
+from promptkit.answers import parse_answer
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
@@ -32,7 +33,7 @@ from promptkit.cli.diagnostics import console_on, counted, fail, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
 from promptkit.cli.loading import explain_absence, load_recipes
 from promptkit.cli.output import Output
-from promptkit.declarations.prompts import AnsweredPrompt, Prompt
+from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import UnsupportedAnswerError
 from promptkit.files.folder import Folder
@@ -212,10 +213,10 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
 
 def _parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str], Any]:
     """Return the function that parses answers to a prompt, to JSON-compatible data."""
-    if not isinstance(prompt, AnsweredPrompt):
+    answer = prompt.options.answer
+    if answer is None:
         options.error(f"prompt {options.name!r} does not declare answer=: declare it, or omit the name")
-    parse_answer = prompt.parse_answer
-    return lambda text: json_of(parse_answer(text))
+    return lambda text: json_of(parse_answer(text, answer))
 
 
 def _join(
