@@ -130,7 +130,7 @@ def join_results(
             The column that identifies rows; None if their numbers do.
 
         parse:
-            Converts an answer to JSON-compatible data, or raises `AnswerError`; None if answers stay text.
+            Parses an answer, or raises `AnswerError`; None if answers stay text.
 
     Returns:
         The row's values as ``row``, its ``answer`` as text, and its ``error``; with *parse*, also the

@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from pickle import PicklingError
@@ -212,11 +213,11 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
 
 
 def _parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str], Any]:
-    """Return the function that parses answers to a prompt, to JSON-compatible data."""
+    """Return the function that parses answers to a prompt."""
     answer = prompt.options.answer
     if answer is None:
         options.error(f"prompt {options.name!r} does not declare answer=: declare it, or omit the name")
-    return lambda text: json_of(parse_answer(text, answer))
+    return partial(parse_answer, answer=answer)
 
 
 def _join(
@@ -245,8 +246,9 @@ def _join(
 
 def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:
     """Return a row as JSON, and whether it has an answer; a row that JSON cannot represent gets an error."""
+    parsed = {name: joined_row[name] for name in ("parsed",) if name in joined_row}
     try:
-        line = msgspec.json.encode(joined_row, enc_hook=str).decode()
+        line = msgspec.json.encode(joined_row | json_of(parsed), enc_hook=str).decode()
     except Exception as error:  # noqa: BLE001 (values of a table can have any type)
         reason = f"the row cannot be written as JSON: {type(error).__name__}: {error}"
         fallback = {**dict.fromkeys(joined_row), "line": joined_row["line"], "error": reason}
