@@ -1,6 +1,7 @@
 """`parse_answer`: answers as models send them."""
 
 import json
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -265,17 +266,19 @@ def test_there_are_many_answers():
     assert len(VALID) + len(INVALID) >= 40
 
 
-#: Values in JSON whose texts have brackets, quotation marks and fences in them.
-TEXTS = st.text(st.sampled_from("ab \"'\\“”{}[],:`~\n")) | st.just("\n```json\n")
-OBJECTS = st.dictionaries(
-    TEXTS,
-    st.recursive(
-        st.none() | st.booleans() | st.integers(-9, 9) | TEXTS,
-        lambda part: st.lists(part, max_size=3) | st.dictionaries(TEXTS, part, max_size=3),
+def objects(texts):
+    """Return objects in JSON whose names and texts are *texts*."""
+    parts = st.recursive(
+        st.none() | st.booleans() | st.integers(-9, 9) | texts,
+        lambda part: st.lists(part, max_size=3) | st.dictionaries(texts, part, max_size=3),
         max_leaves=8,
-    ),
-    max_size=3,
-)
+    )
+    return st.dictionaries(texts, parts, max_size=3)
+
+
+#: Objects whose texts have brackets, quotation marks and fences in them, and objects of words.
+OBJECTS = objects(st.text(st.sampled_from("ab \"'\\“”{}[],:`~\n")) | st.just("\n```json\n"))
+WORD_OBJECTS = objects(st.text("abé ._", min_size=1).filter(lambda text: text.strip() == text))
 
 
 class TestLaws:
@@ -283,6 +286,19 @@ class TestLaws:
     def test_valid_json_is_found_unchanged(self, value, indent, before):
         """Valid JSON is found as it is, whatever texts are in it."""
         assert parse_answer(f"{before}{json.dumps(value, indent=indent)}\n```\n", dict[str, Any]) == value
+
+    @pytest.mark.parametrize(
+        "write",
+        [
+            repr,
+            lambda value: re.sub(r"(?<=[^\[{\s])([\]}])", r",\1", json.dumps(value, ensure_ascii=False)),
+        ],
+        ids=["as Python writes it", "with trailing commas"],
+    )
+    @given(WORD_OBJECTS)
+    def test_usual_mistakes_do_not_change_the_value(self, write, value):
+        """Malformed JSON of words, numbers and constants has the value of the valid JSON."""
+        assert parse_answer(f"So: {write(value)}", dict[str, Any]) == value
 
     @given(OBJECTS, st.data())
     def test_a_cut_answer_is_never_valid(self, value, data):
