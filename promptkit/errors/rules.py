@@ -59,6 +59,9 @@ class Rule(Enum):
     UNFILLED_PLACEHOLDER = "PK218", "a placeholder in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
+    MISPLACED_MARK = "PK223", "a mark of optional lines that shares its line, or has no counterpart"
+    ABSENT_VALUE = "PK224", "a value that can be None, for a placeholder without `?`", _WARNING
+    INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
@@ -123,6 +126,7 @@ IGNORABLE: Final = WARNINGS | {
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.UNKNOWN_PLACEHOLDER,
+    Rule.MISPLACED_MARK,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.MISSING_REFERENCE,
