@@ -6,8 +6,10 @@ unnecessary mark, the test fails if an expected error disappears.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, assert_type
+from typing import Annotated, Any, Literal, TypedDict, assert_type
 
 from hypothesis.strategies import SearchStrategy
 
@@ -30,6 +32,7 @@ from promptkit import (
     system,
     user,
 )
+from promptkit.answers import AnswerError, parse_answer
 from promptkit.catalog.cases import Case
 from promptkit.exports import anthropic_request, openai_chat_request
 from promptkit.fragments import answer_format, bullets, fill, lines, numbered, section, table, tag
@@ -106,6 +109,69 @@ def requests_are_dictionaries() -> None:
     assert_type(count("x"), str)
     assert_type(anthropic_request(count.render("x"), model="m", max_tokens=1), dict[str, Any])
     openai_chat_request(count.render("x"), system_role="user")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def a_prompt_parses_its_answers_as_their_type() -> None:
+    @dataclass
+    class Review:
+        summary: str
+
+    class Verdict(Enum):
+        YES = "yes"
+
+    class Query(TypedDict):
+        words: list[str]
+
+    @prompt(answer=Review)
+    def review(diff: str) -> str:
+        return diff
+
+    @prompt(answer=list[Review], timeout=5)
+    def reviews(diff: str) -> list[str]:
+        return [diff]
+
+    @prompt(answer=Verdict)
+    def verdict() -> str:
+        return "x"
+
+    @prompt(answer=Query)
+    async def query() -> str:
+        return "x"
+
+    @prompt(answer=Literal["yes", "no"])
+    def choice() -> str:
+        return "x"
+
+    @prompt(answer=Review | None)
+    def optional() -> str:
+        return "x"
+
+    @prompt(answer=None)
+    def nothing() -> str:
+        return "x"
+
+    some: list[Prompt[..., Any]] = [review, reviews]
+    assert some
+    assert_type(review("+a"), str)
+    assert_type(reviews("+a"), list[str])
+    assert_type(review.parse_answer("{}"), Review)
+    assert_type(reviews.parse_answer("[]", allow_cut=True), list[Review])
+    assert_type(verdict.parse_answer("x"), Verdict)
+    assert_type(query.parse_answer("{}"), Query)
+    assert_type(choice.parse_answer("x"), Any)
+    assert_type(optional.parse_answer("x"), Any)
+    review(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review.parse_answer(b"{}")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    nothing.parse_answer("{}")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def answers_have_the_type_that_was_asked_for(error: AnswerError) -> None:
+    assert_type(parse_answer("[]", list[int]), list[int])
+    assert_type(parse_answer("x", Literal["a", "b"]), Any)
+    assert_type(error.errors[0].path, str)
+    assert_type(error.for_model(), str)
+    assert_type(answer_format(list[int], [1], lead=""), Text)
+    answer_format(int, lead=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def a_prompt_with_options_keeps_its_types() -> None:

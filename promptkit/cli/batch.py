@@ -5,6 +5,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from pickle import PicklingError
@@ -13,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
+from promptkit.answers import parse_answer
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
@@ -38,6 +40,7 @@ from promptkit.exports import UnsupportedAnswerError
 from promptkit.files.folder import Folder
 from promptkit.language.messages import make_workflow
 from promptkit.standard_error import stderr_stream
+from promptkit.types.unstructuring import json_of
 from promptkit.version import VERSION
 
 #: The approximate number of characters in a token.
@@ -58,13 +61,18 @@ def run(options: Namespace, output: Output) -> int:
     try:
         with open_table(options.rows, options.delimiter) as table:
             out = Folder.named(options.out)  # before a recipe can change the current folder
-            if options.join:
+            if options.name is None:  # then there is --join
                 return _join(options, table, out, output)
             recipes = load_recipes(options.targets)
             prompts = [prompt for prompt in recipes.prompts if prompt.options.name == options.name]
             if len(prompts) != 1 or prompts[0].compile()[0] is None:
                 return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
-            return _Batch(options, prompts[0], table, folder, out).write(output)
+            prompt = prompts[0]
+            return (
+                _join(options, table, out, output, _parser(options, prompt))
+                if options.join
+                else _Batch(options, prompt, table, folder, out).write(output)
+            )
     except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
     except (ArgumentsError, UnsupportedAnswerError, PicklingError) as error:
@@ -214,18 +222,33 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
         yield f"rejected {counted(done.rejected, 'row')}{where}"
 
 
-def _join(options: Namespace, table: Table, batch: Folder, output: Output) -> int:
+def _parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str], Any]:
+    """Return the function that parses answers to a prompt."""
+    answer = prompt.options.answer
+    if answer is None:
+        options.error(f"prompt {options.name!r} does not declare answer=: declare it, or omit the name")
+    return partial(parse_answer, answer=answer)
+
+
+def _join(
+    options: Namespace,
+    table: Table,
+    batch: Folder,
+    output: Output,
+    parse: Callable[[str], Any] | None = None,
+) -> int:
     """Print each row with its answer, as JSON lines."""
     unanswered = 0
     with open_results(Path(options.join), batch, by_number=options.key is None) as results:
-        for row in join_results(table, results, options.key):
+        for row in join_results(table, results, options.key, parse):
             line, has_answer = _encode_row(row)
             unanswered += not has_answer
             output.write(f"{line}\n")
             output.send()
         unused, keys = results.unused(MAX_LISTED)
     if unanswered:
-        print_error(f"{counted(unanswered, 'row')} without an answer: see their 'error'")
+        what = "an answer" if parse is None else "a valid answer"
+        print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")
     if unused:
         print_error(f"{counted(unused, 'result')} without a row: {listed(keys, unused)}")
     return Exit.FAILED if unanswered or unused else Exit.OK
@@ -233,10 +256,11 @@ def _join(options: Namespace, table: Table, batch: Folder, output: Output) -> in
 
 def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:
     """Return a row as JSON, and whether it has an answer; a row that JSON cannot represent gets an error."""
+    parsed = {name: joined_row[name] for name in ("parsed",) if name in joined_row}
     try:
-        line = msgspec.json.encode(joined_row, enc_hook=str).decode()
+        line = msgspec.json.encode(joined_row | json_of(parsed), enc_hook=str).decode()
     except Exception as error:  # noqa: BLE001 (values of a table can have any type)
         reason = f"the row cannot be written as JSON: {type(error).__name__}: {error}"
-        fallback = {"line": joined_row["line"], "row": None, "answer": None, "error": reason}
+        fallback = {**dict.fromkeys(joined_row), "line": joined_row["line"], "error": reason}
         return msgspec.json.encode(fallback).decode(), False
     return line, joined_row["error"] is None

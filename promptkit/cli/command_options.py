@@ -252,7 +252,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     existing.add_argument("--force", action="store_true", help="replace the batch in the output folder")
     add("--dry-run", action="store_true", help="count requests, bytes and tokens without writing anything")
     join = "print ROWS with their answers as JSON Lines, from the vendor's result file or a folder of them"
-    add("--join", metavar="RESULTS", help=join)
+    add("--join", metavar="RESULTS", help=f"{join}; name PROMPT to parse the answers")
 
 
 def _add_import(importing: ArgumentParser) -> None:

@@ -9,10 +9,12 @@ if TYPE_CHECKING:
 
 #: The public names of `promptkit.errors`.
 __all__ = [
+    "AnswerError",
     "ArgumentsError",
     "CompileError",
     "ConfigurationError",
     "EmptyPromptError",
+    "InvalidAnswerPart",
     "InvalidArgument",
     "LoadError",
     "MediaError",
@@ -265,6 +267,61 @@ class ArgumentsError(PromptkitError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.errors))
+
+
+class InvalidAnswerPart(Struct, frozen=True):
+    """
+    An error in one part of a model's answer.
+
+    Args:
+        path:
+            The location in the JSON: ``findings[0].line``; ``""`` for the whole answer.
+
+        reason:
+            The problem, as a predicate of the path: ``is missing``.
+
+        expected:
+            A short description of valid values; None if there is none.
+
+        nearest:
+            The valid name or value that is most similar to the given one; None if none is similar.
+    """
+
+    path: str
+    reason: str
+    expected: str | None = None
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        subject = repr(shortened(self.path)) if self.path else "the answer"
+        hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
+        return f"{subject} {self.reason}{hint}"
+
+
+class AnswerError(PromptkitError, ValueError):
+    """
+    A model's answer is invalid for its type.
+
+    Args:
+        text:
+            The answer.
+
+        errors:
+            One `InvalidAnswerPart` for each missing, unknown or invalid part.
+    """
+
+    def __init__(self, text: str, errors: tuple[InvalidAnswerPart, ...]) -> None:
+        super().__init__(text, errors)
+        self.text = text
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.errors))
+
+    def for_model(self) -> str:
+        """Return a text that asks the model for a correction and lists all problems."""
+        problems = "\n".join(f"- {error}" for error in self.errors)
+        return f"This answer is invalid:\n{problems}\nSend the whole answer again, corrected, as JSON only."
 
 
 class CompileError(PromptkitError):

@@ -8,10 +8,12 @@ from hypothesis import strategies as st
 
 from promptkit import errors
 from promptkit.errors import (
+    AnswerError,
     ArgumentsError,
     CompileError,
     ConfigurationError,
     EmptyPromptError,
+    InvalidAnswerPart,
     InvalidArgument,
     LoadError,
     MediaError,
@@ -104,6 +106,20 @@ EXAMPLES = {
             "'diff' is missing"
         ),
     ),
+    "AnswerError": (
+        AnswerError(
+            "{}",
+            (
+                InvalidAnswerPart("findings[0].line", "is 'x', not a whole number", "a whole number"),
+                InvalidAnswerPart("sumary", "is not a member of this object", nearest="summary"),
+                InvalidAnswerPart("", "is cut: its end is missing"),
+            ),
+        ),
+        (
+            "'findings[0].line' is 'x', not a whole number; 'sumary' is not a member of this object "
+            "(did you mean 'summary'?); the answer is cut: its end is missing"
+        ),
+    ),
     "CompileError": (
         CompileError((MISSING, MISSING)),
         "\n".join(
@@ -146,6 +162,7 @@ class TestTree:
             (EmptyPromptError, (PromptError,)),
             (UnknownPromptError, (PromptkitError, KeyError)),
             (ArgumentsError, (PromptkitError, ValueError)),
+            (AnswerError, (PromptkitError, ValueError)),
             (CompileError, (PromptkitError,)),
             (LoadError, (PromptkitError,)),
         ],
@@ -167,7 +184,8 @@ class TestTree:
 
 def test_every_exception_has_an_example():
     """Each public exception has an example."""
-    public = {getattr(errors, name) for name in errors.__all__} - {InvalidArgument, PromptkitError}
+    entries = {InvalidAnswerPart, InvalidArgument}
+    public = {getattr(errors, name) for name in errors.__all__} - entries - {PromptkitError}
 
     assert public - {type(error) for error, _ in EXAMPLES.values()} == set()
 
