@@ -73,12 +73,12 @@ class WatchedFiles(Struct, frozen=True):
 
     def is_being_written(self, seconds: float) -> bool:
         """
-        Return whether a Python file was written in the last *seconds*.
+        Return whether a Python or Markdown file was written in the last *seconds*.
 
         Its editor may not be done: the file may be empty, or half written.
         """
         now = time.time_ns()
-        written = (stamp[0] for path, stamp in self.files.items() if stamp and path.endswith(".py"))
+        written = (stamp[0] for path, stamp in self.files.items() if stamp and path.endswith((".py", ".md")))
         return any(0 <= now - moment < seconds * 1e9 for moment in written)
 
     def changed(self, later: "WatchedFiles") -> set[str]:
