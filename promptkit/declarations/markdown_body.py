@@ -2,7 +2,8 @@
 The body of a Markdown prompt: turns, included files, and parts that are files.
 
 A line that consists of ``[user]`` starts a turn, ``{{> file.md}}`` includes a text, and a line
-``{{image: file.png}}`` is a separate part. A backslash before a mark, a placeholder or a code fence makes it text.
+``{{image: file.png}}`` is a separate part. A backslash before any of these, or before a code fence or a
+placeholder, makes it text.
 """
 
 import re
@@ -34,7 +35,11 @@ from promptkit.language.turns import assistant, system, user
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_DEPTH: Final = 8
 
-_ROLES: Final[Mapping[str, Callable[..., Workflow]]] = {"system": system, "user": user, "assistant": assistant}
+_ROLES: Final[Mapping[str, Callable[..., Workflow]]] = {
+    "system": system,
+    "user": user,
+    "assistant": assistant,
+}
 
 _TURN: Final = re.compile(r"[ \t]*\[(system|user|assistant)\][ \t]*")
 _ESCAPED_LINE: Final = re.compile(r"([ \t]*)\\(\\*(?:\[(?:system|user|assistant)\][ \t]*|(?:```|~~~).*))")
@@ -131,6 +136,11 @@ class Turn(Struct):
     parts: list[TextWithPlaceholders | _FilePart] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
 
+    @property
+    def texts(self) -> list[TextWithPlaceholders]:
+        """Its texts."""
+        return [part for part in self.parts if isinstance(part, TextWithPlaceholders)]
+
     def rendered(self, values: Mapping[str, Any], label: str) -> Workflow:
         """Return the turn with its placeholders filled."""
         parts = [
@@ -207,8 +217,7 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
     Raises:
         BodyError: For the first error.
     """
-    own = [Line(line, Location(str(file), number)) for number, line in enumerate(text.split("\n"), first_line)]
-    turns = list(_split_turns(own))
+    turns = list(_split_turns(_lines(text, first_line, file)))
     reader = _Includes(root)
     lines = list[Line]()
     names = dict[str, None]()
@@ -225,6 +234,12 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
                 lines += included
         turn.lines.clear()
     return Body(tuple(turns), tuple(lines), tuple(names), file.name)
+
+
+def _lines(text: str, first_line: int, file: Path) -> list[Line]:
+    return [
+        Line(line, Location(str(file), number)) for number, line in enumerate(text.split("\n"), first_line)
+    ]
 
 
 def _split_turns(lines: Iterable[Line]) -> Iterator[Turn]:
@@ -247,9 +262,7 @@ def _split_turns(lines: Iterable[Line]) -> Iterator[Turn]:
         turn = Turn("user", lines=early)
     elif (first := next((line for line in early if line.text.strip()), None)) is not None:
         hint = "write [user] on a line above it, or \\[user] if that line is text"
-        raise BodyError(
-            Rule.BAD_MARKDOWN, "there is text before the first turn", hint, first.location
-        )
+        raise BodyError(Rule.BAD_MARKDOWN, "there is text before the first turn", hint, first.location)
     yield turn
 
 
@@ -287,9 +300,7 @@ def _file_part(line: Line, file: Path, root: Path) -> _FilePart:
         part.content()
     except (MediaError, OSError) as error:
         message, _, hint = str(error).partition(": ")
-        raise BodyError(
-            Rule.UNSENDABLE_VALUE, message, hint or "correct the path", line.location
-        ) from None
+        raise BodyError(Rule.UNSENDABLE_VALUE, message, hint or "correct the path", line.location) from None
     return part
 
 
@@ -366,9 +377,7 @@ class _Includes:
             msg = f"the included texts have more than {MAX_BYTES:,} characters"
             raise BodyError(Rule.BAD_MARKDOWN, msg, "include less", location)
         _, body, first_line = split_front_matter(text)
-        lines = (
-            Line(each, Location(str(file), number)) for number, each in enumerate(body.split("\n"), first_line)
-        )
+        lines = _lines(body, first_line, file)
         return [inner for each in lines for inner in self.expanded(each, (*stack, file))]
 
 
@@ -382,15 +391,18 @@ def _parse_text(lines: list[Line]) -> tuple[TextWithPlaceholders, list[str]]:
         parsed = TextWithPlaceholders.parse(text, names, "")
     except MarkError as error:
         hint = "write each mark on a line of its own, and close blocks in reverse order"
-        raise BodyError(
-            Rule.MISPLACED_MARK, error.problem, hint, lines[error.line - 1].location
-        ) from None
+        raise BodyError(Rule.MISPLACED_MARK, error.problem, hint, lines[error.line - 1].location) from None
     return parsed.with_literals(lambda literal: literal.replace(escape, "{{")), names
 
 
 def _unescaped_line(line: str) -> str:
     match = _ESCAPED_LINE.fullmatch(line)
     return match[1] + match[2] if match else line
+
+
+def is_turn_mark(line: str) -> bool:
+    """Return whether a line is the mark of a turn."""
+    return _TURN.fullmatch(line) is not None
 
 
 def escaped(text: str) -> str:
@@ -401,6 +413,7 @@ def escaped(text: str) -> str:
     written = list[str]()
     for line in lines:
         body = line.lstrip(" \t")
-        is_escaped = _ESCAPED_LINE.fullmatch(line) or _TURN.fullmatch(line) or (fence and _FENCE.fullmatch(line))
+        is_mark = _ESCAPED_LINE.fullmatch(line) or _TURN.fullmatch(line)
+        is_escaped = is_mark or (fence and _FENCE.fullmatch(line))
         written.append(line[: len(line) - len(body)] + "\\" + body if is_escaped else line)
     return "\n".join(written).replace("{{", "\\{{")

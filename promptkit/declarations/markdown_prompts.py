@@ -21,7 +21,7 @@ from promptkit.declarations.markdown_body import Body, BodyError, Line, parse_bo
 from promptkit.declarations.markdown_fields import Field, FieldError, read_fields
 from promptkit.declarations.options import Options, icons_of
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
@@ -264,7 +264,8 @@ def _line_with(name: str, lines: tuple[Line, ...]) -> Location:
 def _check_name(name: str, location: Location) -> None:
     if not _NAME.fullmatch(name) or iskeyword(name):
         reason = "a word of Python" if iskeyword(name) else "not letters, digits and '_', a letter first"
-        raise FieldError(f"an argument cannot be called {name!r}: it is {reason}", "rename it", location)
+        msg = f"an argument cannot be called {name!r}: it is {reason}"
+        raise FieldError(msg, "rename it", location)
 
 
 def _parameter(name: str, field: Field) -> inspect.Parameter:
@@ -277,7 +278,8 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
         if key not in _ARGUMENT_KEYS:
             near = nearest(key, _ARGUMENT_KEYS)
             hint = f"did you mean {near!r}?" if near else f"choose one of {', '.join(_ARGUMENT_KEYS)}"
-            raise FieldError(f"the argument {name!r} has the unknown key {key!r}", hint, entry.location)
+            msg = f"the argument {name!r} has the unknown key {key!r}"
+            raise FieldError(msg, hint, entry.location)
     kind = _type_of(entries, field.location)
     default = _default(entries, kind)
     if default is None:
@@ -300,7 +302,8 @@ def _type_of(entries: Mapping[str, Field], location: Location) -> Any:
         return kind
     choices = entries["choices"].texts("choices")
     if not choices:
-        raise FieldError("choices is empty", "write choices: [first, second]", entries["choices"].location)
+        msg = "choices is empty"
+        raise FieldError(msg, "write choices: [first, second]", entries["choices"].location)
     values = [_converted(choice, kind, "a choice", entries["choices"].location) for choice in choices]
     return Literal[tuple(values)]
 
@@ -311,13 +314,15 @@ def _parse_type(text: str, location: Location) -> Any:
     if inner.endswith("| None"):
         return _parse_type(inner.removesuffix("| None"), location) | None
     if inner.startswith("list[") and inner.endswith("]"):
-        return list[_parse_type(inner[5:-1], location)]  # type: ignore[misc] (built dynamically)
+        item: Any = _parse_type(inner[5:-1], location)
+        return list[item]
     if inner in _TYPES:
         return _TYPES[inner]
     near = nearest(inner, _TYPES)
     names = ", ".join(_TYPES)
     hint = f"did you mean {near!r}?" if near else f"choose one of {names}, list[...] or ... | None"
-    raise FieldError(f"there is no type {inner!r}", hint, location)
+    msg = f"there is no type {inner!r}"
+    raise FieldError(msg, hint, location)
 
 
 def _default(entries: Mapping[str, Field], kind: Any) -> Any:
@@ -327,7 +332,8 @@ def _default(entries: Mapping[str, Field], kind: Any) -> Any:
         return None if required is False else NO_DEFAULT
     field = entries["default"]
     if required:
-        raise FieldError("a required argument has no default", "remove one of both", field.location)
+        msg = "a required argument has no default"
+        raise FieldError(msg, "remove one of both", field.location)
     if kind is str:
         return field.text("default")
     if field.value == "null":
@@ -336,14 +342,16 @@ def _default(entries: Mapping[str, Field], kind: Any) -> Any:
 
 
 def _converted(text: str, kind: Any, what: str, location: Location) -> Any:
-    reader = reader_of(kind)
+    if kind is str:
+        return text
+    if (reader := reader_of(kind)) is None:
+        msg = f"{what} has a type that clients cannot send"
+        raise FieldError(msg, "choose another type", location)
     try:
-        if reader is not None:
-            return text if kind is str else reader.read(text)
+        return reader.read(text)
     except ConversionError as error:
         msg = f"{what} {text!r} is invalid: {error}"
         raise FieldError(msg, f"write {reader.expected}", location) from None
-    raise FieldError(f"{what} has a type that clients cannot send", "choose another type", location)
 
 
 def _wire_text(field: Field) -> str:
@@ -378,7 +386,9 @@ def _completions(field: Field) -> Any:
 
 def _function(path: Path, body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
     """Return a function with these parameters whose source is the file."""
-    defaults = {parameter.name: parameter.default for parameter in parameters if parameter.default is not NO_DEFAULT}
+    defaults = {
+        parameter.name: parameter.default for parameter in parameters if parameter.default is not NO_DEFAULT
+    }
 
     def render(**values: Any) -> Workflow:
         return body.render({**defaults, **values})

@@ -31,6 +31,13 @@ def targets_of(targets: Targets) -> tuple[str, ...]:
     return tuple(os.fspath(target) for target in several)
 
 
+def with_markdown(targets: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """Return the targets, and the patterns of Markdown prompts in those that are folders."""
+    patterns, names = tuple(patterns), [*targets]
+    folders = [name for name in names if os.path.isdir(name)]
+    return names + [os.path.join(folder, pattern) for folder in folders for pattern in patterns]
+
+
 def target_of(file: str, targets: Sequence[str]) -> str:
     """Return the served target that contains a file."""
     paths = {target: os.path.realpath(split_target(target)[0]) for target in targets}
