@@ -251,7 +251,9 @@ def _build_test(rendering: Rendering, target: str, _choice: str) -> TabContent:
     if rendering.workflow is None and not rendering.argument_errors:
         return TabContent("test", notes=("This prompt failed, so there is no rendering to test.",))
     test = build_pytest_source(rendering, target)
-    case = Block("Case with these values, to paste below the prompt", build_case_source(rendering), "python")
+    is_markdown = rendering.prompt.location.file.endswith(".md")
+    place, language = ("in the front matter", "yaml") if is_markdown else ("below the prompt", "python")
+    case = Block(f"Case with these values, to paste {place}", build_case_source(rendering), language)
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
