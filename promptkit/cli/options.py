@@ -240,7 +240,7 @@ def _check_batch(options: Namespace) -> None:
 
 
 def _targets(options: Namespace, configuration: Configuration) -> list[str]:
-    """Return the configured targets or otherwise the default folder, with the patterns of Markdown prompts."""
+    """Return the configured targets or otherwise the default folder, with patterns of Markdown prompts."""
     patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
         options.target_note = f"it is configured in {configuration.file}"

@@ -155,7 +155,7 @@ def _with_quotes(lines: list[str]) -> Iterator[str]:
         elif _BLOCK.fullmatch(match[2]):
             block = indentation
             yield line
-        elif _is_nested_item(match) or (match[2][0] in "[{" and _is_collection(match[2])):
+        elif _is_nested_item(match) or _is_collection(match[2]):
             yield line
         else:
             quoted = match[2].replace("'", "''")
@@ -168,7 +168,11 @@ def _is_nested_item(match: re.Match[str]) -> bool:
 
 
 def _is_collection(text: str) -> bool:
-    """Return whether a text is a list or mapping of YAML on one line."""
+    """Return whether a text is a list of YAML on one line, or is written like a mapping."""
+    if text[0] == "{":
+        return text[1:2] != "{" and text.endswith("}")
+    if text[0] != "[":
+        return False
     from ruamel.yaml import YAML  # imported already
 
     try:

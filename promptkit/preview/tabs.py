@@ -59,7 +59,7 @@ class Block:
 
     title: str
     text: str
-    language: Literal["json", "python", "shell"]
+    language: Literal["json", "python", "shell", "yaml"]
 
 
 @attrs.frozen
@@ -252,8 +252,10 @@ def _build_test(rendering: Rendering, target: str, _choice: str) -> TabContent:
         return TabContent("test", notes=("This prompt failed, so there is no rendering to test.",))
     test = build_pytest_source(rendering, target)
     is_markdown = rendering.prompt.location.file.endswith(".md")
-    place, language = ("in the front matter", "yaml") if is_markdown else ("below the prompt", "python")
-    case = Block(f"Case with these values, to paste {place}", build_case_source(rendering), language)
+    source = build_case_source(rendering)
+    case = Block("Case with these values, to paste below the prompt", source, "python")
+    if is_markdown:
+        case = Block("Case with these values, for the front matter", source, "yaml")
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
