@@ -15,6 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
+from promptkit.loader.discovery import find_markdown, is_markdown_target
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
@@ -190,6 +191,10 @@ class Reloader:
         """Add the target's folder to the watched ones, and return the target with an absolute path."""
         # A recipe may change the current folder.
         name, attribute = split_target(target)
+        if is_markdown_target(target):
+            folder, _ = find_markdown(target)
+            self._folders |= {Path(folder): ""}
+            return os.path.abspath(target)
         if not os.path.exists(name):
             return target
         path = Path(os.path.abspath(name))

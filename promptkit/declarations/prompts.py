@@ -172,7 +172,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     @cached_property
     def _compilation(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
         options = self.options
-        report = Report(f"prompt {options.name!r}", self.location)
+        report = self._report()
         check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
@@ -199,6 +199,10 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
             saved=self.saved,
         )
         return compiled, tuple(report.found)
+
+    def _report(self) -> Report:
+        """Return an empty report for the diagnostics of the prompt."""
+        return Report(f"prompt {self.options.name!r}", self.location)
 
     @cached_property
     def _called(self) -> Callable[P, R]:

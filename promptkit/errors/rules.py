@@ -18,7 +18,8 @@ class Rule(Enum):
     The rules of diagnostics. A code never changes its meaning.
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
-    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill.
+    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill, ``PK7xx``
+    about a Markdown prompt.
     docs/diagnostics.md explains each.
 
     Attributes:
@@ -104,6 +105,12 @@ class Rule(Enum):
     LONG_SKILL = "PK607", "a `SKILL.md` that is too long for models to read as a whole", _WARNING
     UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
     SAME_SKILL_NAME = "PK609", "two skills with the same name and different prefixes", _WARNING
+
+    BAD_FRONT_MATTER = "PK701", "front matter of a Markdown prompt that is invalid"
+    BAD_MARKDOWN = "PK702", "a Markdown prompt that cannot be read"
+    TEXT_BETWEEN_HYPHENS = "PK705", "text that looks like front matter, but is sent to the model", _WARNING
+    FOREIGN_KEY = "PK703", "keys in the front matter that are for other tools", _WARNING
+    UNUSED_ARGUMENT = "PK704", "a declared argument of a Markdown prompt without a placeholder", _WARNING
 
     title: str
     severity: str

@@ -81,6 +81,41 @@ def _skill(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFol
     return SkillFolder(path, "/".join(parts[1:] if parts[:1] == (_CONVENTION,) else parts), files)
 
 
+def load_markdown(
+    folder: Path, names: Iterable[str], importing: Callable[[Path], None]
+) -> tuple[list[LoadedFile], set[str]]:
+    """
+    Load Markdown prompts.
+
+    Args:
+        folder:
+            The absolute path of the folder to which their names are relative.
+
+        names:
+            The paths of the files within it.
+
+        importing:
+            See `FolderImport`.
+
+    Returns:
+        The declarations, and the paths of the files that were read.
+    """
+    if not names:
+        return [], set()
+    from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets have one
+
+    loaded, read = list[LoadedFile](), list[Path]()
+    for file in map(folder.joinpath, names):
+        try:
+            with collecting(files_read, read):
+                importing(file)
+                prompt, diagnostics = read_markdown_prompt(file, folder)
+        except BaseException as error:  # noqa: BLE001 (the author's completions may raise anything)
+            prompt, diagnostics = None, (diagnose_import(file, folder, error),)
+        loaded.append(LoadedFile(file, () if prompt is None else (prompt,), diagnostics=diagnostics))
+    return loaded, {*map(str, read), *(str(loaded_file.file) for loaded_file in loaded)}
+
+
 T = TypeVar("T")
 
 
@@ -161,6 +196,9 @@ class FolderImport:
             for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
                 read |= paths
+            prompts, paths = load_markdown(self.folder, self._files.markdown, self._importing)
+            by_file += prompts
+            read |= paths
         by_file.sort(key=lambda loaded: str(loaded.file))
         root = None if self._files is None else self.folder
         return Recipes(by_file=by_file, root=root, read=read)

@@ -28,7 +28,14 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
-from promptkit.loader.discovery import holds_recipes, is_recipe, mentions_prompts
+from promptkit.loader.discovery import (
+    find_markdown,
+    holds_recipes,
+    is_markdown,
+    is_markdown_target,
+    is_recipe,
+    mentions_prompts,
+)
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import Targets, split_target
@@ -124,7 +131,7 @@ def _named_targets(config: pytest.Config) -> Iterator[str]:
             yield from map(str, configured)
             if not any(target.is_relative_to(path) for target in configured) and holds_recipes(str(path)):
                 yield str(path)
-        elif is_recipe(path.name) and mentions_prompts(str(path)):
+        elif is_markdown(path.name) or (is_recipe(path.name) and mentions_prompts(str(path))):
             yield str(path)
 
 
@@ -136,7 +143,9 @@ def _configured_targets(folder: Path) -> list[Path]:
 
 
 def _target_path(target: str) -> Path:
-    """Return the file or folder of a target, without the object in it."""
+    """Return the file or folder of a target, without the object in it, or the folder of a pattern."""
+    if is_markdown_target(target) and not Path(target).is_file():
+        return Path(find_markdown(target)[0])
     return Path(split_target(target)[0]).resolve()
 
 
@@ -390,7 +399,11 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     targets = next(
         (targets for targets in loads if any(map(resolved.is_relative_to, map(_target_path, targets)))), None
     )
-    return None if targets is None else RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
+    if targets is None:
+        return None
+    if path.suffix == ".md" and not (is_markdown(path.name) or any(map(is_markdown_target, targets))):
+        return None
+    return RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 
 
 class DiagnosticsError(Exception):
