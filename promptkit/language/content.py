@@ -10,6 +10,7 @@ from typing import TypedDict
 
 import attrs
 
+from promptkit.language.reprs import note_repr
 from promptkit.language.validation import (
     Role,
     checked_audience,
@@ -129,4 +130,4 @@ class Content(_Marked):
             for field, value in values
             if value != field.default
         )
-        return f"{type(self).__name__}({', '.join(arguments)})"
+        return note_repr(f"{type(self).__name__}({', '.join(arguments)})")

@@ -16,6 +16,7 @@ import attrs
 from promptkit.language.bounds import read_all
 from promptkit.language.content import Content
 from promptkit.language.media import Image, Showable, render_png
+from promptkit.language.reprs import note_repr
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, checked_role, describe
 
@@ -127,7 +128,7 @@ class Message:
         _raise_format_error(self)
 
     def __repr__(self) -> str:
-        return f"Message({self.role!r}, {self.content!r})"
+        return note_repr(f"Message({self.role!r}, {self.content!r})")
 
     def __add__(self, other: Joinable) -> "Workflow":
         return make_workflow((self,)) + other
@@ -300,7 +301,7 @@ class Workflow(Sequence[Message]):
 
     def __repr__(self) -> str:
         system = "" if self.system is None else f", system={self.system!r}"
-        return f"Workflow([{', '.join(map(repr, self.messages))}]{system})"
+        return note_repr(f"Workflow([{', '.join(map(repr, self.messages))}]{system})")
 
     def __add__(self, other: Joinable) -> "Workflow":
         tail = other if isinstance(other, Workflow) else _joinable(other)
