@@ -323,7 +323,7 @@ def plus_joins_turns(workflow: Workflow, message: Message) -> None:
 def plus_rejects_other_types(workflow: Workflow, message: Message) -> None:
     assert workflow + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert message + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
-    assert workflow + None  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+    assert workflow + False  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert workflow + list("a")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert message + list("a")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
 
@@ -359,6 +359,11 @@ def a_resource_returns_text_or_bytes() -> None:
 
 def values_cannot_be_changed(text: Text, workflow: Workflow) -> None:
     text.text = "b"  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    assert_type(workflow + None, Workflow)
+    assert_type(None + workflow, Workflow)
+    assert_type(message + None, Workflow)
+    history: Workflow | None = workflow
+    assert_type(history + workflow, Workflow)
     workflow.messages = ()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
 
 
@@ -369,6 +374,12 @@ def a_client_returns_values() -> None:
 
     with Client("prompts", revision="2025-06-18", answers={"days": 3}, name="zed") as client:
         assert_type(client.get_prompt("review", {"diff": "+a"}), Workflow)
+def messages_of_other_libraries_become_a_workflow(message: dict[str, Any]) -> None:
+    assert_type(Workflow.from_messages([message, {"role": "user", "content": "a"}]), Workflow)
+    assert_type(Workflow.from_messages(iter([message])), Workflow)
+    Workflow.from_messages(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
         assert_type(client.list_prompts()[0].arguments[0].required, bool)
         assert_type(client.list_resources()[0].mime_type, str | None)
         assert_type(client.read_resource("a:b"), EmbeddedResource)
