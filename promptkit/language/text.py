@@ -17,9 +17,6 @@ from promptkit.language.files import parsed_file, parsed_file_below, source_file
 from promptkit.language.placeholders import TextWithPlaceholders
 from promptkit.language.validation import checked_text
 
-#: How a text is inserted into another one: a block needs separate lines, and a list is a block.
-Mark: TypeAlias = Literal["block", "list"]
-
 _MARK: Final = "_mark"
 
 
@@ -149,15 +146,15 @@ Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 PlaceholderValue: TypeAlias = object
 
 
-def marked(text: Text, mark: Mark) -> Text:
-    """Set the mark of a new `Text` and return it. Texts composed from it do not inherit the mark."""
-    object.__setattr__(text, _MARK, mark)
+def mark_list(text: Text) -> Text:
+    """Mark a new `Text` as a list and return it. Texts composed from it do not inherit the mark."""
+    object.__setattr__(text, _MARK, "list")
     return text
 
 
-def get_mark(value: object) -> Mark | None:
-    """Return the mark of a value, or None if it has none."""
-    return getattr(value, _MARK, None)
+def is_list(value: object) -> bool:
+    """Return whether a value is a `Text` that is marked as a list."""
+    return getattr(value, _MARK, None) == "list"
 
 
 def plain_text(text: str) -> Text:
@@ -209,7 +206,7 @@ def plain_string(value: object, label: str) -> str:
     if _is_part(value):
         hint = "pass it to user(...) next to the text"
     elif isinstance(value, list | tuple):
-        hint = "convert it to text with bullets(...) or inline(*...)"
+        hint = "convert it to text with bullets(...) or inline(...)"
     msg = f"{label}: expected text, not {type(value).__name__}; {hint}"
     raise TypeError(msg)
 
