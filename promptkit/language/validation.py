@@ -239,7 +239,7 @@ def _is_foreign_message(value: object) -> bool:
 def _is_other_message(value: object) -> bool:
     """Return whether *value* looks like a message of another library, or like a part of a message."""
     if isinstance(value, Mapping):
-        return not {"role", "messages", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
+        return not {"role", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
     if not hasattr(value, "content") and not hasattr(value, "parts"):
         return False
     return hasattr(value, "role") or (hasattr(value, "type") and not callable(value))
@@ -247,6 +247,11 @@ def _is_other_message(value: object) -> bool:
 
 def _is_turn(value: object) -> bool:
     return type(value).__module__ in ("promptkit.language.messages", "promptkit.language.turns")
+
+
+def is_optional_part(value: object) -> bool:
+    """Return whether *value* is a result of `promptkit.fragments.optional`."""
+    return type(value).__module__ == "promptkit.fragments.budget"
 
 
 def _is_resource(value: object) -> bool:
@@ -283,7 +288,7 @@ _HINTS: Final[tuple[tuple[Any, str | Callable[[Any], str]], ...]] = (
     (Path, "read it, with .read_text() or Image.from_path(...)"),
     (is_role_tuple, _turn_hint),
     (_is_turn, "join turns with +, as in user(...) + message"),
-    (_is_optional_part, "pass optional(...) to fit(...)"),
+    (is_optional_part, "pass optional(...) to fit(...)"),
     (_is_foreign_message, _MESSAGES_HINT),
     (_is_other_message, _TURN_HINT),
     (Mapping, "show it as text, with promptkit.fragments.json_block(...)"),
