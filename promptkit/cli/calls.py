@@ -121,7 +121,7 @@ class Call(Struct, frozen=True):
         return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
 
 
-#: A function that returns the diagnostics for a rendering, given the text files that it has read and its call.
+#: A function that returns the diagnostics for a rendering, given the text files that were read, and the call.
 RenderingCheck: TypeAlias = Callable[
     [CompiledPrompt, Workflow, Sequence[TextRead], Call], Iterable[Diagnostic]
 ]

@@ -589,6 +589,25 @@ def ask(text: Annotated[str, Arg(examples=["a" * 8])]):
         recipes(ask=source.replace("):\n", "):  # promptkit: ignore[PK226]\n"))
         assert check(capsys, "--max-tokens", "3")[0] == 0
 
+    def test_max_tokens_of_generated_arguments(self, recipes, folder, capsys):
+        """A prompt without cases and examples is measured with generated arguments, each choice once."""
+        recipes(
+            explain="""
+from typing import Literal
+from promptkit import prompt
+
+@prompt
+def explain(text: str, depth: Literal["short", "long"]):
+    return text + "a" * {"short": 40, "long": 400}[depth]
+"""
+        )
+
+        code, report = check(capsys, "--max-tokens", "50")
+
+        assert code == 1
+        (diagnostic,) = report["diagnostics"]
+        assert "depth='long', more than 50" in diagnostic["message"]
+
     @pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
     def test_invalid_max_tokens(self, recipes, folder, capsys, number):
         """The limit is a positive whole number."""
