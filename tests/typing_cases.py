@@ -35,7 +35,20 @@ from promptkit import (
 from promptkit.answers import AnswerError, parse_answer
 from promptkit.catalog.cases import Case
 from promptkit.exports import anthropic_request, openai_chat_request
-from promptkit.fragments import answer_format, bullets, fill, lines, numbered, section, table, tag
+from promptkit.fragments import (
+    answer_format,
+    blocks,
+    bullets,
+    fill,
+    fit,
+    inline,
+    lines,
+    numbered,
+    optional,
+    section,
+    table,
+    tag,
+)
 from promptkit.testing import Client, ProtocolError, call_arguments, wire_arguments
 from promptkit.workspace import files, run, run_async, workspace
 
@@ -355,10 +368,38 @@ def fragments_take_parts_and_each_other(text: str | None, *, verbose: bool) -> N
     assert_type(table([{"a": 1}], ["a", "b"], missing="-"), Text)
     table([["a", None]], missing=0)
     assert_type(tag("a", tag("b", text), id=7), Text)
-    lines("a", 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    lines(["a"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(tag("a", 7, verbose and "b", inline=True, class_="c"), Text)
+    tag("a", ["b"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tag("a", inline="yes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    lines("a", 3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     section("a", level="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     table([["a"]], missing=[])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def parts_can_be_one_iterable(texts: list[str], *, verbose: bool) -> None:
+    assert_type(lines(texts), Text)
+    assert_type(lines(f"{text}." for text in texts if text), Text)
+    assert_type(lines([Text("a"), None, verbose and "b"]), Text)
+    assert_type(blocks(map(str.strip, texts)), Text)
+    assert_type(inline([1, 2.5, "a"], last=" and "), Text)
+    assert_type(inline("a", 1, None, separator="; "), Text)
+    lines([1])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    lines(texts, "a")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    blocks(user("a"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    inline([["a"]])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def budgets_take_required_and_optional_parts(texts: list[str], text: str | None) -> None:
+    assert_type(fit("a", Text("b"), text, optional(text, priority=1, trim="start"), tokens=8_000), Text)
+    assert_type(fit(*(optional(text) for text in texts), tokens=1, count=len), Text)
+    user(fit("a", tokens=1, count=lambda text: len(text.split()) / 2))
+    fit("a")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    fit(["a"], tokens=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    fit("a", tokens=1, count=str.split)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    optional("a", trim="tail")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    optional(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    user(optional("a"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    section("a", optional("b"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def messages_take_a_role_and_content() -> None:
@@ -384,14 +425,25 @@ def plus_joins_turns(workflow: Workflow, message: Message) -> None:
     assert_type("a" + workflow, Workflow)
     assert_type(message + message, Workflow)
     assert_type(sum([workflow], Workflow()), Workflow)
+    assert_type(workflow + None, Workflow)
+    assert_type(None + workflow, Workflow)
+    assert_type(message + None, Workflow)
+    history: Workflow | None = workflow
+    assert_type(history + workflow, Workflow)
 
 
 def plus_rejects_other_types(workflow: Workflow, message: Message) -> None:
     assert workflow + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert message + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
-    assert workflow + None  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+    assert workflow + False  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert workflow + list("a")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert message + list("a")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+
+
+def messages_of_other_libraries_become_a_workflow(message: dict[str, Any]) -> None:
+    assert_type(Workflow.from_messages([message, {"role": "user", "content": "a"}]), Workflow)
+    assert_type(Workflow.from_messages(iter([message])), Workflow)
+    Workflow.from_messages(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def resources_keep_their_types() -> None:

@@ -7,7 +7,6 @@ import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -30,6 +29,9 @@ from promptkit.cli.output import Output
 from promptkit.errors.diagnostics import Diagnostic, Owner, Severity
 from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
+from promptkit.fragments.budget import estimate_tokens
+from promptkit.language.files import TextRead
+from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
 from promptkit.server.direct_calls import CallTimeoutError
 from promptkit.transports.auth.token_file import TokenFile
@@ -45,6 +47,8 @@ _GENERATED: Final = 24
 #: Environments in which the order of sets differs, and the date, because the time zones are 26 hours apart.
 _STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
+_SIZE_HINT: Final = "shorten it, or give its parts a budget with promptkit.fragments.fit(...)"
+
 _UNSTABLE_HINT: Final = (
     "remove text that changes by itself, such as dates, random words and the order of sets: "
     "hosts ask users to approve a skill again after any change"
@@ -55,8 +59,9 @@ def run(options: Namespace, output: Output) -> int:
     """
     Print every diagnostic with its location and hint, as text, JSON or GitHub annotations.
 
-    With ``--cache``, also print the common prefix of each prompt's renderings; with ``--token-file`` and
-    ``--state-keys``, why a server would reject these files.
+    With ``--render`` or ``--max-tokens``, that includes the diagnostics of renderings. With ``--cache``, also
+    print the common prefix of each prompt's renderings; with ``--token-file`` and ``--state-keys``, why a
+    server would reject these files.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -68,10 +73,17 @@ def run(options: Namespace, output: Output) -> int:
     catalog = load_catalog(options.targets, lint=True)
     diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
     notes: dict[str, Any] = {"not_described": [p.name for p in catalog.prompts if not p.description]}
-    if options.render:
-        rendered, notes["not_rendered"] = render_examples(
-            catalog, partial(checks.of_rendering, known=tuple(diagnostics))
-        )
+    if options.render or options.max_tokens is not None:
+        known = tuple(diagnostics)
+
+        def check_rendering(
+            prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead], call: Call
+        ) -> Iterator[Diagnostic]:
+            yield from checks.of_rendering(prompt, workflow, texts, known)
+            if options.max_tokens is not None:
+                yield from _check_size(workflow, call, options.max_tokens)
+
+        rendered, notes["not_rendered"] = render_examples(catalog, check_rendering)
         diagnostics += rendered
     catalog = catalog.with_diagnostics(checks.without_ignored(diagnostics))
     if options.cache:
@@ -87,6 +99,15 @@ def run(options: Namespace, output: Output) -> int:
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_healthy = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
     return Exit.OK if is_healthy and not secret_file_errors else Exit.FAILED
+
+
+def _check_size(workflow: Workflow, call: Call, limit: int) -> Iterator[Diagnostic]:
+    """Yield a diagnostic if a rendering has more tokens than *limit*, as `dev` estimates them."""
+    size = sum(estimate_tokens(text) for message in workflow.shown for text in message.content.texts)
+    if size > limit:
+        message = f"about {size:,} tokens for {call.label}, more than {limit:,}"
+        location = "def" if call.case is None else call.case.location
+        yield owner_of(call.item).diagnostic(Rule.TOO_MANY_TOKENS, message, _SIZE_HINT, location)
 
 
 def _secret_file_errors(options: Namespace) -> Iterator[str]:

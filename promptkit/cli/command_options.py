@@ -152,6 +152,8 @@ def _add_check(check: ArgumentParser) -> None:
     _add_format(check)
     examples = "also render every prompt and read every resource with its examples"
     add("--render", action="store_true", help=examples)
+    max_tokens = "like --render, and report renderings with more tokens, estimated as 4 characters each"
+    add("--max-tokens", type=whole_number, metavar="NUMBER", help=max_tokens)
     cache = "also print the prefix that all renderings of a prompt share, which vendors can cache"
     add("--cache", action="store_true", help=cache)
     fail_on = "the lowest severity that makes check exit with 1 (default: the configured one, or error)"

@@ -7,6 +7,7 @@ The exceptions that promptkit raises, as one tree.
     ├── PromptError         an author's error message for the user
     │   ├── MediaError      bytes or a path that cannot become content
     │   │   └── UnsendableMediaError  bytes that cannot be sent as an image or audio
+    │   ├── BudgetError     text that exceeds a budget even without its optional parts
     │   └── EmptyPromptError     a prompt that rendered to nothing
     ├── UnknownPromptError       no prompt has that name
     │   └── UnknownToolError     no prompt with that name is available as a tool

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswerError",
     "ArgumentsError",
+    "BudgetError",
     "CompileError",
     "ConfigurationError",
     "EmptyPromptError",
@@ -95,6 +96,38 @@ class UnsendableMediaError(MediaError):
         message:
             The problem and how to fix it, for the user.
     """
+
+
+class BudgetError(PromptError, ValueError):
+    """
+    The required parts of `promptkit.fragments.fit` exceed their budget.
+
+    It is a `PromptError`, because their length usually depends on the arguments, which the user can shorten.
+    If the caller sent no arguments, the text is the author's, and so is the error.
+
+    Args:
+        tokens:
+            The budget.
+
+        excess:
+            The number of tokens by which the text exceeds it.
+    """
+
+    def __init__(self, tokens: int, excess: float) -> None:
+        super().__init__(
+            f"the text is {excess:,} tokens longer than its budget of {tokens:,}, even without its optional "
+            "parts: shorten it"
+        )
+        self.args = (tokens, excess)  # copies are made from them
+        self.tokens = tokens
+        self.excess = excess
+
+    def __str__(self) -> str:
+        return self.message
+
+
+#: Errors about the user's input. Without arguments, they are the author's.
+INPUT_ERRORS: Final = (UnsendableMediaError, BudgetError)
 
 
 class EmptyPromptError(PromptError):

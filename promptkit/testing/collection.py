@@ -23,7 +23,7 @@ from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Owner
-from promptkit.errors.exceptions import LoadError, PromptError, PromptkitError, UnsendableMediaError
+from promptkit.errors.exceptions import INPUT_ERRORS, LoadError, PromptError, PromptkitError
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
@@ -299,8 +299,8 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     Render *prompt* with its examples, if they cover all required arguments, and with its defaults.
 
     Returns:
-        The renderings. A prompt can reject its defaults with a `PromptError`, but not with an image or
-        audio of its author that cannot be sent.
+        The renderings. A prompt can reject its defaults with a `PromptError`, but not because of an image,
+        audio or text of its author that cannot be sent.
 
     Raises:
         RenderingError: For the first arguments that fail to render.
@@ -311,7 +311,7 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
             rendered.append(_render(prompt, arguments))
         except RenderingError as error:
             cause = error.__cause__
-            if arguments or not isinstance(cause, PromptError) or isinstance(cause, UnsendableMediaError):
+            if arguments or not isinstance(cause, PromptError) or isinstance(cause, INPUT_ERRORS):
                 raise
     return rendered
 

@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import ANY
 
 import pytest
 
@@ -24,7 +25,7 @@ EXAMPLES_IN_DOCS = {
     code: re.search(
         r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", PAGE[PAGE.index(f"\n## {code}\n") :], re.DOTALL
     ).groups()
-    for code in ("PK220", "PK231", "PK420")
+    for code in ("PK220", "PK226", "PK231", "PK420")
 }
 
 #: The line about prompts that have no description, before their names.
@@ -556,6 +557,66 @@ class TestRender:
 
         assert main(["check", "--render"]) == 1
         assert capsys.readouterr().out == f"{expected}{served} can be served, 1 error\n"
+
+    def test_max_tokens(self, recipes, folder, capsys):
+        """The example of the documentation exceeds 100 tokens with one case, and only with that limit."""
+        source, expected = EXAMPLES_IN_DOCS["PK226"]
+        recipes(too_many_tokens=source)
+
+        assert main(["check", "--max-tokens", "100"]) == 1
+        assert capsys.readouterr().out == f"{expected}1 prompt can be served, 1 error\n"
+        assert main(["check", "--render", "--max-tokens", "305"]) == 0
+        assert main(["check", "--render"]) == 0
+
+    def test_max_tokens_of_examples(self, recipes, folder, capsys):
+        """Every turn and the system part count; a comment or the configuration ignores the diagnostic."""
+        source = """
+from typing import Annotated
+from promptkit import Arg, prompt, system, user
+
+@prompt
+def ask(text: Annotated[str, Arg(examples=["a" * 8])]):
+    return system("b" * 4) + user("c", text)
+"""
+        recipes(ask=source)
+
+        assert check(capsys, "--max-tokens", "4") == (0, ANY)
+        code, report = check(capsys, "--max-tokens", "3")
+        assert code == 1
+        (diagnostic,) = report["diagnostics"]
+        assert diagnostic["code"] == "PK226"
+        assert "about 4 tokens for text='aaaaaaaa', more than 3" in diagnostic["message"]
+        recipes(ask=source.replace("):\n", "):  # promptkit: ignore[PK226]\n"))
+        assert check(capsys, "--max-tokens", "3")[0] == 0
+
+    def test_max_tokens_of_generated_arguments(self, recipes, folder, capsys):
+        """A prompt without cases and examples is measured with generated arguments, each choice once."""
+        recipes(
+            explain="""
+from typing import Literal
+from promptkit import prompt
+
+@prompt
+def explain(text: str, depth: Literal["short", "long"]):
+    return text + "a" * {"short": 40, "long": 400}[depth]
+"""
+        )
+
+        code, report = check(capsys, "--max-tokens", "50")
+
+        assert code == 1
+        (diagnostic,) = report["diagnostics"]
+        assert "depth='long', more than 50" in diagnostic["message"]
+
+    @pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
+    def test_invalid_max_tokens(self, recipes, folder, capsys, number):
+        """The limit is a positive whole number."""
+        recipes(ask=FORGOTTEN)
+
+        with pytest.raises(SystemExit) as exited:
+            main(["check", f"--max-tokens={number}"])
+        assert exited.value.code == 2
+        assert "is not a whole number" in capsys.readouterr().err
 
     def test_on_a_terminal(self, recipes, folder, run_on_terminal):
         """A terminal shows the line that raised."""

@@ -44,7 +44,13 @@ CLIENTS = {
 
 #: Rules that only `check --render` finds, tested in tests/cli/test_check.py, and one that only `check` finds,
 #: because it starts another process, tested in tests/cli/test_skills.py.
-RENDERED = {Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS, Rule.UNSTABLE_SKILL}
+RENDERED = {
+    Rule.EXAMPLE_FAILS,
+    Rule.TOO_MANY_TOKENS,
+    Rule.CASE_FAILS,
+    Rule.RESOURCE_FAILS,
+    Rule.UNSTABLE_SKILL,
+}
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
 #: The replacement in each example that follows the hint.

@@ -10,6 +10,7 @@ from promptkit import errors
 from promptkit.errors import (
     AnswerError,
     ArgumentsError,
+    BudgetError,
     CompileError,
     ConfigurationError,
     EmptyPromptError,
@@ -47,6 +48,13 @@ EXAMPLES = {
     "PromptError": (PromptError("there are no logs yet"), "there are no logs yet"),
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
     "UnsendableMediaError": (UnsendableMediaError("the data is empty"), "the data is empty"),
+    "BudgetError": (
+        BudgetError(8_000, 1_234),
+        (
+            "the text is 1,234 tokens longer than its budget of 8,000, even without its optional parts: "
+            "shorten it"
+        ),
+    ),
     "EmptyPromptError": (
         EmptyPromptError("review"),
         "prompt 'review' rendered no messages for these arguments",
@@ -159,6 +167,7 @@ class TestTree:
             (PromptError, (PromptkitError,)),
             (MediaError, (PromptError, ValueError)),
             (UnsendableMediaError, (MediaError,)),
+            (BudgetError, (PromptError, ValueError)),
             (EmptyPromptError, (PromptError,)),
             (UnknownPromptError, (PromptkitError, KeyError)),
             (ArgumentsError, (PromptkitError, ValueError)),
