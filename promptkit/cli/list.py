@@ -22,6 +22,7 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import LISTS, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.lookup import name_of
+from promptkit.types.choices import member_text
 from promptkit.types.descriptions import default_clause
 from promptkit.types.kinds import is_enum, is_union, type_name
 from promptkit.types.unstructuring import typed_text
@@ -161,10 +162,10 @@ def format_type(annotation: Any) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """Return the name of a type without its parameters; for an enumeration, with its values."""
+    """Return the name of a type without its parameters; for an enumeration, with the texts of its members."""
     if annotation in (NoneType, ...):
         return "None" if annotation is NoneType else "..."
     name = getattr(annotation, "__name__", None) or type_name(annotation)
     if is_enum(annotation):
-        return f"{name}({', '.join(repr(member.value) for member in annotation)})"
+        return f"{name}({', '.join(repr(member_text(member)) for member in annotation)})"
     return name

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, ParamSpec, Self, TypeVar
 
 from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
@@ -58,6 +58,9 @@ class Decorated:
     """
 
     function: Callable[..., Any]
+
+    #: pytest does not collect them as tests, whatever their names.
+    __test__: ClassVar[bool] = False
 
     def __attrs_post_init__(self) -> None:
         vars(self).update(copied_attributes(self.function))

@@ -40,7 +40,8 @@ def answer_format(answer: Any, example: Any = None) -> Text:
     """
     schema = answer_schema(answer, outlined=True)
     definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
-    parts = ["Answer with JSON in this form, and nothing else:", *definitions, _outline(schema)]
+    comments = [] if "properties" in schema else _comments(schema)
+    parts = ["Answer with JSON in this form, and nothing else:", *definitions, *comments, _outline(schema)]
     if example is not None:
         encoded = indented_json(example, "answer_format(example)", "pass a value of the type")
         parts += ["For example:", encoded]
@@ -77,11 +78,16 @@ def _object(schema: Mapping[str, Any]) -> str:
 
 
 def _member(name: str, member: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    description = " ".join(str(member.get("description", "")).split())
-    if words := " ".join(filter(None, (description, _bounds(member)))):
-        yield f"// {words}"
+    yield from _comments(member)
     optional_mark = "" if name in schema.get("required", ()) else "?"
     yield f"{name}{optional_mark}: {_outline(member)},"
+
+
+def _comments(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the comment above an outline, with the description and the bounds of its values."""
+    description = " ".join(str(schema.get("description", "")).split())
+    if words := " ".join(filter(None, (description, _bounds(schema)))):
+        yield f"// {words}"
 
 
 def _bounds(member: Mapping[str, Any]) -> str:

@@ -48,8 +48,13 @@ SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
 }
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
-#: Qualifiers around the type of a member.
-_QUALIFIERS: Final = (typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Required))
+#: Qualifiers around the type of a member, and whether they make it required.
+_QUALIFIERS: Final[Mapping[Any, bool | None]] = {
+    typing.Required: True,
+    typing.NotRequired: False,
+    typing.Final: None,
+    getattr(typing, "ReadOnly", typing.Final): None,
+}
 
 
 def plain(annotation: Any, *, core: bool = False) -> Any:
@@ -171,6 +176,9 @@ class Member(msgspec.Struct, frozen=True):
 
         default:
             Its default; `UNSET` if there is none, or if a function makes it.
+
+        attribute:
+            The attribute that stores it; None if no attribute does.
     """
 
     name: str
@@ -178,6 +186,7 @@ class Member(msgspec.Struct, frozen=True):
     type: Any
     required: bool
     default: Any = UNSET
+    attribute: str | None = None
 
 
 def members_of_record(kind: Any) -> list[Member]:
@@ -188,37 +197,51 @@ def members_of_record(kind: Any) -> list[Member]:
             msg = f"{cls.__name__} is serialized as a list: use a NamedTuple"
             raise TypeError(msg)
         return [
-            _member(f.encode_name, f.name, f.type, f.default, f.default_factory)
+            _member(f.encode_name, f.type, f.default, f.default_factory, parameter=f.name, attribute=f.name)
             for f in msgspec.structs.fields(kind)
         ]
     hints = hints_of(kind)
     if typing.is_typeddict(cls):
-        known = {typing.Required: True, typing.NotRequired: False}
         qualified = typing.get_type_hints(cls, include_extras=True)
-        return [  # annotations that are strings have not been considered in the class's own set
-            Member(name, name, hint, known.get(get_origin(qualified[name]), name in cls.__required_keys__))
-            for name, hint in hints.items()
+        return [
+            Member(name, name, hints[name], _is_required(hint, name, cls)) for name, hint in qualified.items()
         ]
     if is_named_tuple(cls):
         defaults = cls._field_defaults
-        return [_member(name, name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
+        return [_member(name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
     if attrs.has(cls):
         return [
-            _member(f.name, f.alias, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT))
+            _member(
+                f.name, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT), parameter=f.alias
+            )
             for f in attrs.fields(cls)
             if f.init
         ]
-    if any(isinstance(hint, dataclasses.InitVar) for hint in hints.values()):
-        msg = f"{cls.__name__} has members that its constructor accepts but does not store"
-        raise TypeError(msg)
+    stored = {f.name for f in dataclasses.fields(cls)}
     return [
-        _member(f.name, f.name, hints[f.name], f.default, f.default_factory)
-        for f in dataclasses.fields(cls)
-        if f.init
+        _member(f.name, hints[f.name], f.default, f.default_factory)
+        if f.name in stored
+        else _member(f.name, hints[f.name].type, f.default, attribute=None)
+        for f in cls.__dataclass_fields__.values()
+        if f.init and (f.name in stored or isinstance(hints[f.name], dataclasses.InitVar))
     ]
 
 
-def _member(name: str, parameter: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
+def _is_required(hint: Any, name: str, cls: Any) -> bool:
+    """Whether a member of a TypedDict is required, whose own set does not consider types that are strings."""
+    _, is_required = _without_qualifiers(hint)
+    return name in cls.__required_keys__ if is_required is None else is_required
+
+
+def _member(  # noqa: PLR0913 (they are independent)
+    name: str,
+    hint: Any,
+    default: Any,
+    factory: Any = NODEFAULT,
+    *,
+    parameter: str = "",
+    attribute: str | None = "",
+) -> Member:
     """Return a member, given its default or the function that makes it, as its library represents them."""
     has_default, has_factory = (
         all(value is not missing for missing in (NODEFAULT, dataclasses.MISSING, attrs.NOTHING))
@@ -229,7 +252,8 @@ def _member(name: str, parameter: str, hint: Any, default: Any, factory: Any = N
         value = default
     elif factory in (list, dict, set):
         value = factory()
-    return Member(name, parameter, hint, not (has_default or has_factory), value)
+    attribute = name if attribute == "" else attribute
+    return Member(name, parameter or name, hint, not (has_default or has_factory), value, attribute)
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
@@ -237,8 +261,19 @@ def hints_of(kind: Any) -> dict[str, Any]:
     cls = get_origin(kind) or kind
     type_arguments = dict(zip(getattr(cls, "__parameters__", ()), get_args(kind), strict=False))
     hints = typing.get_type_hints(cls, include_extras=True)
-    plain_hints = (get_args(hint)[0] if get_origin(hint) in _QUALIFIERS else hint for hint in hints.values())
-    return {name: _substitute(hint, type_arguments) for name, hint in zip(hints, plain_hints, strict=True)}
+    return {name: _substitute(_without_qualifiers(hint)[0], type_arguments) for name, hint in hints.items()}
+
+
+def _without_qualifiers(hint: Any) -> tuple[Any, bool | None]:
+    """Return a type without qualifiers, and whether they make the member required, or None."""
+    is_required = None
+    while (origin := get_origin(hint)) in _QUALIFIERS:
+        is_required = is_required if _QUALIFIERS[origin] is None else _QUALIFIERS[origin]
+        hint = get_args(hint)[0]
+    if origin is typing.Annotated:
+        inner, is_required = _without_qualifiers(hint.__origin__)
+        hint = typing.Annotated[(inner, *hint.__metadata__)]
+    return hint, is_required
 
 
 def tag_of(kind: Any) -> dict[str, Any]:
@@ -263,6 +298,12 @@ def is_constrained(annotation: Any) -> bool:
 def is_union(annotation: Any) -> bool:
     """Whether *annotation* is a union, in either syntax."""
     return get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+def is_nullable(annotation: Any) -> bool:
+    """Whether None is a member of a union, with or without constraints."""
+    kind, _ = constrained(annotation)
+    return is_union(kind) and types.NoneType in get_args(kind)
 
 
 def members_of(annotation: Any) -> list[Any]:
