@@ -217,14 +217,23 @@ def members_of_record(kind: Any) -> list[Member]:
             for f in attrs.fields(cls)
             if f.init
         ]
+    not_stored = _init_vars(cls, hints)
     stored = {f.name for f in dataclasses.fields(cls)}
     return [
-        _member(f.name, hints[f.name], f.default, f.default_factory)
-        if f.name in stored
-        else _member(f.name, hints[f.name].type, f.default, attribute=None)
+        _member(f.name, not_stored[f.name], f.default, attribute=None)
+        if f.name in not_stored
+        else _member(f.name, hints[f.name], f.default, f.default_factory)
         for f in cls.__dataclass_fields__.values()
-        if f.init and (f.name in stored or isinstance(hints[f.name], dataclasses.InitVar))
+        if f.init and (f.name in not_stored or f.name in stored)
     ]
+
+
+def _init_vars(cls: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the types of the members that the constructor of a dataclass takes but does not store."""
+    kinds = {name: hint.type for name, hint in hints.items() if isinstance(hint, dataclasses.InitVar)}
+    # The type in an `InitVar` can still be a string.
+    holder = type(cls.__name__, (), {"__module__": cls.__module__, "__annotations__": kinds})
+    return typing.get_type_hints(holder, include_extras=True)
 
 
 def _is_required(hint: Any, name: str, cls: Any) -> bool:
