@@ -27,7 +27,7 @@ _PACKAGE: Final = Path(__file__).parents[1]
 
 #: Libraries that call authors' code, or validate and convert its values.
 _LIBRARIES: Final = (
-    *("asyncio", "attr", "attrs", "cattr", "cattrs", "concurrent", "contextlib", "importlib", "msgspec"),
+    *("asyncio", "attr", "attrs", "concurrent", "contextlib", "importlib", "msgspec"),
     *("runpy", "threading", "typeguard"),
 )
 
@@ -142,7 +142,7 @@ def _internals() -> tuple[str, ...]:
 
 def _is_below(file: str, paths: tuple[str, ...]) -> bool:
     """Whether *file* is one of *paths* or below one, or is generated code."""
-    if file.startswith(("<frozen ", "<attrs generated ", "<cattrs generated ")):
+    if file.startswith(("<frozen ", "<attrs generated ")):
         return True
     return any(file == path or file.startswith(path + os.sep) for path in paths)
 

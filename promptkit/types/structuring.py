@@ -315,28 +315,33 @@ def _union(annotation: Any) -> Read:
 def _record(annotation: Any) -> Read:
     """Return a converter of JSON objects to a record, or to a named tuple."""
     cls = get_origin(annotation) or annotation
-    tag = tag_of(annotation)
-    members = {member.name: member for member in members_of_record(annotation)}
-    names = [*members, *tag]
+    tag, members = tag_of(annotation), members_of_record(annotation)
+    names = [*(member.name for member in members), *tag]
+    parts = [(member.name, member.parameter, member.type, member.required) for member in members]
 
     def structure(value: Any) -> Any:
-        if not isinstance(value, dict) or any(value.get(name, text) != text for name, text in tag.items()):
+        if not isinstance(value, dict) or (
+            tag and any(value.get(key, text) != text for key, text in tag.items())
+        ):
             raise ConversionError(expected_of(annotation), got=value)
-        present = [member for member in members.values() if member.required or member.name in value]
-        errors = _unknown_member_errors(value.keys() - names, names)
-        for name in tag.keys() - value.keys():
-            errors.insert(0, ConversionError(repr(tag[name]), got=ABSENT, path=f".{name}"))
-        try:
-            values = collect(
-                ((member.name, member) for member in present),
-                lambda member: _structured(value.get(member.name, ABSENT), member.type),
-                ".{}".format,
-            )
-        except ConversionError as error:
-            raise ConversionError(inner=(*error.parts, *errors)) from None
+        arguments: dict[str, Any] = {}
+        errors = [
+            ConversionError(repr(tag[key]), got=ABSENT, path=f".{key}") for key in tag if key not in value
+        ]
+        unknown = len(value) + len(errors) - len(tag)
+        for name, parameter, kind, is_required in parts:
+            is_present = name in value
+            unknown -= is_present
+            if is_present or is_required:
+                try:
+                    arguments[parameter] = _structured(value[name] if is_present else ABSENT, kind)
+                except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
+                    errors += (part.at(f".{name}") for part in parts_of(error))
+        if unknown:
+            errors += _unknown_member_errors(value.keys() - names, names)
         if errors:
-            raise ConversionError(inner=tuple(errors))
-        return cls(**dict(zip((member.parameter for member in present), values, strict=True)))
+            raise ConversionError(inner=tuple(errors[:MAX_ERRORS]))
+        return cls(**arguments)
 
     return structure
 
