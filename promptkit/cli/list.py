@@ -23,7 +23,7 @@ from promptkit.protocol.pagination import LISTS, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.lookup import name_of
 from promptkit.types.choices import member_text
-from promptkit.types.descriptions import default_clause
+from promptkit.types.descriptions import default_clause, described
 from promptkit.types.kinds import is_enum, is_union, type_name
 from promptkit.types.unstructuring import typed_text
 
@@ -121,7 +121,8 @@ def _describe_argument(argument: Argument) -> "Text":
         presence += f", in {argument.arg.timezone} unless it has an offset"
     text = Text.assemble((argument.name, "bold"), ": ", (_line(format_type(argument.annotation)), "cyan"))
     text.append(f", {escape_invisible(presence, one_line=True)}")
-    return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")
+    words = described(argument.arg.description, [argument.reader.hint] if argument.reader.meanings else [])
+    return text.append(f": {_line(words)}" if words else "")
 
 
 def _line(text: str) -> str:

@@ -74,6 +74,11 @@ class Tone(Enum):
     STRICT = "strict"
 
 
+class Priority(Enum):
+    LOW = 1
+    HIGH = 2
+
+
 @dataclass
 class Point:
     x: int
@@ -87,6 +92,7 @@ NAMES = {
     "Message": Message,
     "Path": Path,
     "Point": Point,
+    "Priority": Priority,
     "Sequence": Sequence,
     "Tone": Tone,
     "UUID": UUID,
