@@ -14,17 +14,20 @@ from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared
 from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.declarations.signature import (
+    as_function,
     cached_property,
-    check_function,
+    hint_for_callable,
     is_local,
     read_signature,
 )
 from promptkit.declarations.unusable_types import check_return
-from promptkit.errors.diagnostics import Diagnostic, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
+from promptkit.errors.rules import Rule
 from promptkit.language.annotations import Tool
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
+from promptkit.language.validation import describe
 from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")
@@ -51,10 +54,17 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     function: Callable[P, R]
     options: Options
     names: Mapping[str, Any]
+    #: The diagnostic of a decorated object that is not a function.
+    problem: Diagnostic | None = None
 
     # Copied from the function.
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
+
+    @property
+    def location(self) -> Location:
+        """The location of the function's definition."""
+        return super().location if self.problem is None else self.problem.location
 
     def __repr__(self) -> str:
         return f"<prompt {self.options.name!r} at {self.location}>"
@@ -179,6 +189,8 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     @cached_property
     def _compilation(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
+        if self.problem is not None:
+            return None, (self.problem,)
         options = self.options
         report = Report(f"prompt {options.name!r}", self.location)
         check_options(options, self.function, report)
@@ -266,7 +278,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
 
     Args:
         function:
-            A ``def``, ``async def``, generator or asynchronous generator function.
+            A ``def``, ``async def``, generator or asynchronous generator function; or a bound method or a
+            `functools.partial` of one, whose own arguments clients cannot fill.
 
         name:
             The name that clients request. Defaults to the function's name.
@@ -322,16 +335,19 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
         The function as a `Prompt`; without *function*, a decorator that creates a `Prompt`.
 
     Raises:
-        TypeError: If the decorated object is not a function, or an option has the wrong type.
+        TypeError: If the decorated object cannot be called, or an option has the wrong type.
 
         ValueError: If *timeout* or *cache* is not above zero, *deprecated* is blank, or an icon is not a URI.
     """
-    names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
+    frame = sys._getframe(1)  # noqa: SLF001 (annotations may use local names)
+    names, location = frame.f_locals, Location(frame.f_code.co_filename, frame.f_lineno)
 
-    def decorate(function: Callable[P, R]) -> Prompt[P, R]:
-        check_function(function)
+    def decorate(decorated: Callable[P, R]) -> Prompt[P, R]:
+        function = as_function(decorated)
         options = Options(
-            name=function.__name__ if name is None else name,
+            name=getattr(function or decorated, "__name__", type(decorated).__name__)
+            if name is None
+            else name,
             title=title,
             description=description,
             icons=icons_of(icons),
@@ -347,10 +363,16 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             deprecated=deprecated,
             sample=sample,
         )
-        declared = Prompt(function, options, dict(names) if is_local(function) else {})
+        if function is None:
+            report = Report(f"prompt {options.name!r}", location)
+            message = f"@prompt takes a function, not {describe(decorated)}"
+            report.add(Rule.NOT_A_FUNCTION, message, hint_for_callable(decorated))
+            declared = Prompt(decorated, options, {}, *report.found)
+        else:
+            declared = Prompt(function, options, dict(names) if is_local(function) else {})
         if (collected := declared_prompts.get()) is not None:
             collected.append(declared)
-        elif type(module := sys.modules.get(function.__module__)) is ModuleType and (
+        elif type(module := sys.modules.get(declared.__module__)) is ModuleType and (
             getattr(module.__spec__, "_initializing", False)
         ):
             imported_prompts.setdefault(module, []).append(declared)

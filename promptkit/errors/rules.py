@@ -75,6 +75,7 @@ class Rule(Enum):
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
+    NOT_A_FUNCTION = "PK322", "a decorated object that is not a function"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
     CALLERS_PATH = "PK331", "a file whose path comes from a caller without a folder to stay in", _WARNING
     CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
