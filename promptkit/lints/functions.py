@@ -22,6 +22,7 @@ from promptkit.errors.suggestions import is_misspelt
 from promptkit.fragments.markdown import BLOCKS
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Audio, Image
+from promptkit.lints.calls import lint_format, lint_swapped_arguments
 from promptkit.lints.conversations import get_role
 from promptkit.lints.static_analysis import (
     TEXT_METHODS,
@@ -429,6 +430,8 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
         lint_shifted_lines,
         lint_command,
         lint_caller_path,
+        lint_swapped_arguments,
+        lint_format,
     ),
     "Attribute": (lint_caller_path,),
     "JoinedStr": (_lint_blocks,),

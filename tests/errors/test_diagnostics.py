@@ -55,6 +55,7 @@ FIXES = {
     "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
     "PK106": ("pk207", "PK207"),
     "PK107": ("@prompt", "@prompt"),  # only the file is renamed
+    "PK108": ("from typing import Text\n\nfrom promptkit import", "from promptkit import Text,"),
     "PK201": ("bad name", "bad-name"),
     "PK202": ('name="duplicate_name"', 'name="duplicate_name-2"'),
     "PK203": ("object()", '"me"'),
@@ -75,6 +76,8 @@ FIXES = {
     "PK217": ("cod=code, ", ""),
     "PK218": (" in {{scope}}", ""),
     "PK219": ("{code}", "{len(code)}"),
+    "PK227": ('"python", code', 'code, "python"'),
+    "PK228": ("{}", "{code}"),
     "PK230": ('"three"', "3"),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),
