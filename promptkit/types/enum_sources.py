@@ -30,7 +30,7 @@ def meanings_of(kind: type[Enum]) -> Mapping[str, str]:
 def _read_meanings(kind: type[Enum]) -> Mapping[str, str]:
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     source = text_of(file) if file else ""
-    starts = re.finditer(rf"^[ \t]*class[ \t]+{kind.__name__}\b", source, re.MULTILINE)
+    starts = re.finditer(rf"^[ \t]*class[ \t]+{re.escape(kind.__name__)}\b", source, re.MULTILINE)
     for start in reversed(list(starts)):  # a later class replaces an earlier one with its name
         literals = _literals_in(source[start.start() :])
         if kind.__members__.keys() <= literals.keys():
@@ -40,15 +40,15 @@ def _read_meanings(kind: type[Enum]) -> Mapping[str, str]:
 
 def _literals_in(source: str) -> dict[str, str]:
     """Return the literals below the names of the class that starts *source*; ``""`` for names without one."""
-    # Parsing only the class is faster than parsing its file.
-    block = "".join(inspect.getblock(source.splitlines(keepends=True)))
-    try:
+    try:  # parsing only the class is faster than parsing its file
+        block = "".join(inspect.getblock(source.splitlines(keepends=True)))
         tree = ast.parse(f"if True:\n{block}" if block[0].isspace() else block)
-    except (SyntaxError, ValueError, TokenError):  # the file has changed since it was imported
+    except (SyntaxError, ValueError, TokenError):  # the file has changed, or this is text in a string
         return {}
-    definition = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    definitions = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    body = next((definition.body for definition in definitions), [])
     literals = dict[str, str]()
-    for statement, following in pairwise((*definition.body, ast.Pass())):
+    for statement, following in pairwise((*body, ast.Pass())):
         match statement, following:
             case ast.Assign([ast.Name(name)]), ast.Expr(ast.Constant(str(text))):
                 literals[name] = " ".join(text.split()).removesuffix(".")

@@ -1,5 +1,7 @@
 import json
+import sys
 from enum import Enum, Flag, IntEnum, auto
+from types import ModuleType
 from typing import Annotated, Literal
 
 import attrs
@@ -97,6 +99,29 @@ class TestMeanings:
     def test_a_class_without_source_has_none(self):
         """An enumeration that is made by a call has no meanings."""
         assert meanings_of(Enum("Tone", ["STRICT", "OTHER"])) == {}
+        assert meanings_of(Enum("(", ["STRICT"])) == {}
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            ("", ""),
+            ("class Tone(Enum):\n    OTHER = 1\n    'Another class.'\n\n", ""),
+            ("", '"""\nclass Tone is a word\n"""\n'),
+            ("if True:\n  class Tone(Enum):\n    QUIET = 1\n", "\n\ndef tail(: # broken"),
+        ],
+        ids=["alone", "earlier class", "in a string", "changed"],
+    )
+    def test_the_class_is_found_in_its_file(self, before, after, tmp_path, monkeypatch):
+        """Other classes and strings with the same words do not matter, nor what follows in a changed file."""
+        path = tmp_path / "tones.py"
+        code = f"from enum import Enum\n\n{before}class Tone(Enum):\n    LOUD = 1\n    'Shouts.'\n"
+        module = ModuleType("tones")
+        module.__file__ = str(path)
+        exec(code, vars(module))  # noqa: S102 (this code)
+        path.write_text(code + after, encoding="utf-8")
+        monkeypatch.setitem(sys.modules, "tones", module)
+
+        assert meanings_of(module.Tone) == {"LOUD": "Shouts"}
 
     def test_the_listing_describes_the_choices(self):
         """The description that clients list has the meaning after each choice."""
