@@ -306,8 +306,8 @@ def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any
         return decorated(*args, **kwargs)
 
     signature = inspect.signature(decorated, **FORWARD)
-    given = getattr(decorated, "keywords", {})
-    parameters = [parameter for name, parameter in signature.parameters.items() if name not in given]
+    fixed = getattr(decorated, "keywords", {})
+    parameters = [parameter for name, parameter in signature.parameters.items() if name not in fixed]
     forward.__dict__["__signature__"] = signature.replace(parameters=parameters)
     return forward
 

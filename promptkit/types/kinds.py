@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import attrs
 import msgspec
 from msgspec import NODEFAULT, UNSET
+from msgspec.structs import replace
 
 from promptkit.types.content import SURROGATES, Surrogate, sequence_surrogate
 from promptkit.types.errors import ConversionError
@@ -106,15 +107,15 @@ def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Co
     """Return a type without aliases and metadata, and its constraints in objects of class *metadata*."""
     if isinstance(annotation, type):
         return annotation, _NO_CONSTRAINTS
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     while is_constrained(annotation := plain(annotation)):
         notes = [note for note in annotation.__metadata__ if isinstance(note, metadata)]
         values = [
             (name, getattr(note, name, None)) for note in notes for name in Constraints.__struct_fields__
         ]
-        found = {name: value for name, value in values if value is not None} | found
+        limits = {name: value for name, value in values if value is not None} | limits
         annotation = annotation.__origin__
-    return annotation, Constraints(**found)
+    return annotation, Constraints(**limits)
 
 
 def is_enum(annotation: Any) -> bool:
@@ -196,10 +197,11 @@ def members_of_record(kind: Any) -> list[Member]:
         if config.array_like:
             msg = f"{cls.__name__} is serialized as a list: use a NamedTuple"
             raise TypeError(msg)
-        return [
-            _member(f.encode_name, f.type, f.default, f.default_factory, parameter=f.name, attribute=f.name)
+        members = [
+            (f.name, _member(f.encode_name, f.type, f.default, f.default_factory))
             for f in msgspec.structs.fields(kind)
         ]
+        return [replace(member, parameter=name, attribute=name) for name, member in members]
     hints = hints_of(kind)
     if typing.is_typeddict(cls):
         qualified = typing.get_type_hints(cls, include_extras=True)
@@ -210,17 +212,16 @@ def members_of_record(kind: Any) -> list[Member]:
         defaults = cls._field_defaults
         return [_member(name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
     if attrs.has(cls):
-        return [
-            _member(
-                f.name, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT), parameter=f.alias
-            )
+        members = [
+            (f.alias, _member(f.name, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT)))
             for f in attrs.fields(cls)
             if f.init
         ]
+        return [replace(member, parameter=alias) for alias, member in members]
     not_stored = _init_vars(cls, hints)
     stored = {f.name for f in dataclasses.fields(cls)}
     return [
-        _member(f.name, not_stored[f.name], f.default, attribute=None)
+        replace(_member(f.name, not_stored[f.name], f.default), attribute=None)
         if f.name in not_stored
         else _member(f.name, hints[f.name], f.default, f.default_factory)
         for f in cls.__dataclass_fields__.values()
@@ -242,15 +243,7 @@ def _is_required(hint: Any, name: str, cls: Any) -> bool:
     return name in cls.__required_keys__ if is_required is None else is_required
 
 
-def _member(  # noqa: PLR0913 (they are independent)
-    name: str,
-    hint: Any,
-    default: Any,
-    factory: Any = NODEFAULT,
-    *,
-    parameter: str = "",
-    attribute: str | None = "",
-) -> Member:
+def _member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
     """Return a member, given its default or the function that makes it, as its library represents them."""
     has_default, has_factory = (
         all(value is not missing for missing in (NODEFAULT, dataclasses.MISSING, attrs.NOTHING))
@@ -261,8 +254,7 @@ def _member(  # noqa: PLR0913 (they are independent)
         value = default
     elif factory in (list, dict, set):
         value = factory()
-    attribute = name if attribute == "" else attribute
-    return Member(name, parameter or name, hint, not (has_default or has_factory), value, attribute)
+    return Member(name, name, hint, not (has_default or has_factory), value, name)
 
 
 def hints_of(kind: Any) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Status(IntEnum):
 
 class Ratio(Enum):
     HALF = 0.5
-    WHOLE = 1.0
+    FULL = 1.0
 
 
 class Access(Flag):
