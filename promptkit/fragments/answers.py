@@ -18,8 +18,9 @@ def answer_format(answer: Any, example: Any = None) -> Text:
     """
     Describe the required JSON format of an answer with an outline of a type, in the order of its fields.
 
-    Descriptions (``msgspec.Meta(description=...)``) become comments, and all choices are listed. promptkit
-    does not parse answers; the caller of the model does.
+    Descriptions (``msgspec.Meta(description=...)``, and string literals below the members of an ``Enum``)
+    become comments, and all choices are listed. promptkit does not parse answers; the caller of the model
+    does.
 
     Args:
         answer:
