@@ -90,16 +90,18 @@ def expected_of(annotation: Any, *, with_meanings: bool = False) -> str:
 
 def describe_choices(values: Iterable[Any], *, with_meanings: bool = False) -> str:
     """Describe choices in JSON. Text is not quoted, and null, which means a missing value, is omitted."""
+    choices = [value for value in values if value is not None]
+    texts = list(map(_choice_text, choices))
     meanings = {
-        value if isinstance(value := json_of(choice), str) else msgspec.json.encode(value).decode(): (
-            meaning_of(choice)
-        )
-        for choice in values
-        if choice is not None
+        text: meaning_of(choice) for text, choice in zip(texts, choices, strict=True) if with_meanings
     }
-    known = {text: meaning for text, meaning in meanings.items() if meaning and with_meanings}
-    words = one_of([*meanings], known)
+    words = one_of(texts, {text: meaning for text, meaning in meanings.items() if meaning})
     return several_flags(words) if isinstance(values, type) and issubclass(values, Flag) else words
+
+
+def _choice_text(choice: Any) -> str:
+    value = json_of(choice)
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def example_text(annotation: Any) -> str:

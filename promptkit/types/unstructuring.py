@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from promptkit.types.choices import member_text
-from promptkit.types.kinds import Member, is_record, members_of_record, surrogate_of, tag_of
+from promptkit.types.kinds import Member, has_parts, is_record, members_of_record, surrogate_of, tag_of
 from promptkit.types.scalars import scalar_of_value
 
 
@@ -71,14 +71,16 @@ def can_be_sent(value: Any) -> bool:
     return True
 
 
-def _dump(value: Any) -> Any:
+def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
     """Replace enumerations, records and values with surrogates, which msgspec would write differently."""
     if isinstance(value, Enum):
         return member_text(value)
     if (surrogate := surrogate_of(type(value))) is not None:
         return surrogate.dump(value)
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_dump(part) for part in value]
+    if not has_parts(type(value)):
+        return value
+    if (scalar := scalar_of_value(value)) is not None:  # a class that is registered
+        return scalar.write(value)
     if isinstance(value, dict):
         return {
             member_text(key) if isinstance(key, Enum) else key: _dump(part) for key, part in value.items()
@@ -87,7 +89,7 @@ def _dump(value: Any) -> Any:
         return tag_of(type(value)) | {
             member.name: _dump(_stored(value, member)) for member in members_of_record(type(value))
         }
-    return value
+    return [_dump(part) for part in value]
 
 
 def _stored(record: Any, member: Member) -> Any:
