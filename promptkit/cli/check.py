@@ -132,7 +132,7 @@ def _format_notes(
             yield "notice", f"not rendered {phrase}: {', '.join(names)}"
     for name, reason in not_rendered.items():
         if reason not in phrases:
-            yield "notice", f"not rendered with default arguments: {name}: {reason}"
+            yield "notice", f"not rendered with default or generated arguments: {name}: {reason}"
     for name, prefix in common_prefixes.items():
         yield (
             "notice",
@@ -164,7 +164,7 @@ def _print(
 #: The errors of prompts and resources that are listed for clients, but fail when they are rendered.
 _FAILS: Final = (
     *(Rule.NO_MESSAGE, Rule.UNSENDABLE_VALUE, Rule.MISSING_TEXT, Rule.UNKNOWN_PLACEHOLDER),
-    *(Rule.EXAMPLE_FAILS, Rule.RESOURCE_FAILS),
+    *(Rule.MISPLACED_MARK, Rule.EXAMPLE_FAILS, Rule.RESOURCE_FAILS),
 )
 
 

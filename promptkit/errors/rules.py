@@ -60,6 +60,9 @@ class Rule(Enum):
     UNFILLED_PLACEHOLDER = "PK218", "a placeholder in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
+    MISPLACED_MARK = "PK223", "a mark of optional lines that shares its line, or has no counterpart"
+    ABSENT_VALUE = "PK224", "a value that can be None, for a placeholder without `?`", _WARNING
+    INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
     SWAPPED_ARGUMENTS = "PK227", "the language of a `code_block` in place of its code", _WARNING
     FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart"
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
@@ -128,6 +131,7 @@ IGNORABLE: Final = WARNINGS | {
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.UNKNOWN_PLACEHOLDER,
+    Rule.MISPLACED_MARK,
     Rule.FORMAT_FIELDS,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,

@@ -17,9 +17,9 @@ from promptkit.language.text import (
     PlaceholderValue,
     Scalar,
     Text,
+    filled_text,
     get_mark,
     marked,
-    placeholder_texts,
     plain_string,
     scalar_text,
     with_annotations,
@@ -127,36 +127,39 @@ def _margin(literal: str) -> str:
 
 
 def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
-    """
+    r"""
     Fill the placeholders of a long text: ``{{name}}`` is a placeholder if *name* is given.
 
-    ``fill("Review {{code}} in {{scope}}", code=code, scope=None)``. The text is dedented first, like with
-    `dedent`. All other braces are literal text, so that JSON needs no escapes. Values are never parsed:
-    ``{{code}}`` in a value is literal text. Further lines of a value are indented like the line of the
-    placeholder, and stay in its list or quotation.
+    ``fill("Review {{code}}\n\nScope: {{scope?}}", code=code, scope=None)`` omits the line of the scope.
+    Between the lines ``{{#name}}`` and ``{{/name}}``, each alone on its line, lines are only kept if the
+    value is present, and between ``{{^name}}`` and ``{{/name}}`` only if it is absent: None, False, or of
+    length 0. Such blocks can be nested. Where lines are omitted between paragraphs, one blank line remains.
+
+    The text is dedented first, like with `dedent`. All other braces are literal text, so that JSON needs no
+    escapes. Values are never parsed: ``{{code}}`` in a value is literal text. Further lines of a value are
+    indented like the line of the placeholder, and stay in its list or quotation.
 
     Args:
         text:
             The text, as a literal in the recipe. Pass values from clients in *values*.
 
         **values:
-            The values of the placeholders: strings, `Text`, numbers, dates and times. A line is removed if
-            all its placeholders are None or False, and one of the blank lines around it remains; with ``""``
-            the line remains.
+            The values of the placeholders: strings, `Text`, numbers, dates and times; a list of these is
+            joined with commas, and other values become JSON. A value for marks only can be anything.
 
     Returns:
-        The filled text. If all its lines are removed, it is an empty `Text`, which other fragments omit.
+        The filled text. If all its lines are omitted, it is an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *text* is not text, or a value has a different type; the message names the value.
+        TypeError: If *text* is not text, or a value that is inserted is None, a bool, or has a type without
+            a text form; the message names the value.
 
-        ValueError: If a value has no placeholder (the message lists the placeholders of the text), or if the
-            annotations of `Text` values differ.
+        ValueError: If a value has no placeholder (the message lists the placeholders of the text), if a mark
+            is not alone on its line or has no counterpart, or if the annotations of `Text` values differ.
     """
     literal = plain_string(text, "fill(text)")
     parse = _parse if len(literal) <= _MAX_CACHED_LENGTH else _parse.__wrapped__
-    filled = parse(literal, tuple(values)).filled(placeholder_texts(values, "fill(...)"))
-    return with_annotations([text, *values.values()], filled)
+    return filled_text(parse(literal, tuple(values)), values, "fill(...)", text)
 
 
 def clear_cache() -> None:

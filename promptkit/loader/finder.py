@@ -9,12 +9,11 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -27,7 +26,7 @@ from promptkit.files.reading import (
     file_stamp,
     read_regular_file,
 )
-from promptkit.language.files import files_read
+from promptkit.language.files import collecting, files_read
 
 #: The search path of a module in a package; None for top-level modules.
 SearchPath: TypeAlias = Sequence[str] | None
@@ -35,20 +34,9 @@ SearchPath: TypeAlias = Sequence[str] | None
 #: The folder of the standard library, which may be inside the project.
 _STDLIB: Final = os.path.join(os.path.dirname(os.__file__), "")
 
-T = TypeVar("T")
 
 #: The code of each file that this process has executed, by path, with the file's stamp before it was read.
 _CODE: Final[dict[str, tuple[Stamp | None, CodeType]]] = {}
-
-
-@contextmanager
-def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
-    """Collect the items that are appended to *variable* within the ``with`` block."""
-    token = variable.set(collected)
-    try:
-        yield
-    finally:
-        variable.reset(token)
 
 
 class Execution(Struct, eq=False):

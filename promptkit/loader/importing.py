@@ -13,9 +13,9 @@ from promptkit.declarations.prompts import declared_prompts
 from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_below, read_files
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.files.reading import HashedBytes
-from promptkit.language.files import files_read
+from promptkit.language.files import collecting, files_read
 from promptkit.loader.discovery import DiscoveredFiles, is_cases, mentions_prompts
-from promptkit.loader.finder import Execution, Executions, RecipeFinder, collecting
+from promptkit.loader.finder import Execution, Executions, RecipeFinder
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.packages import import_package, imported_files
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations

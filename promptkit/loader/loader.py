@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from promptkit.declarations.prompts import Prompt, declared_prompts
 from promptkit.errors.exceptions import LoadError
+from promptkit.language.files import collecting
 from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
-from promptkit.loader.finder import RecipeFinder, collecting
+from promptkit.loader.finder import RecipeFinder
 from promptkit.loader.import_errors import describe_hidden, diagnose_import
 from promptkit.loader.importing import FolderImport, do_nothing
 from promptkit.loader.packages import install_finders

@@ -25,6 +25,7 @@ from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError, PromptError, PromptkitError, UnsendableMediaError
 from promptkit.errors.tracebacks import format_exception
+from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
 from promptkit.loader.discovery import holds_recipes, is_recipe, mentions_prompts
@@ -194,10 +195,12 @@ class CheckedTarget:
         files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
         self.files = self._by_file(files, checks.without_ignored(self._diagnostics))
 
-    def of_rendering(self, prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-        """Return the diagnostics of a rendering that the sources do not have."""
+    def of_rendering(
+        self, prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
+    ) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics of a rendering and its texts that the sources do not have."""
         return self._checks.without_ignored(
-            self._checks.of_rendering(prompt, workflow, known=self._diagnostics)
+            self._checks.of_rendering(prompt, workflow, texts, known=self._diagnostics)
         )
 
     def _by_file(
@@ -468,9 +471,11 @@ def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
             return
         if not checked.compiled.sample:
             pytest.skip(f"not rendered: {NO_SAMPLE}")
-        rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
+        texts: list[TextRead] = []
+        with collecting(texts_read, texts):
+            rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
         for workflow in rendered:
-            _require_no_diagnostics(target.of_rendering(checked.compiled, workflow))
+            _require_no_diagnostics(target.of_rendering(checked.compiled, workflow, texts))
         rejection = check_generated(checked.compiled)
         if rejection is not None and not rendered:
             pytest.skip(f"not rendered: {rejection}")
@@ -482,10 +487,12 @@ def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> 
     """Return a test that a case is rejected as expected, or matches its snapshot without diagnostics."""
 
     def test(request: pytest.FixtureRequest) -> None:
-        rendered = check_case(prompt, case)
+        texts: list[TextRead] = []
+        with collecting(texts_read, texts):
+            rendered = check_case(prompt, case)
         if rendered is None:
             return
-        _require_no_diagnostics(target.of_rendering(prompt, rendered))
+        _require_no_diagnostics(target.of_rendering(prompt, rendered, texts))
         if request.config.pluginmanager.hasplugin("syrupy"):
             from promptkit.testing.snapshots import changes_of
 

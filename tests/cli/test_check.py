@@ -32,9 +32,21 @@ BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = 
 #: A prompt with a warning.
 FORGOTTEN = 'from promptkit import prompt\n\n@prompt\ndef greet(name: str):\n    return "Hello {name}."\n'
 
+#: A prompt for whose argument no value can be generated.
+NEEDS = """
+from typing import Annotated
+from msgspec import Meta
+from promptkit import prompt
+
+@prompt
+def needs(text: Annotated[str, Meta(pattern="^(zebra|gnu)$")]) -> str:
+    return text
+"""
+
 EXAMPLES = """
 import time
 from typing import Annotated
+from msgspec import Meta
 from promptkit import Arg, PromptError, prompt
 
 @prompt
@@ -50,7 +62,7 @@ def second(n: Annotated[int, Arg(examples=[1, 0])]) -> str:
     return str(1 / n)
 
 @prompt
-def needs(text: str) -> str:
+def needs(text: Annotated[str, Meta(pattern="^(zebra|gnu)$")]) -> str:
     return text
 
 @prompt
@@ -250,7 +262,7 @@ class TestGitHub:
 
     def test_annotations_without_a_line(self, recipes, folder, capsys):
         """An invalid token file and prompts that were not rendered get annotations without a line."""
-        recipes(fine="from promptkit import prompt\n\n@prompt\ndef needs(x: str) -> str:\n    return x\n")
+        recipes(fine=NEEDS)
 
         code = main(["check", "--format", "github", "--render", "--token-file", "no,file"])
 
@@ -309,14 +321,84 @@ class TestRender:
             "refuses": "not today",
         }
         assert failures == {
-            "hides": (32, "it fails for key=<secret>: ValueError: bad key <secret>"),
-            "second": (15, "it fails for n='0': ZeroDivisionError: division by zero"),
+            "hides": (33, "it fails for key=<secret>: ValueError: bad key <secret>"),
+            "second": (16, "it fails for n='0': ZeroDivisionError: division by zero"),
             "slow": (
-                27,
-                f"it fails for its defaults: {timed_out}, and was at {Path('recipes', 'examples.py')}:27",
+                28,
+                f"it fails for its defaults: {timed_out}, and was at {Path('recipes', 'examples.py')}:28",
             ),
         }
         assert {diagnostic["code"] for diagnostic in report["diagnostics"]} == {"PK220"}
+
+    def test_generated_arguments(self, recipes, folder, capsys):
+        """
+        A prompt without cases is rendered with generated arguments, each choice once. It can reject them with
+        a `PromptError`; any other exception is an error.
+        """
+        recipes(
+            choices="""
+            from enum import Enum
+            from typing import Literal
+            from promptkit import PromptError, prompt
+
+            class Tone(Enum):
+                WARM = "warm"
+                PLAIN = "plain"
+
+            TEXTS = {"a": "A", "b": "B"}
+
+            @prompt
+            def by_literal(code: str, kind: Literal["a", "b", "c"] = "a") -> str:
+                return TEXTS[kind]
+
+            @prompt
+            def by_enum(code: str, tone: Tone = Tone.WARM) -> str:
+                return {Tone.WARM: "warm"}[tone]
+
+            @prompt
+            def by_bool(code: str, strict: bool = True) -> str:
+                return code if strict else 1 / 0
+
+            @prompt
+            def by_text(path: str) -> str:
+                raise PromptError(f"there is no {path}")
+            """
+        )
+
+        code, report = check(capsys, "--render")
+
+        assert code == 1
+        assert report["not_rendered"] == {"by_text": "there is no sample"}
+        assert [diagnostic["message"].partition("fails for ")[2] for diagnostic in report["diagnostics"]] == [
+            "code='sample', strict='false': ZeroDivisionError: division by zero",
+            "code='sample', tone='plain': KeyError: <Tone.PLAIN: 'plain'>",
+            "code='sample', kind='c': KeyError: 'c'",
+        ]
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_texts_that_are_read_are_checked(self, is_async, recipes, folder, capsys):
+        """A text file is checked when it is read, also if the source does not show its path."""
+        folder = recipes(
+            guide="""
+            from promptkit import Text, prompt
+
+            @prompt
+            def guide(name: str = "guide"):
+                return Text.below(
+                    ".", name + ".md", name=name
+                )
+            """.replace("def guide(", "async def guide(" if is_async else "def guide(")
+        )
+        folder.joinpath("guide.md").write_text("---\na: b\n---\n{{name}}\n{{nam}}\n{{#name}}\n{{/name}}")
+
+        code, report = check(capsys, "--render")
+
+        ((rule, message, line),) = [
+            (diagnostic["code"], diagnostic["message"], diagnostic["line"])
+            for diagnostic in report["diagnostics"]
+        ]
+        assert (code, rule, line) == (0, "PK218", 5)
+        assert message == "prompt 'guide': {{nam}} in guide.md:5 gets no value and is sent literally"
 
     def test_client_lints_use_the_rendering(self, recipes, folder, capsys):
         """Client lints also check rendered messages, and report each problem once."""
@@ -370,9 +452,8 @@ class TestRender:
             0,
             [
                 "2 prompts and 1 resource can be served",
-                "not rendered with default arguments: both: say a number",
-                "not rendered with default arguments: review: there is no difference to HEAD",
-                "not rendered with default arguments: diff://staged: nothing is staged",
+                "not rendered with default or generated arguments: review: there is no difference to HEAD",
+                "not rendered with default or generated arguments: diff://staged: nothing is staged",
             ],
         )
         recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
@@ -562,7 +643,7 @@ def clients(monkeypatch):
     def lint_client(name, catalog):
         return [
             Diagnostic(
-                Rule.BAD_EXAMPLE,
+                Rule.HIDDEN_PROMPT,
                 f"prompt {prompt.name!r}: {name} cuts its name",
                 "shorten it",
                 prompt.location,
@@ -608,8 +689,8 @@ class TestClients:
     def test_client_diagnostics_can_be_ignored(self, recipes, capsys):
         """An ignore comment applies to client diagnostics too."""
         recipes(
-            shelf="from promptkit import prompt\n\n@prompt  # promptkit: ignore[PK313]\n"
-            "def lengthy() -> str:  # promptkit: ignore[PK313]\n    return 'x'\n"
+            shelf="from promptkit import prompt\n\n@prompt  # promptkit: ignore[PK501]\n"
+            "def lengthy() -> str:  # promptkit: ignore[PK501]\n    return 'x'\n"
         )
 
         assert check(capsys, "--client", "narrow")[1]["diagnostics"] == []

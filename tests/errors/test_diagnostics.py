@@ -53,7 +53,7 @@ FIXES = {
     "PK102": ("def no", "from promptkit import prompt\n\n\n@prompt\ndef no"),
     "PK103": ("langauge", "language"),
     "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
-    "PK106": ("pk207", "PK207"),
+    "PK106": ("  # promptkit: ignore[pk207]", ""),
     "PK107": ("@prompt", "@prompt"),  # only the file is renamed
     "PK108": ("from typing import Text\n\nfrom promptkit import", "from promptkit import Text,"),
     "PK201": ("bad name", "bad-name"),
@@ -76,6 +76,12 @@ FIXES = {
     "PK217": ("cod=code, ", ""),
     "PK218": (" in {{scope}}", ""),
     "PK219": ("{code}", "{len(code)}"),
+    "PK223": ("{{#rules}} Follow {{rules}}. {{/rules}}", "Follow {{rules?}}."),
+    "PK224": ("{{scope}}", "{{scope?}}"),
+    "PK225": (
+        '"""\n        Review the change.\n\n        List each problem.\n        """',
+        '"Review the change."',
+    ),
     "PK227": ('"python", code', 'code, "python"'),
     "PK228": ("{}", "{code}"),
     "PK230": ('"three"', "3"),
