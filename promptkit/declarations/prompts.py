@@ -2,10 +2,8 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextvars import ContextVar
-from types import MappingProxyType, ModuleType
-from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
-from weakref import WeakKeyDictionary
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import attrs
 
@@ -32,14 +30,6 @@ from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-#: The prompts that are declared while the loader imports a module; None at other times.
-declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar(
-    "declared_prompts", default=None
-)
-
-#: The prompts of modules that Python itself imports, as in tests.
-imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]] = WeakKeyDictionary()
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -363,19 +353,11 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             deprecated=deprecated,
             sample=sample,
         )
-        if function is None:
-            report = Report(f"prompt {options.name!r}", location)
-            message = f"@prompt takes a function, not {describe(decorated)}"
-            report.add(Rule.NOT_A_FUNCTION, message, hint_for_callable(decorated))
-            declared = Prompt(decorated, options, {}, *report.found)
-        else:
-            declared = Prompt(function, options, dict(names) if is_local(function) else {})
-        if (collected := declared_prompts.get()) is not None:
-            collected.append(declared)
-        elif type(module := sys.modules.get(declared.__module__)) is ModuleType and (
-            getattr(module.__spec__, "_initializing", False)
-        ):
-            imported_prompts.setdefault(module, []).append(declared)
-        return declared
+        if function is not None:
+            return Prompt(function, options, dict(names) if is_local(function) else {})
+        report = Report(f"prompt {options.name!r}", location)
+        message = f"@prompt takes a function, not {describe(decorated)}"
+        report.add(Rule.NOT_A_FUNCTION, message, hint_for_callable(decorated))
+        return Prompt(decorated, options, {}, *report.found)
 
     return decorate if function is None else decorate(function)
