@@ -70,9 +70,9 @@ class MarkdownPrompt(Prompt[..., Workflow]):
             The errors in its file.
     """
 
-    body: Body
-    fields: Mapping[str, Field]
-    found: tuple[Diagnostic, ...]
+    body: Body = attrs.field(kw_only=True)
+    fields: Mapping[str, Field] = attrs.field(kw_only=True)
+    found: tuple[Diagnostic, ...] = attrs.field(kw_only=True)
 
     def _report(self) -> Report:
         arguments = self.fields.get("arguments")
@@ -92,10 +92,11 @@ class _FieldReport(Report, frozen=True):
 
     places: Mapping[str, Location] = {}
 
-    def _location(self, location: Any) -> Location:
+    def add(self, rule: Rule, message: str, hint: str, location: Any = None) -> None:
+        """Add a diagnostic; a name as *location* is that of an argument."""
         if isinstance(location, str):
-            return self.places.get(location, self.location)
-        return super()._location(location)
+            location = self.places.get(location, self.location)
+        super().add(rule, message, hint, location)
 
 
 def prompt_name(path: Path, folder: Path) -> str:
@@ -174,7 +175,7 @@ def _declare(
         for case_name, field in fields.get("cases", Field("", report.location)).fields("cases").items():
             sent = {key: _wire_text(value) for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
-    declared = MarkdownPrompt(function, options, {}, body, fields, tuple(report.found))
+    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=tuple(report.found))
     for case in cases:
         declared.saved.add(case)
     return declared
