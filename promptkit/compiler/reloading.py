@@ -15,6 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
+from promptkit.loader.discovery import find_markdown, is_markdown_target
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
@@ -36,6 +37,7 @@ _MAX_OLD_VERSIONS: Final = 5
 
 #: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
 _CACHES: Final = {
+    "promptkit.types.caching": "forget_types",
     "promptkit.types.pydantic": "forget_types",
     "promptkit.types.structuring": "forget_types",
     "promptkit.fragments.text": "clear_cache",
@@ -189,6 +191,10 @@ class Reloader:
         """Add the target's folder to the watched ones, and return the target with an absolute path."""
         # A recipe may change the current folder.
         name, attribute = split_target(target)
+        if is_markdown_target(target):
+            folder, _ = find_markdown(target)
+            self._folders |= {Path(folder): ""}
+            return os.path.abspath(target)
         if not os.path.exists(name):
             return target
         path = Path(os.path.abspath(name))

@@ -5,7 +5,6 @@ Text files with placeholders are cached until they change.
 """
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +25,8 @@ from promptkit.files.reading import (
     file_stamp,
     read_named_file,
 )
-from promptkit.language.placeholders import TextWithPlaceholders
+from promptkit.language.front_matter import split_front_matter
+from promptkit.language.placeholders import LINE_END, TextWithPlaceholders
 
 T = TypeVar("T")
 
@@ -84,13 +84,6 @@ def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iter
     finally:
         variable.reset(token)
 
-
-#: YAML front matter of Markdown, which is not for the model. A block between two lines of hyphens is front
-#: matter only if its first line, after blank lines and comments, is a property.
-_PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*[\"']?[ \t]*:.*\n"
-_FRONT_MATTER: Final = re.compile(
-    rf"\A---[ \t]*\n(?:(?:[ \t]*(?:#.*)?\n)*{_PROPERTY}(?:{_PROPERTY}|(?:[ \t#-].*|)\n)*?)?---[ \t]*(?:\n|\Z)"
-)
 
 #: Limit of the cache, because a path can be composed from an argument.
 _MAX_TEXTS: Final = 1_000
@@ -362,10 +355,9 @@ def _read_text(root: Path, path: str | Path) -> _CachedText:
     stamp = file_stamp(str(file))  # before reading, so that a concurrent change is detected on next use
     data = read_confined(file, root, path)
     try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        text = LINE_END.sub("\n", data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         msg = f"{shortened(str(path))!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
         raise MediaError(msg) from None
-    body = re.sub(r"\A(?:[ \t]*\n)+", "", _FRONT_MATTER.sub("", text))
-    first_line = 1 + text.count("\n") - body.count("\n")
-    return _CachedText(str(file), stamp, body.rstrip(), first_line)
+    _, body, first_line = split_front_matter(text)
+    return _CachedText(str(file), stamp, body, first_line)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 #: A placeholder, ``{{name}}`` or ``{{name?}}``, or a mark, ``{{#name}}``, ``{{^name}}`` or ``{{/name}}``.
 _TAG: Final = re.compile(r"\{\{[ \t]*([#^/]?)[ \t]*([^\W\d]\w*)[ \t]*(\??)[ \t]*\}\}")
@@ -199,6 +199,21 @@ class TextWithPlaceholders(Struct, frozen=True):
             hint = f"write {{{{/{mark.name}}}}} on a line below it"
             raise MarkError(label, f"{mark} is not closed", hint, mark.line)
         return cls([*pieces, text[end:]] if end < len(text) else pieces)
+
+    def with_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
+        """Return the text with its literal parts converted."""
+        return TextWithPlaceholders(
+            [
+                convert(piece)
+                if isinstance(piece, str)
+                else structs.replace(
+                    piece, before=tuple(map(convert, piece.before)), suffix=convert(piece.suffix)
+                )
+                if isinstance(piece, _Line)
+                else piece
+                for piece in self.pieces
+            ]
+        )
 
     def insertions(self) -> Iterator[Insertion]:
         """Yield the placeholders."""

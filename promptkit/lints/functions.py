@@ -31,6 +31,7 @@ from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Audio, Image
 from promptkit.language.text import Text
+from promptkit.lints.calls import lint_format, lint_swapped_arguments
 from promptkit.lints.conversations import get_role
 from promptkit.lints.placeholders import lint_placeholders
 from promptkit.lints.static_analysis import (
@@ -502,6 +503,8 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
         lint_shifted_lines,
         lint_command,
         lint_caller_path,
+        lint_swapped_arguments,
+        lint_format,
     ),
     "Attribute": (lint_caller_path,),
     "JoinedStr": (_lint_blocks,),

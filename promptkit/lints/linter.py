@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.declarations.markdown_prompts import MarkdownPrompt
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule, rule_of
@@ -22,6 +23,7 @@ from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
 from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.lints.files import lint_source
+from promptkit.lints.markdown import lint_markdown
 from promptkit.lints.placeholders import lint_texts_read
 from promptkit.lints.prompts import lint_first_message, lint_prompt, with_lints
 from promptkit.lints.skills import lint_skill
@@ -162,7 +164,9 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
     """
     for declaration in declarations:
         compiled: Any = declaration.compiled
-        if isinstance(declaration.definition, Prompt):
+        if isinstance(declaration.definition, MarkdownPrompt):
+            yield from lint_markdown(declaration.definition) if compiled is not None else ()
+        elif isinstance(declaration.definition, Prompt):
             arguments = compiled.arguments if isinstance(compiled, CompiledPrompt) else None
             with suppress(RecursionError):  # the source may be nested too deeply
                 yield from lint_prompt(declaration.definition, arguments)

@@ -62,7 +62,7 @@ class TestReading:
     @pytest.mark.parametrize(
         ("written", "text"),
         [
-            ("\n\n  a\r\nb \n\n", "  a\nb"),
+            ("\n\n  a\r\nb \n\n", "  a\nb "),
             ("\ufeffä\n", "ä"),
             ("---\ntitle: x\n---\n\n# Hello\n", "# Hello"),
             ("---\n---\na", "a"),
