@@ -21,10 +21,10 @@ from promptkit.language.placeholders import (
     find_unfilled,
     placeholders_in,
 )
+from promptkit.language.template_syntax import FOREIGN_WORDS, find_template_syntax
 from promptkit.language.text import Text
 from promptkit.lints.absent_values import rejected_values
 from promptkit.lints.static_analysis import Scope
-from promptkit.lints.template_syntax import FOREIGN_WORDS, find_template_syntax
 from promptkit.loader.targets import display_path
 
 #: Functions and methods that preserve the placeholders of a text.

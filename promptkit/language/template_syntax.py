@@ -35,14 +35,14 @@ _SYNTAX: Final = re.compile(
 #: What to write for each kind.
 _HINTS: Final = {
     "condition": "write {{#name}} and {{/name}}, or {{^name}} for 'else', each alone on its line",
-    "loop": "text is never repeated: insert the items as one value, such as bullets(...) or lines(*...)",
+    "loop": "text is never repeated: insert the items as one value, such as bullets(...) or lines(...)",
     "unescaped": "write {{name}}: values are never escaped",
     "comment": "remove the comment",
     "other": "write {{name}} instead, and give it a value: name=...",
 }
 
-#: Words of Handlebars that look like the name of a placeholder.
-FOREIGN_WORDS: Final = frozenset(("else", "this"))
+#: Words of Handlebars that look like the name of a placeholder or a mark.
+FOREIGN_WORDS: Final = frozenset(("each", "else", "if", "this", "unless"))
 
 
 def find_template_syntax(text: str, names: Collection[str]) -> Iterator[tuple[str, int, str]]:
