@@ -62,7 +62,7 @@ class Rule(Enum):
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
     MISPLACED_MARK = "PK223", "a mark of optional lines that shares its line, or has no counterpart"
-    ABSENT_VALUE = "PK224", "a value that can be None, for a placeholder without `?`", _WARNING
+    ABSENT_VALUE = "PK224", "a value that can be None or a bool, where a text inserts it", _WARNING
     INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
     TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows"
     SWAPPED_ARGUMENTS = "PK227", "the language of a `code_block` in place of its code", _WARNING

@@ -191,7 +191,7 @@ _COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
 #: A format specification of Python, as opposed to text after a colon in CSS or JSON.
 _SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
 _JINJA: Final = re.compile(
-    r"\{\{-?\s*([A-Za-z_]\w*)[^{}]*\}\}"
+    r"\{\{[-~]?\s*[#^]?\s*(?:(?:if|unless|each)\s+)?([A-Za-z_]\w*)[^{}]*\}\}"
     r"|\{%-?\s*(?:if|for|set|with|include|macro|block|extends|filter|elif)\b([^%]*)%\}"
 )
 #: Each placeholder contains one of these characters.

@@ -27,7 +27,7 @@ CASES = {
 FILES = {
     Rule(code): stem
     for code, stem in re.findall(
-        r'^## (PK\d+)\n[^#]*?^```python title="recipes/(\w+)\.py"$', PAGE, re.MULTILINE
+        r'^## (PK\d+)\n(?:(?!^## ).)*?^```python title="recipes/(\w+)\.py"$', PAGE, re.MULTILINE | re.DOTALL
     )
 }
 
@@ -39,7 +39,9 @@ ADDITIONAL = {
 #: The client that an example is checked for, for rules about clients.
 CLIENTS = {
     Rule(code): client
-    for code, client in re.findall(r"^## (PK\d+)\n[^#]*?check --client ([a-z-]+)`", PAGE, re.MULTILINE)
+    for code, client in re.findall(
+        r"^## (PK\d+)\n(?:(?!^## ).)*?check --client ([a-z-]+)`", PAGE, re.MULTILINE | re.DOTALL
+    )
 }
 
 #: Rules that only `check --render` finds, tested in tests/cli/test_check.py, and one that only `check` finds,
