@@ -144,9 +144,10 @@ def test_cursor_of_another_list():
 
 
 @pytest.mark.parametrize("later", [catalog_of(8), catalog_of(7, words="Greet again.")], ids=["more", "other"])
-def test_cursor_of_a_replaced_catalog(later):
+@pytest.mark.parametrize("page_size", [3, 4], ids=["three pages", "two pages"])
+def test_cursor_of_a_replaced_catalog(later, page_size):
     """The cursors of a replaced catalog are rejected; the list can be read from the start."""
-    client = Client(catalog_of(7), page_size=3, changes=True)
+    client = Client(catalog_of(7), page_size=page_size, changes=True)
     cursor = client.ask("prompts/list")["result"]["nextCursor"]
 
     client.server.replace(later)
