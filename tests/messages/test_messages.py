@@ -45,7 +45,7 @@ def message_of(call):
     """Return the type and the message of the exception that a call raises, without lines of files."""
     with pytest.raises(Exception) as caught:  # noqa: PT011 (the snapshot has the type)
         call()
-    message = re.sub(r"[^ (]*/(\w+\.py):\d+", r"\1", str(caught.value))
+    message = re.sub(r"[^ (]*[/\\](\w+\.py):\d+", r"\1", str(caught.value))
     return f"{type(caught.value).__name__}: {message}"
 
 
