@@ -1,6 +1,6 @@
-"""The files of the project in which messages are provoked."""
+"""The recipe and the other files of the project in which messages are provoked."""
 
-_RECIPE = '''
+RECIPE = '''
 from typing import Annotated, Literal
 from promptkit import Arg, PromptError, prompt, resource
 
@@ -36,7 +36,6 @@ def lines(first: int) -> str:
 '''
 
 FILES = {
-    "recipes/review.py": _RECIPE.encode(),
     "pyproject.toml": b"",
     "latin.txt": b"caf\xe9",
     "points.json": b"[1]",

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,25 +19,19 @@ from promptkit.loader.loader import load
 from tests.forked import fork_server
 from tests.messages.calls import CALLS
 from tests.messages.lines import LINES
-from tests.messages.recipes import FILES
+from tests.messages.recipes import FILES, RECIPE
 from tests.messages.requests import REQUESTS
 from tests.wire import MODERN, Client
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """A folder with the recipes and other files of these tests, as the current folder."""
+def project(recipes, tmp_path, monkeypatch):
+    """A folder with a recipe and other files, as the current folder."""
+    recipes(review=RECIPE)
+    for name, content in FILES.items():
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / name).chmod(0o600)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    for path, content in FILES.items():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_bytes(content)
-        (tmp_path / path).chmod(0o600)
-    modules = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - modules:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
 
 
 def message_of(call):
