@@ -37,6 +37,9 @@ _TEXTS: Final = (
 _MAX_TRIED: Final = 64
 _MAX_DEPTH: Final = 8
 
+#: Maximum number of choices of an argument for a call with each of them.
+_MAX_CHOICES: Final = 20
+
 
 def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
     """
@@ -57,6 +60,28 @@ def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
         return []
     minimal = {name: complete[name] for name in required}
     return [minimal] if minimal == complete else [minimal, complete]
+
+
+def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
+    """Return the calls of `sample_calls`, and one for each other choice of an argument."""
+    calls = sample_calls(arguments)
+    for argument in arguments.ordered if calls else ():
+        for choice in _choices(argument):
+            if all(call.get(argument.name) != choice for call in calls):
+                calls.append({**calls[1 % len(calls)], argument.name: choice})
+    return calls
+
+
+def _choices(argument: Argument) -> list[str]:
+    """Return the texts of the values of a `Literal`, an `Enum` or a `bool`, unless they are many."""
+    definitions = Definitions({}, places=True)
+    schema, _ = type_schema(argument.annotation, definitions)
+    choices: list[Any] = []
+    for alternative in schema.get("anyOf", [schema]):
+        name = alternative.get("$ref", "").rpartition("/")[2]
+        chosen = definitions.schemas.get(name, alternative)
+        choices += [True, False] if chosen.get("type") == "boolean" else chosen.get("enum", [])
+    return list(map(text_of, choices)) if len(choices) <= _MAX_CHOICES else []
 
 
 def sample_text(argument: Argument) -> str | None:

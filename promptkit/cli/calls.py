@@ -7,6 +7,7 @@ Each call has a time limit and a thread, which is abandoned if it hangs.
 import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import copy_context
 from functools import partial
 from reprlib import repr as short_repr
 from threading import Event, Thread
@@ -19,14 +20,16 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.samples import choice_calls
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.output_formats import encoded
-from promptkit.errors.diagnostics import Diagnostic, Location
-from promptkit.errors.exceptions import ArgumentsError, PromptError, UnsendableMediaError
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner
+from promptkit.errors.exceptions import INPUT_ERRORS, ArgumentsError, PromptError
 from promptkit.errors.rules import Rule
-from promptkit.errors.tracebacks import explain_filling, format_exception
+from promptkit.errors.tracebacks import explain_filling, format_exception, raising_line
 from promptkit.language.documents import EmbeddedResource
+from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
 from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
@@ -39,9 +42,6 @@ from promptkit.server.direct_calls import (
 from promptkit.server.lookup import name_of
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
-
-#: A function that returns the diagnostics for a rendering.
-RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
 
 #: The reason why an item without examples is not rendered or read.
 NEEDS_EXAMPLES: Final = "it needs examples"
@@ -65,11 +65,15 @@ class Call(Struct, frozen=True):
 
         case:
             The saved case; None for an example, or for arguments on the command line.
+
+        is_sample:
+            Whether the arguments are generated from their types.
     """
 
     item: Item
     sent: Any
     case: Case | None = None
+    is_sample: bool = False
 
     @property
     def arguments(self) -> Mapping[str, Any]:
@@ -99,21 +103,28 @@ class Call(Struct, frozen=True):
         words = (f"{name}={'<secret>' if name in secret else short_repr(value)}" for name, value in sent)
         return ", ".join(words) or "its defaults"
 
-    def default_error(self, outcome: object) -> str | None:
+    def refusal(self, outcome: object) -> str | None:
         """
-        Return the message of the `PromptError` that the prompt raises for its default arguments.
+        Return the message of the `PromptError` that a prompt raises for its defaults or generated arguments.
 
-        Return None if it raises none, or if it raises one for an image or audio of its author.
+        Return None if it raises none, or if it raises one for an image, audio or text of its author.
         """
-        is_default = self.case is None and not self.arguments
-        is_refused = isinstance(outcome, PromptError) and not isinstance(outcome, UnsendableMediaError)
-        return str(outcome) if is_refused and is_default else None
+        if self.case is not None or not isinstance(outcome, PromptError):
+            return None
+        is_authors = isinstance(outcome, INPUT_ERRORS) and not self.arguments
+        return str(outcome) if self.is_sample or not (self.arguments or is_authors) else None
 
     def outcome(self, seconds: float | None = None) -> Workflow | EmbeddedResource | BaseException:
         """Render or read the item; return the result or the exception, as `call_within_limit` does."""
         if isinstance(self.item, CompiledPrompt):
             return call_within_limit(rendering_of(self.item, self.sent), seconds or time_limit(self.item))
         return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
+
+
+#: A function that returns the diagnostics for a rendering, given the text files that were read, and the call.
+RenderingCheck: TypeAlias = Callable[
+    [CompiledPrompt, Workflow, Sequence[TextRead], Call], Iterable[Diagnostic]
+]
 
 
 def call_within_limit(
@@ -145,7 +156,7 @@ def call_within_limit(
             finished.set()
 
     try:
-        Thread(target=run, daemon=True).start()
+        Thread(target=copy_context().run, args=(run,), daemon=True).start()
         if _wait(finished, seconds):
             return call.returned if call.raised is None else call.raised
         return CallTimeoutError.after(seconds, call.line)
@@ -166,11 +177,16 @@ def _wait(finished: Event, seconds: float) -> bool:
 
 
 def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
-    """Print why a call failed, as a sentence or otherwise as a traceback, and return the exit code."""
+    """
+    Print why a call failed, and return the exit code.
+
+    It is a sentence, or a traceback with the author's frames and a line that names the failed call.
+    """
     if (sentence := explanation(label, error)) is not None:
         return fail(redactor.redacted(sentence), Exit.FAILED)
     print_text(redactor.redacted(format_exception(error)))
-    return Exit.FAILED
+    line = raising_line(error)
+    return fail(redactor.redacted(f"{label} failed{f' at {line}' if line else ''}"), Exit.FAILED)
 
 
 def wire_examples(item: Item) -> Sequence[Any]:
@@ -185,6 +201,14 @@ def saved_calls(item: Item) -> list[Call]:
     return [Call(item, sent, case) for case, sent in sendable(item.saved())]
 
 
+def _example_calls(item: Item) -> list[Call]:
+    """Return a call for each of the author's examples, and for generated arguments of a prompt."""
+    examples = [*wire_examples(item)]
+    is_sampled = isinstance(item, CompiledPrompt) and item.sample
+    samples = [sent for sent in choice_calls(item.arguments) if sent not in examples] if is_sampled else []
+    return [*(Call(item, sent) for sent in examples), *(Call(item, sent, is_sample=True) for sent in samples)]
+
+
 def reason_not_rendered(item: Item) -> str:
     """Return why an item without cases and examples is not rendered or read."""
     return NEEDS_EXAMPLES if isinstance(item, CompiledResource) or item.sample else NO_SAMPLE
@@ -194,7 +218,9 @@ def render_examples(
     catalog: Catalog, check_rendering: RenderingCheck
 ) -> tuple[Sequence[Diagnostic], Mapping[str, str]]:
     """
-    Render every prompt and read every resource, for its cases or otherwise for its examples or defaults.
+    Render every prompt and read every resource, for its cases or otherwise for its examples and defaults.
+
+    Prompts without cases are also rendered with generated arguments.
 
     Args:
         catalog:
@@ -206,7 +232,7 @@ def render_examples(
     Returns:
         The diagnostics for failures and renderings; and the reasons why other items are not rendered, by
         the names of prompts and the templates of resources. Such items lack examples for required
-        arguments, reject their defaults with a `PromptError`, or have ``sample=False``.
+        arguments, reject all arguments with a `PromptError`, or have ``sample=False``.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
@@ -221,24 +247,34 @@ def render_examples(
     return diagnostics, skipped
 
 
+def owner_of(item: Item) -> Owner:
+    """Return the owner of an item's diagnostics."""
+    return Owner(f"{item.arguments.kind} {item.name!r}", item.location)
+
+
 def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
     """
     Return the diagnostics for an item, up to its first failing example, and why it is not rendered, if so.
     """
     diagnostics: dict[Diagnostic, None] = {}  # different examples often have the same diagnostics
-    calls = saved_calls(item) or [Call(item, sent) for sent in wire_examples(item)]
-    skipped = None if calls else reason_not_rendered(item)
+    calls = saved_calls(item) or _example_calls(item)
+    refusals, is_rendered = list[str](), False
     for call in calls:
-        outcome = call.outcome()
-        if (default_error := call.default_error(outcome)) is not None:
-            skipped = default_error
+        texts: list[TextRead] = []
+        with collecting(texts_read, texts):
+            outcome = call.outcome()
+        if (refusal := call.refusal(outcome)) is not None:
+            refusals.append(refusal)
         elif (failure := _failure(call, outcome)) is not None:
             diagnostics[failure] = None
             if call.case is None:
                 break
         elif isinstance(item, CompiledPrompt) and isinstance(outcome, Workflow):
-            diagnostics |= dict.fromkeys(check_rendering(item, outcome))
-    return diagnostics, skipped
+            is_rendered = True
+            diagnostics |= dict.fromkeys(check_rendering(item, outcome, texts, call))
+    if not calls:
+        return diagnostics, reason_not_rendered(item)
+    return diagnostics, None if is_rendered or diagnostics or not refusals else refusals[0]
 
 
 def _encoding_error(item: Item, result: Any) -> ValueError | None:
@@ -252,12 +288,11 @@ def _encoding_error(item: Item, result: Any) -> ValueError | None:
 
 def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
-    item, case = call.item, call.case
-    subject = f"{item.arguments.kind} {item.name!r}: "
+    item, case, owner = call.item, call.case, owner_of(call.item)
     if case is not None and (mismatch := case.mismatch(outcome)) is not None:
-        message = call.redactor.redacted(f"{subject}{call.label} {mismatch}")
+        message = call.redactor.redacted(f"{call.label} {mismatch}")
         hint = "fix it, or declare the expected error with .refused('...')"
-        return Diagnostic(Rule.CASE_FAILS, message, hint, case.location)
+        return owner.diagnostic(Rule.CASE_FAILS, message, hint, case.location)
     error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
@@ -270,9 +305,8 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         hint = "fix it, or give examples that can be read"
 
     reason, hint = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or hint))
-    return Diagnostic(
-        rule, f"{subject}it fails for {call.label}: {reason}", hint, _location(item.location, error)
-    )
+    message, location = f"it fails for {call.label}: {reason}", _location(item.location, error)
+    return owner.diagnostic(rule, message, hint, location)
 
 
 def failure_reason(error: BaseException) -> str:

@@ -87,6 +87,18 @@ _FORMAT_HELP: Final = "text, JSON, or annotations for GitHub Actions (default: t
 def add_targets(command: ArgumentParser) -> None:
     """Add the targets, as words, to a parser."""
     command.add_argument("targets", nargs="*", **_TARGETS)
+    _add_markdown(command)
+
+
+def _add_target_options(command: ArgumentParser) -> None:
+    """Add the targets, as options, to a parser."""
+    command.add_argument("--target", dest="targets", action="append", **_TARGETS)
+    _add_markdown(command)
+
+
+def _add_markdown(command: ArgumentParser) -> None:
+    help_text = "Markdown files in the target that are prompts, such as 'commands/**/*.md'; repeatable"
+    command.add_argument("--markdown", metavar="GLOB", help=help_text, **_REPEATED)
 
 
 def _add_list(listing: ArgumentParser) -> None:
@@ -97,6 +109,7 @@ def _add_list(listing: ArgumentParser) -> None:
 def _add_render(render: ArgumentParser) -> None:
     add = render.add_argument
     add("target", nargs="?", **_TARGET)
+    _add_markdown(render)
     add("name", metavar="NAME", help="the name of a prompt, or the URI of a resource")
     arguments = (
         "an argument, as a client sends it; KEY=@FILE reads its value from a file, KEY=@- "
@@ -139,6 +152,8 @@ def _add_check(check: ArgumentParser) -> None:
     _add_format(check)
     examples = "also render every prompt and read every resource with its examples"
     add("--render", action="store_true", help=examples)
+    max_tokens = "like --render, and report renderings with more tokens, estimated as 4 characters each"
+    add("--max-tokens", type=whole_number, metavar="NUMBER", help=max_tokens)
     cache = "also print the prefix that all renderings of a prompt share, which vendors can cache"
     add("--cache", action="store_true", help=cache)
     fail_on = "the lowest severity that makes check exit with 1 (default: the configured one, or error)"
@@ -154,7 +169,7 @@ def _add_complete(complete: ArgumentParser) -> None:
     add("typed", metavar="TYPED", nargs="?", help="the text typed so far")
     chosen = "an argument that already has a value, as for render; ARGUMENT=TYPED works instead of TYPED"
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
-    complete.add_argument("--target", dest="targets", action="append", **_TARGETS)
+    _add_target_options(complete)
     _add_json(complete, "print the JSON that a client gets")
 
 
@@ -178,7 +193,7 @@ def _add_diff(diff: ArgumentParser) -> None:
         "is imported and runs like your own"
     )
     diff.add_argument("revision", nargs="?", default="HEAD", metavar="REF", help=revision)
-    diff.add_argument("--target", dest="targets", action="append", **_TARGETS)
+    _add_target_options(diff)
     _add_format(diff)
     add = diff.add_argument
     add("--summary", metavar="FILE", help="also append the changes to this file, as Markdown")
@@ -234,7 +249,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     vendor = "the vendor of the batch API; compatible servers read OpenAI's format"
     add("--for", dest="vendor", choices=(*VENDORS, "bedrock"), help=vendor)
     add("--model", metavar="NAME", help="the model of the requests")
-    add("--target", dest="targets", action="append", **_TARGETS)
+    _add_target_options(batch)
     column = "read ARGUMENT from this column (default: the column with its name); can be repeated"
     add("--map", type=_name_and_value, metavar="COLUMN=ARGUMENT", help=column, **_REPEATED)
     value = "set an argument for all rows, as for render; can be repeated"
@@ -252,7 +267,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     existing.add_argument("--force", action="store_true", help="replace the batch in the output folder")
     add("--dry-run", action="store_true", help="count requests, bytes and tokens without writing anything")
     join = "print ROWS with their answers as JSON Lines, from the vendor's result file or a folder of them"
-    add("--join", metavar="RESULTS", help=join)
+    add("--join", metavar="RESULTS", help=f"{join}; name PROMPT to parse the answers")
 
 
 def _add_import(importing: ArgumentParser) -> None:
@@ -273,7 +288,7 @@ def _add_export(export: ArgumentParser) -> None:
     add("form", choices=FORMATS, metavar="FORMAT", help=f"{', '.join(FORMATS)}: {form}")
     add("folder", metavar="DIR", help="the folder that the client reads, as in .claude/commands")
     add("names", nargs="*", metavar="PROMPT", help="the prompts to write (default: all)")
-    add("--target", dest="targets", action="append", **_TARGETS)
+    _add_target_options(export)
     live = (
         "write files that run 'promptkit render': all prompts are supported, and the files never get "
         "out of date"
@@ -281,6 +296,8 @@ def _add_export(export: ArgumentParser) -> None:
     add("--live", action="store_true", help=live)
     value = "freeze an argument at this value instead of its default, as for render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
+    lossy = "write a file even if the prompt fences, truncates or indents typed text, and the file does not"
+    add("--lossy", action="store_true", help=lossy)
     add("--remove", action="store_true", help="remove the written files that have not changed since")
     add("--dry-run", action="store_true", help="print the changes without making them")
 

@@ -434,7 +434,7 @@ def _outcome(item: Item, sent: SentCall) -> str:
     outcome = call.outcome(_MAX_SAMPLE_S if sent.source == "sample" else None)
     if not isinstance(outcome, BaseException):
         text = str(outcome)
-    elif sent.source != "case" and (reason := call.default_error(outcome)) is not None:
+    elif sent.source != "case" and (reason := call.refusal(outcome)) is not None:
         text = f"{NOT_RENDERED}{reason}"
     else:
         text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"

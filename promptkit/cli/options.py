@@ -24,6 +24,7 @@ from promptkit.errors.rules import rule_of
 from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign
 from promptkit.loader.discovery import DEFAULT_FOLDERS
+from promptkit.loader.targets import with_markdown
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 
@@ -80,9 +81,8 @@ def parse(arguments: Sequence[str]) -> Namespace:
         options.find_clients(options)
     if name not in ("import", "new"):  # they load no recipes
         options.has_targets = bool(options.targets)
-        options.targets = options.targets or [
-            next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])
-        ]
+        targets = options.targets or [next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])]
+        options.targets = with_markdown(targets, options.markdown) if options.has_targets else targets
     return options
 
 
@@ -233,23 +233,24 @@ def _find_typed(options: Namespace) -> None:
 
 def _check_batch(options: Namespace) -> None:
     """Check that there is a prompt and a vendor, or ``--join``."""
-    if (options.name is None) != (options.join is not None):
+    if options.name is None and options.join is None:
         options.error("write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
         options.error("specify a vendor with --for: each has its own file format")
 
 
 def _targets(options: Namespace, configuration: Configuration) -> list[str]:
-    """Return the configured targets, or otherwise the default folder."""
+    """Return the configured targets or otherwise the default folder, with patterns of Markdown prompts."""
+    patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
         options.target_note = f"it is configured in {configuration.file}"
-        return [*configuration.targets]
+        return with_markdown(configuration.targets, patterns)
     (folder,) = options.targets
     if is_foreign(folder):
         raise LoadError(folder, NOT_MINE)
     if not os.path.isdir(folder):  # noqa: PTH112 (False for any text)
         raise LoadError(folder, NO_FOLDER)
-    return [folder]
+    return with_markdown([folder], patterns)
 
 
 def serve_words(configuration: Configuration) -> list[str]:

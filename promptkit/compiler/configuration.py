@@ -18,7 +18,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign, read_regular_file
 from promptkit.files.toml import parse_toml
 from promptkit.loader.discovery import DEFAULT_FOLDERS
-from promptkit.loader.targets import is_project
+from promptkit.loader.targets import is_project, with_markdown
 
 #: Error for a default folder that another user owns.
 NOT_MINE: Final = "it belongs to another user: pass its path explicitly if you trust its content"
@@ -49,6 +49,9 @@ class Configuration(Struct, frozen=True):
         targets:
             The recipes: absolute paths, or modules; empty if not configured.
 
+        markdown:
+            Patterns of further Markdown files that are prompts, relative to the target.
+
         clients:
             The clients that the prompts are meant for.
 
@@ -65,6 +68,7 @@ class Configuration(Struct, frozen=True):
 
     file: str = ""
     targets: tuple[str, ...] = ()
+    markdown: tuple[str, ...] = ()
     clients: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fail_on: str = "error"
@@ -117,13 +121,14 @@ def find_targets(start: str | Path = ".") -> tuple[str, ...]:
 
         LoadError: If there are no such targets.
     """
-    if targets := find_configuration(start).targets:
-        return targets
+    configuration = find_configuration(start)
+    if targets := configuration.targets:
+        return tuple(with_markdown(targets, configuration.markdown))
     for name in DEFAULT_FOLDERS:
         if os.path.isdir(folder := os.path.join(start, name)):
             if is_foreign(folder):
                 raise LoadError(folder, NOT_MINE)
-            return (folder,)
+            return tuple(with_markdown([folder], configuration.markdown))
     raise LoadError(os.path.join(start, DEFAULT_FOLDERS[0]), NO_FOLDER)
 
 
@@ -180,15 +185,17 @@ def _parse_table(file: str, table: dict[str, Any]) -> Configuration:
         expected, is_valid = _SETTINGS[key]
         if not is_valid(value):
             raise ConfigurationError(file, f"[tool.promptkit] {key} must be {expected}, not {value!r}")
-    lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
-    _check_names(file, **lists)
+    clients, ignore = (tuple(table.get(key, ())) for key in ("clients", "ignore"))
+    _check_names(file, clients, ignore)
     targets = table.get("target", [])
     return Configuration(
         file,
         tuple(
             _resolve_target(target, file) for target in ([targets] if isinstance(targets, str) else targets)
         ),
-        **lists,
+        markdown=tuple(table.get("markdown", ())),
+        clients=clients,
+        ignore=ignore,
         fail_on=table.get("fail-on", "error"),
         serve=table.get("serve", {}),
     )
@@ -226,6 +233,7 @@ def _is_target(value: object) -> bool:
 #: The settings: a description of the expected value, and a function that checks a value.
 _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "target": ("a folder, a file or a module, or a list of them", _is_target),
+    "markdown": ("a list of patterns such as commands/*.md", _is_texts),
     "clients": ("a list of names", _is_texts),
     "ignore": ("a list of codes", _is_texts),
     "fail-on": ("error or warning", lambda value: value in ("error", "warning")),

@@ -15,6 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
+from promptkit.loader.discovery import find_markdown, is_markdown_target
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
@@ -30,8 +31,13 @@ _POLL_EVERY_S: Final = 1.0
 #: that another computer makes.
 _LOOK_EVERY_S: Final = 5.0
 
+#: The number of old versions of the recipes that a server keeps if it is never idle. Freeing them blocks all
+#: requests: with 2,000 files for half a second.
+_MAX_OLD_VERSIONS: Final = 5
+
 #: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
 _CACHES: Final = {
+    "promptkit.types.caching": "forget_types",
     "promptkit.types.pydantic": "forget_types",
     "promptkit.types.structuring": "forget_types",
     "promptkit.fragments.text": "clear_cache",
@@ -82,7 +88,7 @@ class Reloader:
         self.is_quiet, self.invalid = False, 0
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._is_idle: Callable[[], bool] = lambda: True
-        self._has_old_versions = False
+        self._old_versions = 0
         self._stop = Event()
         self._folders: dict[Path, str] = {}
         self._targets = [self._watch_target(name) for name in targets_of(target)]
@@ -156,7 +162,7 @@ class Reloader:
         while not self._stop.wait(_POLL_EVERY_S):
             if not self._is_settled or self._has_changed():
                 self._reload()
-            self._free_old_versions()
+            self._free_if_idle()
 
     def _watch(self) -> None:
         """Watch the folders until one of them is replaced, or the set of folders changes."""
@@ -166,7 +172,7 @@ class Reloader:
             for paths in rounds:
                 if due := self._is_due(paths):
                     self._reload()
-                self._free_old_versions()
+                self._free_if_idle()
                 self._is_watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._current_files.folders_to_watch != watched.folders_to_watch):
@@ -185,6 +191,10 @@ class Reloader:
         """Add the target's folder to the watched ones, and return the target with an absolute path."""
         # A recipe may change the current folder.
         name, attribute = split_target(target)
+        if is_markdown_target(target):
+            folder, _ = find_markdown(target)
+            self._folders |= {Path(folder): ""}
+            return os.path.abspath(target)
         if not os.path.exists(name):
             return target
         path = Path(os.path.abspath(name))
@@ -220,8 +230,8 @@ class Reloader:
         self._is_settled = not before.is_being_written(DEBOUNCE.quiet / 1000)
         if not self._is_settled:
             return  # the next round tries again
-        if self._has_old_versions:  # the server is never idle
-            collect()
+        if self._old_versions >= _MAX_OLD_VERSIONS:  # the server is never idle
+            self._free_old_versions()
         gc.disable()  # with 2,000 files, collections take a third of the time, and block requests
         try:
             self._import_again(before)
@@ -229,12 +239,16 @@ class Reloader:
             gc.freeze()
             gc.enable()
         forget_parts(all_are_new=not any(file.age for file in self._served))
-        self._has_old_versions = True
+        self._old_versions += 1
+
+    def _free_if_idle(self) -> None:
+        if self._is_idle():
+            self._free_old_versions()
 
     def _free_old_versions(self) -> None:
-        if self._has_old_versions and self._is_idle():
+        if self._old_versions:
             collect()
-            self._has_old_versions = False
+            self._old_versions = 0
 
     def _import_again(self, before: WatchedFiles) -> None:
         imports = ImportSnapshot()

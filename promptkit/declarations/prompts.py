@@ -2,41 +2,36 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextvars import ContextVar
-from types import MappingProxyType, ModuleType
-from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
-from weakref import WeakKeyDictionary
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import attrs
 
+from promptkit.answers.parsing import parse_answer
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared
 from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.declarations.signature import (
+    as_function,
     cached_property,
-    check_function,
+    hint_for_callable,
     is_local,
     read_signature,
 )
 from promptkit.declarations.unusable_types import check_return
-from promptkit.errors.diagnostics import Diagnostic, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
+from promptkit.errors.rules import Rule
 from promptkit.language.annotations import Tool
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
+from promptkit.language.validation import describe
 from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-#: The prompts that are declared while the loader imports a module; None at other times.
-declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar(
-    "declared_prompts", default=None
-)
-
-#: The prompts of modules that Python itself imports, as in tests.
-imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]] = WeakKeyDictionary()
+A = TypeVar("A")
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -51,10 +46,17 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     function: Callable[P, R]
     options: Options
     names: Mapping[str, Any]
+    #: The diagnostic of a decorated object that is not a function.
+    problem: Diagnostic | None = None
 
     # Copied from the function.
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
+
+    @property
+    def location(self) -> Location:
+        """The location of the function's definition."""
+        return super().location if self.problem is None else self.problem.location
 
     def __repr__(self) -> str:
         return f"<prompt {self.options.name!r} at {self.location}>"
@@ -179,8 +181,10 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     @cached_property
     def _compilation(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
+        if self.problem is not None:
+            return None, (self.problem,)
         options = self.options
-        report = Report(f"prompt {options.name!r}", self.location)
+        report = self._report()
         check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
@@ -208,6 +212,10 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         )
         return compiled, tuple(report.found)
 
+    def _report(self) -> Report:
+        """Return an empty report for the diagnostics of the prompt."""
+        return Report(f"prompt {self.options.name!r}", self.location)
+
     @cached_property
     def _called(self) -> Callable[P, R]:
         return with_own_defaults(self.function)
@@ -215,6 +223,32 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     @cached_property
     def _direct(self) -> DirectArguments:
         return DirectArguments(self.options.name, self.function, self.names, self.location)
+
+
+class AnsweredPrompt(Prompt[P, R], Generic[P, R, A]):
+    """A `Prompt` that declares the type of its answer."""
+
+    def parse_answer(self, text: str, *, allow_cut: bool = False) -> A:
+        """
+        Find the JSON in a model's answer to this prompt, and convert it to the declared type.
+
+        See `promptkit.answers.parse_answer`.
+
+        Args:
+            text:
+                The model's answer: at most 1 MiB, nested at most 100 deep.
+
+            allow_cut:
+                Whether to repair an answer whose end is missing. Its last text can be incomplete.
+
+        Raises:
+            AnswerError: If no JSON value in the answer is valid, or its end is missing. The error lists all
+                problems with their paths.
+
+            TypeError: If *text* is not a string, or promptkit does not support the declared type.
+        """
+        answer: A = parse_answer(text, self.options.answer, allow_cut=allow_cut)
+        return answer
 
 
 @overload
@@ -234,10 +268,48 @@ def prompt(
     elicit: bool = False,
     scopes: Collection[str] = (),
     tool: Tool | bool | None = None,
-    answer: Any = None,
+    answer: None = None,
     deprecated: str | None = None,
     sample: bool = True,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
+@overload
+def prompt(
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
+    scopes: Collection[str] = (),
+    tool: Tool | bool | None = None,
+    answer: type[A],
+    deprecated: str | None = None,
+    sample: bool = True,
+) -> Callable[[Callable[P, R]], AnsweredPrompt[P, R, A]]: ...
+@overload
+def prompt(
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
+    scopes: Collection[str] = (),
+    tool: Tool | bool | None = None,
+    answer: Any,
+    deprecated: str | None = None,
+    sample: bool = True,
+) -> Callable[[Callable[P, R]], AnsweredPrompt[P, R, Any]]: ...
 def prompt(  # noqa: PLR0913 (each is an option for authors)
     function: Callable[P, R] | None = None,
     /,
@@ -266,7 +338,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
 
     Args:
         function:
-            A ``def``, ``async def``, generator or asynchronous generator function.
+            A ``def``, ``async def``, generator or asynchronous generator function; or a bound method or a
+            `functools.partial` of one, whose own arguments clients cannot fill.
 
         name:
             The name that clients request. Defaults to the function's name.
@@ -308,7 +381,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
 
         answer:
             The type of the answer that the prompt asks for. Its JSON Schema is added to requests to vendors,
-            and to ``_meta``. Answers themselves are not validated.
+            and to ``_meta``, and ``.parse_answer(text)`` converts an answer to this type.
 
         deprecated:
             What to use instead, as in ``"use review-change"``. The prompt is still served; its description
@@ -319,19 +392,23 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             ``pytest --promptkit``.
 
     Returns:
-        The function as a `Prompt`; without *function*, a decorator that creates a `Prompt`.
+        The function as a `Prompt`, or with *answer* as an `AnsweredPrompt`; without *function*, a decorator
+        that creates it.
 
     Raises:
-        TypeError: If the decorated object is not a function, or an option has the wrong type.
+        TypeError: If the decorated object cannot be called, or an option has the wrong type.
 
         ValueError: If *timeout* or *cache* is not above zero, *deprecated* is blank, or an icon is not a URI.
     """
-    names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
+    frame = sys._getframe(1)  # noqa: SLF001 (annotations may use local names)
+    names, location = frame.f_locals, Location(frame.f_code.co_filename, frame.f_lineno)
 
-    def decorate(function: Callable[P, R]) -> Prompt[P, R]:
-        check_function(function)
+    def decorate(decorated: Callable[P, R]) -> Prompt[P, R]:
+        function = as_function(decorated)
         options = Options(
-            name=function.__name__ if name is None else name,
+            name=getattr(function or decorated, "__name__", type(decorated).__name__)
+            if name is None
+            else name,
             title=title,
             description=description,
             icons=icons_of(icons),
@@ -347,13 +424,12 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             deprecated=deprecated,
             sample=sample,
         )
-        declared = Prompt(function, options, dict(names) if is_local(function) else {})
-        if (collected := declared_prompts.get()) is not None:
-            collected.append(declared)
-        elif type(module := sys.modules.get(function.__module__)) is ModuleType and (
-            getattr(module.__spec__, "_initializing", False)
-        ):
-            imported_prompts.setdefault(module, []).append(declared)
-        return declared
+        if function is not None:
+            kind = Prompt if answer is None else AnsweredPrompt
+            return kind(function, options, dict(names) if is_local(function) else {})
+        report = Report(f"prompt {options.name!r}", location)
+        message = f"@prompt takes a function, not {describe(decorated)}"
+        report.add(Rule.NOT_A_FUNCTION, message, hint_for_callable(decorated))
+        return Prompt(decorated, options, {}, *report.found)
 
     return decorate if function is None else decorate(function)

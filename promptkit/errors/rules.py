@@ -18,7 +18,8 @@ class Rule(Enum):
     The rules of diagnostics. A code never changes its meaning.
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
-    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill.
+    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill, ``PK7xx``
+    about a Markdown prompt.
     docs/diagnostics.md explains each.
 
     Attributes:
@@ -35,6 +36,7 @@ class Rule(Enum):
     RELATIVE_PATH = "PK105", "a file that is looked up in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
+    TYPING_TEXT = "PK108", "`Text` of `typing` in place of promptkit's"
     BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
@@ -59,6 +61,12 @@ class Rule(Enum):
     UNFILLED_PLACEHOLDER = "PK218", "a placeholder in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
+    MISPLACED_MARK = "PK223", "a mark of optional lines that shares its line, or has no counterpart"
+    ABSENT_VALUE = "PK224", "a value that can be None, for a placeholder without `?`", _WARNING
+    INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
+    TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows"
+    SWAPPED_ARGUMENTS = "PK227", "the language of a `code_block` in place of its code", _WARNING
+    FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart"
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
@@ -75,6 +83,7 @@ class Rule(Enum):
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
+    NOT_A_FUNCTION = "PK322", "a decorated object that is not a function"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
     CALLERS_PATH = "PK331", "a file whose path comes from a caller without a folder to stay in", _WARNING
     CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
@@ -102,6 +111,12 @@ class Rule(Enum):
     UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
     SAME_SKILL_NAME = "PK609", "two skills with the same name and different prefixes", _WARNING
 
+    BAD_FRONT_MATTER = "PK701", "front matter of a Markdown prompt that is invalid"
+    BAD_MARKDOWN = "PK702", "a Markdown prompt that cannot be read"
+    TEXT_BETWEEN_HYPHENS = "PK705", "text that looks like front matter, but is sent to the model", _WARNING
+    FOREIGN_KEY = "PK703", "keys in the front matter that are for other tools", _WARNING
+    UNUSED_ARGUMENT = "PK704", "a declared argument of a Markdown prompt without a placeholder", _WARNING
+
     title: str
     severity: str
 
@@ -119,10 +134,14 @@ WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 IGNORABLE: Final = WARNINGS | {
     Rule.NO_PROMPTS,
     Rule.UNDEFINED_NAME,
+    Rule.TYPING_TEXT,
     Rule.NO_MESSAGE,
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.UNKNOWN_PLACEHOLDER,
+    Rule.MISPLACED_MARK,
+    Rule.TOO_MANY_TOKENS,
+    Rule.FORMAT_FIELDS,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.MISSING_REFERENCE,

@@ -5,15 +5,16 @@ Text files with placeholders are cached until they change.
 """
 
 import os
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from threading import Event
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
+from msgspec import Struct
 
 from promptkit.errors.exceptions import MediaError, shortened
 from promptkit.files.folder import Folder
@@ -24,7 +25,10 @@ from promptkit.files.reading import (
     file_stamp,
     read_named_file,
 )
-from promptkit.language.placeholders import TextWithPlaceholders
+from promptkit.language.front_matter import split_front_matter
+from promptkit.language.placeholders import LINE_END, TextWithPlaceholders
+
+T = TypeVar("T")
 
 #: Limit of a client's path in characters. Common systems do not open longer ones.
 MAX_PATH_LENGTH: Final = 4096
@@ -38,12 +42,48 @@ reads_once: Final = Event()
 #: Collects the files that a module reads while the loader imports it.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
 
-#: YAML front matter of Markdown, which is not for the model. A block between two lines of hyphens is front
-#: matter only if its first line, after blank lines and comments, is a property.
-_PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*[\"']?[ \t]*:.*\n"
-_FRONT_MATTER: Final = re.compile(
-    rf"\A---[ \t]*\n(?:(?:[ \t]*(?:#.*)?\n)*{_PROPERTY}(?:{_PROPERTY}|(?:[ \t#-].*|)\n)*?)?---[ \t]*(?:\n|\Z)"
-)
+
+class TextRead(Struct, frozen=True):
+    """
+    A text file that a recipe has read and filled.
+
+    Args:
+        recipe:
+            The file of the calling code, and the line of the call.
+
+        path:
+            The path of the text, as the recipe names it.
+
+        text:
+            The text without front matter.
+
+        first_line:
+            The number of its first line in the file.
+
+        names:
+            The names of the values.
+    """
+
+    recipe: tuple[str, int]
+    path: str
+    text: str
+    first_line: int
+    names: tuple[str, ...]
+
+
+#: Collects the text files that prompts read while a command checks their renderings.
+texts_read: Final[ContextVar[list[TextRead] | None]] = ContextVar("texts_read", default=None)
+
+
+@contextmanager
+def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
+    """Collect the items that are appended to *variable* within the ``with`` block."""
+    token = variable.set(collected)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
 
 #: Limit of the cache, because a path can be composed from an argument.
 _MAX_TEXTS: Final = 1_000
@@ -224,6 +264,7 @@ class _CachedText:
     path: str
     stamp: Stamp | None
     text: str
+    first_line: int
     by_names: dict[tuple[str, ...], TextWithPlaceholders] = attrs.field(factory=dict)
     is_current: bool = True
 
@@ -237,9 +278,9 @@ class _CachedText:
 _TEXTS: Final[dict[tuple[str | None, str], _CachedText]] = {}
 
 
-def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) -> str:
+def parsed_file(recipe: str | None, path: str, names: tuple[str, ...]) -> TextWithPlaceholders:
     """
-    Return the content of a text file with its placeholders filled.
+    Return the parsed content of a text file.
 
     Args:
         recipe:
@@ -248,13 +289,13 @@ def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) 
         path:
             The text file, below the folder of the recipe.
 
-        texts:
-            The texts of the placeholders.
+        names:
+            The names of the values for its placeholders.
 
     Raises:
         MediaError: If *path* is not a file below that folder, or the file is not UTF-8.
 
-        ValueError: If a text has no placeholder.
+        ValueError: If a name is not in the text, or a mark is misplaced.
     """
     key = recipe, path
     cached = _TEXTS.get(key)
@@ -264,21 +305,38 @@ def filled_file(recipe: str | None, path: str, texts: Mapping[str, str | None]) 
         cached = _TEXTS[key] = _read_text(folder_of(recipe), path)
     if files_read.get() is not None:  # the module being imported depends on it
         note_read(Path(cached.path))
-    names = tuple(texts)
     if (parsed := cached.by_names.get(names)) is None:
-        parsed = cached.by_names[names] = TextWithPlaceholders.parse(cached.text, names, path)
-    return parsed.filled(texts)
+        parsed = TextWithPlaceholders.parse(cached.text, names, path, cached.first_line)
+        cached.by_names[names] = parsed
+    _note_text(path, cached, names)
+    return parsed
 
 
-def filled_file_below(root: Path, path: str | Path, texts: Mapping[str, str | None]) -> str:
-    """Return the filled content of a text file below *root*; *path* can come from an argument."""
-    text = text_below(root, path)
-    return TextWithPlaceholders.parse(text, tuple(texts), shortened(str(path))).filled(texts)
+def parsed_file_below(root: Path, path: str | Path, names: tuple[str, ...]) -> TextWithPlaceholders:
+    """Return the parsed content of a text file below *root*; *path* can come from an argument."""
+    file, label = _read_text(root, path), shortened(str(path))
+    parsed = TextWithPlaceholders.parse(file.text, names, label, file.first_line)
+    _note_text(label, file, names)
+    return parsed
 
 
-def text_below(root: Path, path: str | Path) -> str:
-    """Return the text of a file below *root* without front matter. Raises `MediaError`; see `filled_file`."""
-    return _read_text(root, path).text
+def _note_text(path: str, file: "_CachedText", names: tuple[str, ...]) -> None:
+    """Record the text that the caller's caller's caller fills, if texts are collected."""
+    if (texts := texts_read.get()) is not None:
+        frame = sys._getframe(3)  # noqa: SLF001 (as above)
+        recipe = frame.f_globals.get("__file__") or "", frame.f_lineno
+        texts.append(TextRead(recipe, path, file.text, file.first_line, names))
+
+
+def text_below(root: Path, path: str | Path) -> tuple[str, int]:
+    """
+    Return the text of a file below *root* without front matter, and the number of its first line.
+
+    Raises:
+        MediaError: See `parsed_file`.
+    """
+    file = _read_text(root, path)
+    return file.text, file.first_line
 
 
 def mark_texts_stale() -> None:
@@ -297,9 +355,9 @@ def _read_text(root: Path, path: str | Path) -> _CachedText:
     stamp = file_stamp(str(file))  # before reading, so that a concurrent change is detected on next use
     data = read_confined(file, root, path)
     try:
-        text = data.decode("utf-8-sig").replace("\r\n", "\n")
+        text = LINE_END.sub("\n", data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         msg = f"{shortened(str(path))!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
         raise MediaError(msg) from None
-    body = _FRONT_MATTER.sub("", text)
-    return _CachedText(str(file), stamp, re.sub(r"\A(?:[ \t]*\n)+", "", body.rstrip()))
+    _, body, first_line = split_front_matter(text)
+    return _CachedText(str(file), stamp, body, first_line)

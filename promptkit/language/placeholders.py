@@ -1,19 +1,19 @@
 """
-Text with placeholders, and indentation of inserted text.
+Text with placeholders and optional lines, and indentation of inserted text.
 
 A text is parsed once and filled many times. Inserted values are never parsed.
 """
 
 import re
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-#: A placeholder, if there is a value with its name.
-_PLACEHOLDER: Final = re.compile(r"\{\{[ \t]*([^\W\d]\w*)[ \t]*\}\}")
+#: A placeholder, ``{{name}}`` or ``{{name?}}``, or a mark, ``{{#name}}``, ``{{^name}}`` or ``{{/name}}``.
+_TAG: Final = re.compile(r"\{\{[ \t]*([#^/]?)[ \t]*([^\W\d]\w*)[ \t]*(\??)[ \t]*\}\}")
 
-_LINES: Final = re.compile(r"[^\n]*\n|[^\n]+")
+_LEADING_BLANK_LINES: Final = re.compile(r"(?:[ \t]*\r?\n)+")
 
 #: The line endings of Markdown.
 LINE_END: Final = re.compile(r"\r\n?|\n")
@@ -21,40 +21,109 @@ LINE_END: Final = re.compile(r"\r\n?|\n")
 #: The indentation of a line, including list and quotation markers.
 _INDENTATION: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)*")
 
+#: Returns the text to insert for a name.
+_TextOf: TypeAlias = Callable[[str], str]
+
+
+class MarkError(ValueError):
+    """
+    A mark such as ``{{#name}}`` that is not alone on its line, or has no counterpart.
+
+    Args:
+        label:
+            The name of the text.
+
+        problem:
+            What is wrong with the mark.
+
+        line:
+            The line of the text, from 1.
+    """
+
+    def __init__(self, label: str, problem: str, line: int) -> None:
+        super().__init__(f"{label}: line {line}: {problem}")
+        self.problem, self.line = problem, line
+
 
 class _Line(Struct, frozen=True):
-    """A line with placeholders: the text before each, their names, and the rest of the line with its end."""
+    """
+    A line with placeholders.
+
+    Args:
+        before:
+            The text before each placeholder.
+
+        names:
+            The names of the placeholders.
+
+        optional:
+            The names written with ``?``. The line is omitted if one of their values is absent.
+
+        suffix:
+            The rest of the line, with its end.
+    """
 
     before: tuple[str, ...]
     names: tuple[str, ...]
+    optional: tuple[str, ...]
     suffix: str
 
-    def filled(self, texts: Mapping[str, str | None]) -> str | None:
-        """Return the filled line, or None if the values of all its placeholders are None."""
-        if all(texts[name] is None for name in self.names):
-            return None
+    def filled(self, text_of: _TextOf) -> str:
+        """Return the filled line."""
         line = ""
         for before, name in zip(self.before, self.names, strict=True):
-            line += before
-            line = append_indented(line, texts[name] or "")
+            line = append_indented(line + before, text_of(name))
         return line + self.suffix
+
+
+class _Mark(Struct):
+    """
+    The line of a mark.
+
+    Args:
+        sign:
+            ``#``, ``^`` or ``/``.
+
+        name:
+            The name in the mark.
+
+        line:
+            The number of the line.
+
+        end:
+            The index of the piece after the closing mark; 0 for a closing mark.
+    """
+
+    sign: str
+    name: str
+    line: int
+    end: int = 0
+
+    def __str__(self) -> str:
+        return f"{{{{{self.sign}{self.name}}}}}"
+
+    def skips(self, values: Mapping[str, Any]) -> bool:
+        """Return whether the lines after the mark are omitted."""
+        return self.sign != "/" and is_present(values[self.name]) is (self.sign == "^")
 
 
 class TextWithPlaceholders(Struct, frozen=True):
     """
-    A parsed text with placeholders.
+    A parsed text with placeholders and marks.
 
     Args:
         pieces:
-            The lines with placeholders, and the text between them.
+            Lines without placeholders, lines with placeholders, and marks, in order.
     """
 
-    pieces: tuple["str | _Line", ...]
+    pieces: list[str | _Line | _Mark]
 
     @classmethod
-    def parse(cls, text: str, names: Collection[str], label: str) -> "TextWithPlaceholders":
+    def parse(
+        cls, text: str, names: Collection[str], label: str, first_line: int = 1
+    ) -> "TextWithPlaceholders":
         """
-        Parse the placeholders of a text.
+        Parse the placeholders and marks of a text.
 
         Args:
             text:
@@ -66,59 +135,220 @@ class TextWithPlaceholders(Struct, frozen=True):
             label:
                 The name of the text in error messages.
 
+            first_line:
+                The number of the first line.
+
         Raises:
-            ValueError: If the text has no placeholder for one of *names*; the message lists the placeholders.
+            MarkError: If a mark of one of *names* is not alone on its line, or has no counterpart.
+
+            ValueError: If *names* has a name that is not in the text; the message lists the placeholders.
         """
         placeholders = placeholders_in(text)
         if unknown := [name for name in names if name not in placeholders]:
             listing = ", ".join(f"{{{{{name}}}}}" for name in placeholders) or "none"
             msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; its placeholders: {listing}"
             raise ValueError(msg)
-        pieces: list[str | _Line] = []
-        for line in _LINES.findall(text):
-            piece = _parse_line(line, names)
-            if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
-                pieces[-1] += piece
-            else:
-                pieces.append(piece)
-        return cls(tuple(pieces))
+        pieces: list[str | _Line | _Mark] = []
+        open_marks: list[_Mark] = []
+        end, number = 0, first_line
+        for start, line, tags in _tagged_lines(text, names):
+            if start > end:
+                pieces.append(text[end:start])
+            number += text.count("\n", end, start)
+            end = start + len(line)
+            pieces.append(_parse_line(line, tags, number, label))
+            if isinstance(mark := pieces[-1], _Mark):
+                _match_mark(mark, open_marks, len(pieces), label)
+            number += 1
+        for mark in open_marks[-1:]:
+            raise MarkError(label, f"{mark} is not closed: write {{{{/{mark.name}}}}} below it", mark.line)
+        return cls([*pieces, text[end:]] if end < len(text) else pieces)
 
-    def filled(self, texts: Mapping[str, str | None]) -> str:
+    def with_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
+        """Return the text with its literal parts converted."""
+        return TextWithPlaceholders(
+            [
+                convert(piece)
+                if isinstance(piece, str)
+                else structs.replace(
+                    piece, before=tuple(map(convert, piece.before)), suffix=convert(piece.suffix)
+                )
+                if isinstance(piece, _Line)
+                else piece
+                for piece in self.pieces
+            ]
+        )
+
+    def required(self) -> set[str]:
+        """Return the names that are inserted without ``?``, other than between ``{{#name}}`` of that name."""
+        required, kept = set[str](), list[str]()
+        for piece in self.pieces:
+            if isinstance(piece, _Line):
+                required |= {*piece.names} - {*piece.optional, *kept}
+            elif isinstance(piece, _Mark) and piece.sign == "/":
+                kept.pop()
+            elif isinstance(piece, _Mark):
+                kept.append(piece.name if piece.sign == "#" else "")
+        return required
+
+    def filled(self, values: Mapping[str, Any], text_of: _TextOf) -> str:
         """
-        Return the text with its placeholders filled.
+        Return the text with its placeholders filled, and without the lines that are omitted.
+
+        Where lines are omitted between blank lines, one blank line remains, and none at an end of the text.
+        Further lines of an inserted text are indented like the line of its placeholder.
 
         Args:
-            texts:
-                The text for each placeholder, or None. A line is removed if all its placeholders are None,
-                together with the blank lines after it if there is a blank line before it. Further lines of a
-                text are indented like the line of its placeholder.
+            values:
+                The value for each name.
+
+            text_of:
+                Returns the text to insert for a name. It is only called for lines that are kept.
         """
-        text, is_gone = "", False
-        for piece in self.pieces:
+        lines, position = _Lines(), 0
+        while position < len(self.pieces):
+            piece = self.pieces[position]
+            position += 1
             if isinstance(piece, str):
-                has_blank = is_gone and (not text or text.endswith("\n\n"))
-                text += piece.lstrip("\n") if has_blank else piece
-                is_gone = has_blank and not piece.strip("\n")
-            elif (line := piece.filled(texts)) is not None:
-                text, is_gone = text + line, False
+                lines.add_literal(piece)
+            elif isinstance(piece, _Mark):
+                lines.omit()
+                position = piece.end if piece.skips(values) else position
+            elif all(is_present(values[name]) for name in piece.optional):
+                lines.add_filled(piece.filled(text_of))
             else:
-                is_gone = True
-        return text.rstrip("\n") if is_gone else text
+                lines.omit()
+        return lines.joined()
+
+
+def is_present(value: Any) -> bool:
+    """Return whether the lines that depend on a value are kept: it is not None, False or of length 0."""
+    if value is None or value is False:
+        return False
+    return not hasattr(value, "__len__") or len(value) > 0
 
 
 def placeholders_in(text: str) -> list[str]:
-    """Return the distinct names of all possible placeholders, in order."""
-    return list(dict.fromkeys(_PLACEHOLDER.findall(text)))
+    """Return the distinct names of all possible placeholders and marks, in order."""
+    return list(dict.fromkeys(match[2] for match in _TAG.finditer(text)))
 
 
-def _parse_line(line: str, names: Collection[str]) -> str | _Line:
-    before, placeholders, end = list[str](), list[str](), 0
-    for match in _PLACEHOLDER.finditer(line):
-        if match[1] in names:
-            before.append(line[end : match.start()])
-            placeholders.append(match[1])
-            end = match.end()
-    return _Line(tuple(before), tuple(placeholders), line[end:]) if placeholders else line
+def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dict[str, int]:
+    """
+    Return the placeholders and the pairs of marks that have no value, with the line of the first one.
+
+    Args:
+        text:
+            The text.
+
+        names:
+            The names of the values.
+
+        first_line:
+            The number of the first line.
+    """
+    unfilled = dict[str, int]()
+    opening = dict[str, tuple[str, int]]()
+    for start, line, tags in _tagged_lines(text, {*placeholders_in(text)}.difference(names)):
+        number = first_line + text.count("\n", 0, start)
+        for tag in tags:
+            if not tag[1]:
+                unfilled.setdefault(f"{{{{{tag[2]}}}}}", number)
+            elif line.strip() == tag[0] and tag[1] != "/":
+                opening.setdefault(tag[2], (f"{{{{{tag[1]}{tag[2]}}}}}", number))
+            elif line.strip() == tag[0] and tag[2] in opening:
+                unfilled.setdefault(*opening[tag[2]])
+    return unfilled
+
+
+def _tagged_lines(text: str, names: Collection[str]) -> Iterator[tuple[int, str, list[re.Match[str]]]]:
+    """Yield the lines with placeholders or marks of *names*: start, text, and matches within the text."""
+    end = 0
+    for first in _TAG.finditer(text):
+        if first.start() < end or first[2] not in names:
+            continue
+        start = text.rfind("\n", end, first.start()) + 1 or end
+        end = text.find("\n", start) + 1 or len(text)
+        line = text[start:end]
+        yield start, line, [tag for tag in _TAG.finditer(line) if tag[2] in names]
+
+
+def _parse_line(line: str, tags: list[re.Match[str]], number: int, label: str) -> _Line | _Mark:
+    for tag in tags:
+        if tag[1] and (tag[3] or line.strip() != tag[0]):
+            raise MarkError(label, f"{tag[0]} must be alone on its line, without '?'", number)
+        if tag[1]:
+            return _Mark(tag[1], tag[2], number)
+    starts = [0, *(tag.end() for tag in tags)]
+    before = tuple(line[start : tag.start()] for start, tag in zip(starts, tags, strict=False))
+    optional = tuple(tag[2] for tag in tags if tag[3])
+    return _Line(before, tuple(tag[2] for tag in tags), optional, line[starts[-1] :])
+
+
+def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> None:
+    """Add an opening mark to the open ones, or close the last of them before the piece *end*."""
+    if mark.sign != "/":
+        open_marks.append(mark)
+    elif not open_marks:
+        raise MarkError(label, f"{mark} has no {{{{#{mark.name}}}}} above it", mark.line)
+    elif (opening := open_marks.pop()).name == mark.name:
+        opening.end = end
+    else:
+        raise MarkError(label, f"{mark} is above {{{{/{opening.name}}}}}: close inner lines first", mark.line)
+
+
+class _Lines:
+    """Lines that are joined without the blank lines that omitted lines would leave."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._is_omitted = False
+        #: Where the blank lines of the text begin at the end of the last item; None after an inserted value.
+        self._blank_start: int | None = 0
+
+    def omit(self) -> None:
+        """Omit a line here."""
+        self._is_omitted = True
+
+    def add_filled(self, line: str) -> None:
+        """Add a line that contains values."""
+        self._texts.append(line)
+        self._is_omitted, self._blank_start = False, None
+
+    def add_literal(self, lines: str) -> None:
+        """Add lines of the text."""
+        if self._is_omitted and self._is_after_blank() and (blank := _LEADING_BLANK_LINES.match(lines)):
+            lines = lines[blank.end() :]
+            self._cut(keep_one=True)
+        if lines:
+            self._texts.append(lines)
+            self._is_omitted, self._blank_start = False, _blank_start(lines)
+
+    def _is_after_blank(self) -> bool:
+        """Return whether there is no line yet, or the last one is a blank line of the text."""
+        return not self._texts or (self._blank_start is not None and self._blank_start < len(self._texts[-1]))
+
+    def _cut(self, *, keep_one: bool) -> None:
+        """Remove the blank lines at the end, except for one of them if *keep_one*."""
+        if self._texts and self._blank_start is not None:
+            last = self._texts[-1]
+            end = last.index("\n", self._blank_start) + 1 if keep_one else self._blank_start
+            self._texts[-1] = last[:end]
+
+    def joined(self) -> str:
+        """Return the lines as one text."""
+        if self._is_omitted:
+            self._cut(keep_one=False)
+            return re.sub(r"\r?\n\Z", "", "".join(self._texts))
+        return "".join(self._texts)
+
+
+def _blank_start(lines: str) -> int:
+    """Return where the blank lines at the end of *lines* begin, or the length of *lines* without any."""
+    content = len(lines.rstrip(" \t\r\n"))
+    if content == 0:
+        return 0
+    return lines.find("\n", content) + 1 or len(lines)
 
 
 def hanging_indent(text: str, first: str, further: str) -> str:

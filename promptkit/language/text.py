@@ -3,18 +3,19 @@
 from collections.abc import Iterable, Mapping
 from datetime import date, time
 from decimal import Decimal
+from enum import Enum
 from numbers import Number
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
+import msgspec
 
+from promptkit.errors.exceptions import shortened
 from promptkit.language.content import Content
-from promptkit.language.files import filled_file, filled_file_below, source_file, source_folder
-from promptkit.language.validation import checked_text
-
-#: How a text is inserted into another one: a block needs separate lines, and a list is a block.
-Mark: TypeAlias = Literal["block", "list"]
+from promptkit.language.files import parsed_file, parsed_file_below, source_file, source_folder
+from promptkit.language.placeholders import TextWithPlaceholders
+from promptkit.language.validation import checked_text, is_optional_part
 
 _MARK: Final = "_mark"
 
@@ -53,7 +54,8 @@ class Text(Content):
         """
         Read a text file from the folder of the calling recipe and fill its placeholders.
 
-        ``{{name}}`` is a placeholder if *name* is given; see `promptkit.fragments.fill`. Front matter
+        ``{{name}}`` is a placeholder if *name* is given, and ``{{name?}}`` and ``{{#name}}`` make lines
+        optional; see `promptkit.fragments.fill`. Front matter
         (YAML between two lines of ``---``) and blank lines at both ends are removed. To keep front matter
         for the model, start the file with a blank line. A server caches the file; a server that watches
         for changes reads it again after it has changed.
@@ -73,14 +75,13 @@ class Text(Content):
             MediaError: If *path* is outside that folder or is not a readable file there, or if the file is
                 not UTF-8 or larger than 20 MiB. It is a `PromptError`: the client sees its message.
 
-            ValueError: If a value has no placeholder; the message lists the placeholders of the file.
+            ValueError: If a value has no placeholder (the message lists the placeholders of the file), or a
+                mark is not alone on its line or has no counterpart.
 
-            TypeError: If a value has a type that cannot be inserted.
+            TypeError: If a value that is inserted is None, a bool, or has a type that cannot be inserted.
         """
         name = str(path)
-        return with_annotations(
-            values.values(), filled_file(source_file(1), name, placeholder_texts(values, name))
-        )
+        return filled_text(parsed_file(source_file(1), name, tuple(values)), values, name)
 
     @classmethod
     def below(cls, root: str | Path, path: str | Path, /, **values: "PlaceholderValue") -> "Text":
@@ -104,16 +105,21 @@ class Text(Content):
             MediaError: If *path* leaves *root* or is not a readable file there, or if the file is not UTF-8
                 or larger than 20 MiB. It is a `PromptError`: the client sees its message.
 
-            ValueError: If a value has no placeholder.
+            ValueError: If a value has no placeholder (the message lists the placeholders of the file), or a
+                mark is not alone on its line or has no counterpart.
 
-            TypeError: If a value has a type that cannot be inserted.
+            TypeError: If a value that is inserted is None, a bool, or has a type that cannot be inserted.
         """
-        texts = placeholder_texts(values, str(path))
-        return with_annotations(values.values(), filled_file_below(source_folder(1) / root, path, texts))
+        name = shortened(str(path))
+        return filled_text(parsed_file_below(source_folder(1) / root, path, tuple(values)), values, name)
 
     def __bool__(self) -> bool:
         """Return whether the text is not blank."""
         return bool(self.text.strip())
+
+    def __len__(self) -> int:
+        """Return the number of characters."""
+        return len(self.text)
 
     def __str__(self) -> str:
         return self.text
@@ -136,19 +142,19 @@ class Text(Content):
 #: Values with one obvious text form.
 Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 
-#: Values for placeholders. None and False insert nothing.
-PlaceholderValue: TypeAlias = Scalar | Literal[False] | None
+#: Values for placeholders and marks. Only those for placeholders are inserted, and must have a text form.
+PlaceholderValue: TypeAlias = object
 
 
-def marked(text: Text, mark: Mark) -> Text:
-    """Set the mark of a new `Text` and return it. Texts composed from it do not inherit the mark."""
-    object.__setattr__(text, _MARK, mark)
+def mark_list(text: Text) -> Text:
+    """Mark a new `Text` as a list and return it. Texts composed from it do not inherit the mark."""
+    object.__setattr__(text, _MARK, "list")
     return text
 
 
-def get_mark(value: object) -> Mark | None:
-    """Return the mark of a value, or None if it has none."""
-    return getattr(value, _MARK, None)
+def is_list(value: object) -> bool:
+    """Return whether a value is a `Text` that is marked as a list."""
+    return getattr(value, _MARK, None) == "list"
 
 
 def plain_text(text: str) -> Text:
@@ -197,26 +203,64 @@ def plain_string(value: object, label: str) -> str:
     if isinstance(value, str):
         return str.__str__(value)  # an enum member becomes its value, as on the wire
     hint = "convert it to a str first"
-    if isinstance(value, Content) or type(value).__module__ == "promptkit.language.turns":
+    if is_optional_part(value):
+        hint = "pass optional(...) to fit(...)"
+    elif _is_part(value):
         hint = "pass it to user(...) next to the text"
     elif isinstance(value, list | tuple):
-        hint = "convert it to text with bullets(...) or inline(*...)"
+        hint = "convert it to text with bullets(...) or inline(...)"
     msg = f"{label}: expected text, not {type(value).__name__}; {hint}"
     raise TypeError(msg)
 
 
-def placeholder_texts(values: Mapping[str, object], label: str) -> dict[str, str | None]:
-    """Return the text, or None, for each placeholder. Raises TypeError for values that cannot be inserted."""
-    return {
-        name: value if type(value) is str else _placeholder_text(value, name, label)
-        for name, value in values.items()
-    }
+def filled_text(
+    parsed: TextWithPlaceholders, values: Mapping[str, object], label: str, source: object = None
+) -> Text:
+    """
+    Fill placeholders with the texts of *values*, and return the text with their and the source's annotations.
+
+    Raises:
+        TypeError: If a value that is inserted is None, a bool, or has a type without a text form.
+
+        ValueError: If the annotations of `Text` values differ.
+    """
+
+    def text_of(name: str) -> str:
+        value = values[name]
+        return value if type(value) is str else _placeholder_text(value, name, label)
+
+    return with_annotations((source, *values.values()), parsed.filled(values, text_of))
 
 
-def _placeholder_text(value: object, name: str, label: str) -> str | None:
-    if value is None or value is False:
-        return None
-    if value is True:
-        msg = f"{label}: {name} is True: give the text to insert, or None"
+def _placeholder_text(value: object, name: str, label: str) -> str:
+    """Return the text of a placeholder's value: scalars, lists of scalars, and JSON for other values."""
+    if value is None or isinstance(value, bool):
+        placeholder = f"{{{{{name}?}}}}"
+        msg = (
+            f"{label}: {name!r} is {value}: write {placeholder} if its line should be omitted, "
+            f"or pass an empty string"
+        )
         raise TypeError(msg)
-    return scalar_text(value, f"{label}: {name}")
+    if isinstance(value, Enum) and not isinstance(value.value, str):
+        return value.name
+    if isinstance(value, list | tuple) and all(_is_scalar(item) for item in value):
+        return ", ".join(scalar_text(item, name) for item in value)
+    if _is_scalar(value) or _is_part(value) or isinstance(value, set | frozenset | bytes | bytearray):
+        return scalar_text(value, f"{label}: {name}")
+    if isinstance(value, list | tuple) and (part := next(filter(_is_part, value), None)) is not None:
+        return plain_string(part, f"{label}: {name}")
+    try:
+        built = msgspec.to_builtins(value)
+        return built if isinstance(built, str) else msgspec.json.encode(built).decode()
+    except (TypeError, RecursionError):
+        return scalar_text(value, f"{label}: {name}")  # raises an error with a hint
+
+
+def _is_part(value: object) -> bool:
+    """Return whether a value is a part of a message or of `fit` other than text, or a message."""
+    is_own = type(value).__module__.startswith("promptkit.language.") or is_optional_part(value)
+    return is_own and not isinstance(value, Text)
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, str | Text | Number | date | time) and not isinstance(value, bool)

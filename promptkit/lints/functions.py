@@ -7,11 +7,17 @@ import inspect
 import os
 import re
 import shutil
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
 from enum import Enum
+from itertools import islice
 from pathlib import PurePath
 from types import ModuleType
 from typing import Any, Final
+
+import attrs
+import msgspec
 
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
@@ -20,9 +26,14 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
 from promptkit.errors.suggestions import is_misspelt
 from promptkit.fragments.markdown import BLOCKS
+from promptkit.fragments.text import dedent
+from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Audio, Image
+from promptkit.language.text import Text
+from promptkit.lints.calls import lint_format, lint_swapped_arguments
 from promptkit.lints.conversations import get_role
+from promptkit.lints.placeholders import lint_placeholders
 from promptkit.lints.static_analysis import (
     TEXT_METHODS,
     CallResult,
@@ -31,7 +42,7 @@ from promptkit.lints.static_analysis import (
     list_choices,
     list_items,
 )
-from promptkit.lints.texts import describe_container, lint_placeholders, lint_shifted_lines
+from promptkit.lints.texts import container_of, describe_container, lint_indentation, lint_shifted_lines
 
 #: Words that end the options of a command; git supports both.
 _ENDS: Final = ("--", "--end-of-options")
@@ -194,16 +205,21 @@ _VALUE: Final = "\0"
 _WORD: Final = re.compile(r"\S")
 _WORD_AFTER: Final = re.compile(r"[^\S\n]*\S")
 
+#: Functions that remove the indentation of the code.
+_DEDENTS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
+
 _JOIN: Final = "join them: ', '.join(...)"
 
 
 def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report text that is sent with a placeholder, as from a missing ``f`` or a template."""
+    """Report text that is sent with a placeholder, as from a missing ``f``, or with the code's margin."""
     if not _is_plain(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.makes_text(node.func):
         sent = node
+    for literal in () if sent is None else _undedented(sent, scope):
+        lint_indentation(literal, report)
     for holder, text in () if sent is None else _texts(sent, scope, report.location.file):
         if _PLACEHOLDER_START.search(text):
             _check_text(holder, text, scope, report)
@@ -235,6 +251,18 @@ def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, 
             case ast.Name() if isinstance(text := scope.value(node), str):
                 yield node, text
         pending += reversed(_text_parts(node, scope))
+
+
+def _undedented(sent: ast.expr, scope: Scope) -> Iterator[ast.expr]:
+    """Yield the expressions that are part of an expression's text, except those whose text is dedented."""
+    pending, visited = [sent], set[ast.expr]()
+    while pending:
+        if (node := pending.pop()) in visited:
+            continue
+        visited.add(node)
+        if not (isinstance(node, ast.Call) and scope.value(node.func) in _DEDENTS):
+            yield node
+            pending += reversed(_text_parts(node, scope))
 
 
 def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
@@ -346,15 +374,43 @@ def _block(part: Any, scope: Scope) -> str | None:
 
 
 def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report an object in an f-string whose text is only a repr, such as ``<function f at 0x7f...>``."""
-    if not isinstance(node, ast.FormattedValue) or node.conversion != -1:
-        return
-    results = [*_describe_object(node.value, scope)]
-    if node.format_spec is None and isinstance(node.value, ast.Name) and not results:
-        results = [*describe_container(node.value.id, scope)]
-    for description, hint in results:
-        message = f"'{{{ast.unparse(node.value)}}}' in an f-string shows {description}"
-        report.add(Rule.OBJECT_IN_TEXT, message, hint, node.value)
+    """Report an object in text whose text is only a repr, such as ``<function f at 0x7f...>``."""
+    match node:
+        case ast.FormattedValue(value, -1, None):
+            _report_object(value, "an f-string", scope, report)
+        case ast.BinOp(ast.Constant(str(text)), ast.Mod(), right) if "%s" in text:
+            for value in right.elts if isinstance(right, ast.Tuple) else [right]:
+                if not isinstance(value, ast.Dict):
+                    _report_object(value, "'%s'", scope, report)
+        case ast.Call(ast.Attribute(ast.Constant(str(text)), "format"), args, keywords):
+            fields = {*re.findall(r"\{(\w*)\}", text)}
+            values = [arg for position, arg in enumerate(args) if not fields.isdisjoint(("", str(position)))]
+            values += [keyword.value for keyword in keywords if keyword.arg in fields]
+            for value in values:
+                _report_object(value, "a format", scope, report)
+        case ast.Call(ast.Attribute(ast.Constant(str()), "join"), [value]):
+            if container_of(value, scope)[0] == "set":
+                message = f"{ast.unparse(value)!r} is a set, whose order differs between two processes"
+                report.add(Rule.OBJECT_IN_TEXT, message, f"write sorted({ast.unparse(value)})", value)
+
+
+def _report_object(value: ast.expr, where: str, scope: Scope, report: Report) -> None:
+    for description, hint in (
+        [*_describe_object(value, scope)]
+        or [*_describe_parts(value, scope)]
+        or describe_container(value, scope)
+    ):
+        message = f"'{{{ast.unparse(value)}}}' in {where} shows {description}"
+        report.add(Rule.OBJECT_IN_TEXT, message, hint, value)
+
+
+def _describe_parts(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
+    """Yield a description of a list that contains an image or another part of a message."""
+    for item in list_items(scope.resolve(node)):
+        value = scope.stand_in(item)
+        if isinstance(value, CallResult):
+            yield from islice(_describe_record(value.called), 1)
+            return
 
 
 def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
@@ -367,6 +423,7 @@ def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
                 yield "a method, not its result", f"call it: {name}.{attribute}()"
         case ast.Name(id=name) if name in scope.arguments:
             yield from _describe_member(name, scope)
+            yield from _describe_record(scope.value(scope.arguments[name]))
         case ast.Lambda():
             yield "a function, not its result", "call it"
         case _ if isinstance(value, CallResult):
@@ -392,6 +449,22 @@ def _describe_result(called: Any) -> Iterator[tuple[str, str]]:
     elif type(called) is type and all(getattr(called, name) is getattr(object, name) for name in methods):
         hint = "write its attributes, or give it a __str__"
         yield f"the {called.__name__} object, not its content", hint
+    else:
+        yield from _describe_record(called)
+
+
+def _describe_record(kind: Any) -> Iterator[tuple[str, str]]:
+    """Yield the same for the type of a part of a message, or of an object with a generated repr."""
+    if not isinstance(kind, type):
+        return
+    if issubclass(kind, Content) and kind is not Text:
+        yield f"the {kind.__name__}, which is not text", "pass it to user(...) as a separate part"
+    elif kind.__str__ is object.__str__ and kind.__format__ is object.__format__ and _has_fields(kind):
+        yield f"the {kind.__name__} in Python's notation", "write its attributes, or json_block(...)"
+
+
+def _has_fields(kind: type) -> bool:
+    return is_dataclass(kind) or attrs.has(kind) or issubclass(kind, msgspec.Struct)
 
 
 def _describe_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
@@ -425,13 +498,17 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
     "Call": (
         _lint_text,
         _lint_deprecated,
+        _lint_object,
         lint_placeholders,
         lint_shifted_lines,
         lint_command,
         lint_caller_path,
+        lint_swapped_arguments,
+        lint_format,
     ),
     "Attribute": (lint_caller_path,),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),
+    "BinOp": (_lint_object,),
 }

@@ -5,9 +5,8 @@ import re
 import tokenize
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from io import StringIO
-from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,13 +14,17 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.declarations.markdown_prompts import MarkdownPrompt
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule, rule_of
-from promptkit.errors.sources import nodes_of, text_of, tree_of
+from promptkit.errors.sources import nodes_of, span_of, text_of, tree_of
+from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
 from promptkit.lints.clients import lint_client, lint_workflow
 from promptkit.lints.files import lint_source
+from promptkit.lints.markdown import lint_markdown
+from promptkit.lints.placeholders import lint_texts_read
 from promptkit.lints.prompts import lint_first_message, lint_prompt, with_lints
 from promptkit.lints.skills import lint_skill
 from promptkit.loader.recipes import Declaration, LoadedFile
@@ -31,15 +34,64 @@ _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 _NAME_CODES: Final = "name the codes to ignore, as in # promptkit: ignore[PK207]"
 
 
+#: The rules whose diagnostics depend on options of a command or on renderings, so that a comment can be
+#: needed although nothing is reported without them.
+_CONDITIONAL: Final = frozenset(rule for rule in Rule if rule.value.startswith("PK5")) | {
+    Rule.FIRST_MESSAGE,
+    Rule.TEMPLATE_SYNTAX,
+    Rule.UNFILLED_PLACEHOLDER,
+    Rule.UNSTABLE_SKILL,
+}
+
+
+class _Comment(Struct, frozen=True):
+    """
+    A comment that suppresses diagnostics.
+
+    Args:
+        location:
+            Its location.
+
+        codes:
+            The codes that it names.
+
+        lines:
+            The lines that it applies to: its own, and those of a string that ends there.
+    """
+
+    location: Location
+    codes: tuple[str, ...]
+    lines: range
+
+    def suppresses(self, diagnostic: Diagnostic, call: range) -> bool:
+        """Return whether it suppresses a diagnostic at the lines of a *call*."""
+        is_here = diagnostic.location.line in self.lines or self.location.line in call
+        return is_here and diagnostic.is_ignorable and diagnostic.rule.value in self.codes
+
+
 def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Return *diagnostics* except those suppressed by a comment on their line."""
-    suppressed = cache(_suppressed)
-    return tuple(
-        diagnostic
-        for diagnostic in diagnostics
-        if not diagnostic.is_ignorable
-        or (diagnostic.location.line, diagnostic.rule.value) not in suppressed(diagnostic.location.file)
-    )
+    """Return *diagnostics* except those suppressed by a comment on their line, or within their call."""
+    return tuple(diagnostic for diagnostic in diagnostics if not _suppressing(diagnostic))
+
+
+def _suppressing(diagnostic: Diagnostic) -> list[_Comment]:
+    """Return the comments that suppress a diagnostic."""
+    comments = _comments(diagnostic.location.file)
+    call = _lines_of_call(diagnostic.location) if comments else range(0)
+    return [comment for comment in comments if comment.suppresses(diagnostic, call)]
+
+
+def _lines_of_call(location: Location) -> range:
+    """Return the lines of the innermost call that contains a location; none outside of calls."""
+    tree, line = tree_of(location.file), location.line
+    calls = [
+        call
+        for call in ([] if tree is None else nodes_of(tree, ast.Call))
+        if call.lineno <= line <= (call.end_lineno or line)
+        and span_of(location.file, call)[:2] <= (line, location.column)
+    ]
+    ranges = [range(call.lineno, (call.end_lineno or call.lineno) + 1) for call in calls]
+    return min(ranges, key=len, default=range(0))
 
 
 def lint_suppressions(file: Path) -> list[Diagnostic]:
@@ -47,9 +99,9 @@ def lint_suppressions(file: Path) -> list[Diagnostic]:
     Return the diagnostics of suppression comments without a code, or with a code that cannot be ignored.
     """
     report = Report(file.name, Location(str(file)))
-    for codes, location, _ in _comments(str(file)):
-        for hint in filter(None, map(_suppression_error, codes or [""])):
-            report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", hint, location)
+    for comment in _comments(str(file)):
+        for hint in filter(None, map(_suppression_error, comment.codes or [""])):
+            report.add(Rule.BAD_SUPPRESSION, "this comment has no effect", hint, comment.location)
     return report.found
 
 
@@ -62,26 +114,41 @@ def _suppression_error(code: str) -> str | None:
     return None
 
 
-def _suppressed(file: str) -> set[tuple[int, str]]:
-    """Return the lines of a file with the codes that are suppressed there."""
-    return {each for codes, _, lines in _comments(file) for each in product(lines, codes)}
+def _unused_suppressions(diagnostics: Iterable[Diagnostic], files: Iterable[str]) -> Iterator[Diagnostic]:
+    """Yield a diagnostic for each code in a comment of *files* that suppresses none of *diagnostics*."""
+    used = {(comment, each.rule.value) for each in diagnostics for comment in _suppressing(each)}
+    for file in files:
+        report = Report(Path(file).name, Location(file))
+        for comment in _comments(file):
+            for code in comment.codes:
+                if _suppression_error(code) or rule_of(code) in _CONDITIONAL or (comment, code) in used:
+                    continue
+                message = f"this comment has no effect: there is no {code} here"
+                report.add(Rule.BAD_SUPPRESSION, message, "remove the code from it", comment.location)
+        yield from report.found
 
 
-def _comments(file: str) -> Iterator[tuple[list[str], Location, range]]:
-    """Yield the suppression comments of a file: codes, location, and affected lines."""
-    text = text_of(file)
+def _comments(file: str) -> list[_Comment]:
+    """Return the suppression comments of a file."""
+    return _comments_in(file, text_of(file))
+
+
+@lru_cache(maxsize=256)  # the diagnostics of one file follow each other
+def _comments_in(file: str, text: str) -> list[_Comment]:
     if "promptkit:" not in text or (tree := tree_of(file)) is None:
-        return
+        return []
     # A comment after a string of several lines applies to all of them.
     strings = nodes_of(tree, ast.Constant, ast.JoinedStr)
     first = {node.end_lineno: node.lineno for node in strings if node.end_lineno != node.lineno}
+    comments = []
     for token in tokenize.generate_tokens(StringIO(text).readline):
         if token.type == tokenize.COMMENT and (match := _COMMENT.search(token.string)):
             line, column = token.start
             start = column + match.start() + 1
-            codes = [code.strip() for code in (match[1] or "").split(",") if code.strip()]
+            codes = tuple(code.strip() for code in (match[1] or "").split(",") if code.strip())
             location = Location(file, line, start, start + len(match[0]))
-            yield codes, location, range(first.get(line, line), line + 1)
+            comments.append(_Comment(location, codes, range(first.get(line, line), line + 1)))
+    return comments
 
 
 def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterator[Diagnostic]:
@@ -97,7 +164,9 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
     """
     for declaration in declarations:
         compiled: Any = declaration.compiled
-        if isinstance(declaration.definition, Prompt):
+        if isinstance(declaration.definition, MarkdownPrompt):
+            yield from lint_markdown(declaration.definition) if compiled is not None else ()
+        elif isinstance(declaration.definition, Prompt):
             arguments = compiled.arguments if isinstance(compiled, CompiledPrompt) else None
             with suppress(RecursionError):  # the source may be nested too deeply
                 yield from lint_prompt(declaration.definition, arguments)
@@ -112,7 +181,10 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
 def lint_catalog(catalog: Catalog) -> Catalog:
     """Return *catalog* with the lints of all files together, and without suppressed diagnostics."""
     catalog = with_lints(catalog)
-    return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))
+    diagnostics = catalog.diagnostics
+    files = dict.fromkeys(item.location.file for item in catalog.declared)
+    unused = _unused_suppressions(diagnostics, files)
+    return catalog.with_diagnostics((*without_suppressed(diagnostics), *unused))
 
 
 class Checks(Struct, frozen=True):
@@ -141,7 +213,11 @@ class Checks(Struct, frozen=True):
         return (*catalog.diagnostics, *by_client)
 
     def of_rendering(
-        self, prompt: CompiledPrompt, workflow: Workflow, known: Iterable[Diagnostic] = ()
+        self,
+        prompt: CompiledPrompt,
+        workflow: Workflow,
+        texts: Iterable[TextRead] = (),
+        known: Iterable[Diagnostic] = (),
     ) -> tuple[Diagnostic, ...]:
         """
         Return the diagnostics of a rendering, including those for the target clients.
@@ -153,11 +229,16 @@ class Checks(Struct, frozen=True):
             workflow:
                 The rendering.
 
+            texts:
+                The text files that it has read.
+
             known:
                 The diagnostics of sources, whose locations are more precise. Duplicates of them are omitted.
         """
         known_messages = {(diagnostic.rule, diagnostic.message) for diagnostic in known}
-        diagnostics = [*lint_first_message(prompt, workflow)]
+        report = Report(f"prompt {prompt.name!r}", prompt.location)
+        lint_texts_read(texts, report)
+        diagnostics = [*lint_first_message(prompt, workflow), *report.without_duplicates()]
         for client in self.clients:
             diagnostics += lint_workflow(client, prompt, workflow)
         return tuple(each for each in diagnostics if (each.rule, each.message) not in known_messages)

@@ -1,25 +1,18 @@
-"""Lints for texts: containers in f-strings, placeholders without values, and wrong indentation."""
+"""Lints for texts: containers in f-strings, and wrong indentation."""
 
 import ast
-import inspect
 import re
 import textwrap
 from collections import abc
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, Final, get_origin
 
 from promptkit.errors.diagnostics import Report
-from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import text_of
-from promptkit.errors.suggestions import nearest
-from promptkit.fragments.text import dedent, fill
-from promptkit.language.files import text_below
-from promptkit.language.placeholders import placeholders_in
+from promptkit.errors.sources import segment_of
+from promptkit.fragments.text import dedent
 from promptkit.language.text import Text
 from promptkit.lints.static_analysis import Scope, list_choices
-from promptkit.loader.targets import display_path
 
 #: Names of container types.
 _KINDS: Final[dict[Any, str]] = {
@@ -30,26 +23,34 @@ _KINDS: Final[dict[Any, str]] = {
 }
 
 
-def describe_container(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
+def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
     """
-    Yield a description of a container parameter in an f-string, and a hint.
+    Yield a description of a container in text, and a hint.
 
     Args:
-        name:
-            A name in the f-string.
+        node:
+            An expression whose value is formatted.
 
         scope:
-            The function with the f-string.
+            The function that formats it.
     """
-    if name not in scope.arguments or scope.stored[name]:
-        return
-    kind, items = _container(scope.arguments[name], scope)
+    kind, items = container_of(node, scope)
+    name = ast.unparse(node)
     if kind == "dict":
         yield "a dict in Python's notation", f"write json_block({name}), or format its items"
     elif kind is not None:
         ordered = f"sorted({name})" if kind == "set" else name
         joined = ordered if items is str else f"map(str, {ordered})"
         yield f"a {kind} in Python's notation", f"write ', '.join({joined}), or bullets({ordered})"
+
+
+def container_of(node: ast.expr, scope: Scope) -> tuple[str | None, Any]:
+    """Return the type of container that an expression is, or None, and the type of its items, if known."""
+    if isinstance(node, ast.Name) and node.id in scope.arguments:
+        return (None, None) if scope.stored[node.id] else _container(scope.arguments[node.id], scope)
+    value = scope.stand_in(node)
+    items = list(value)[:1] if isinstance(value, list | tuple) else []
+    return _KINDS.get(type(value)), type(items[0]) if items else None
 
 
 def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
@@ -69,93 +70,30 @@ def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, A
     return _KINDS.get(kind) if isinstance(kind, type) else None, scope.value(item)
 
 
-#: Functions and methods that preserve the placeholders of a text.
-_PRESERVING: Final = (textwrap.dedent, inspect.cleandoc)
-_STRIPPING: Final = ("strip", "lstrip", "rstrip")
-
-
-def _literal(node: ast.expr, scope: Scope) -> str | None:
-    """Return the text of an expression if the source shows it, or None."""
-    node = scope.resolve(node)
-    match node:
-        case ast.Constant(str(text)):
-            return text
-        case ast.Call(ast.Attribute(inner, method), []) if method in _STRIPPING:
-            return _literal(inner, scope)
-        case ast.Call(function, [inner]) if scope.value(function) in _PRESERVING:
-            return _literal(inner, scope)
-    value: Any = scope.value(node)
-    return value if isinstance(value, str) else None
-
-
 _DEDENTS: Final = (dedent, textwrap.dedent)
 
-#: Placeholders of other tools: Jinja, Handlebars, and the commands of Claude Code, Gemini CLI and VS Code.
-_FOREIGN: Final = re.compile(
-    r"\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}|\{\{[#/>][^{}\n]*\}\}"
-    r"|\{\{[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}|\$ARGUMENTS\b|!\{[^}\n]*\}|\$\{input:[^}\n]*\}"
-)
+_TRIPLE_QUOTES: Final = re.compile("\"{3}|'{3}")
+
+#: The smallest indentation of a function's text that is reported: that of its code.
+_CODE_INDENTATION: Final = 4
 
 
-def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
-    """Report values and placeholders without a counterpart, and unreadable files, in calls with literals."""
-    match call:
-        case ast.Call(function, [text], keywords) if scope.value(function) is fill:
-            _check_placeholders(call, _literal(text, scope), keywords, report, "")
-        case ast.Call(ast.Attribute(owner, "from_path"), [ast.Constant(str(path))], keywords) if (
-            scope.value(owner) is Text
-        ):
-            _check_placeholders(call, _file_text(path, call, report), keywords, report, path)
-
-
-def _file_text(path: str, call: ast.Call, report: Report) -> str | None:
-    folder = Path(report.location.file).parent
-    try:
-        return text_below(folder, path)
-    except MediaError as error:
-        message, _, hint = str(error).partition(": ")
-        default_hint = (
-            f"it is looked up in {display_path(str(folder))!r}; use Text.below(...) for other folders"
-        )
-        report.add(Rule.MISSING_TEXT, message, hint or default_hint, call)
-        return None
-
-
-def _check_placeholders(
-    call: ast.Call, text: str | None, keywords: Iterable[ast.keyword], report: Report, file: str
-) -> None:
-    if text is None:
-        return
-    if foreign := _FOREIGN.search(text):
-        message = f"{foreign[0]!r}{_line_in(re.escape(foreign[0]), file, report)} is sent literally"
-        report.add(
-            Rule.TEMPLATE_SYNTAX, message, "write {{name}} instead, and give it a value: name=...", call
-        )
-    placeholders, names = placeholders_in(text), [keyword.arg for keyword in keywords]
-    for name in names:
-        if name is not None and name not in placeholders:
-            suggestion = nearest(name, placeholders)
-            hint = (
-                f"did you mean {suggestion!r}?"
-                if suggestion
-                else f"write {{{{{name}}}}} where the value belongs"
-            )
-            report.add(Rule.UNKNOWN_PLACEHOLDER, f"the text has no placeholder {{{{{name}}}}}", hint, call)
-    for unset in placeholders:
-        if unset not in names and None not in names:
-            location = _line_in(rf"\{{\{{[ \t]*{unset}\b", file, report)
-            message = f"{{{{{unset}}}}}{location} gets no value and is sent literally"
-            hint = (
-                f"give it a value: {unset}=..., or {unset}='{{{{{unset}}}}}' to send the placeholder itself"
-            )
-            report.add(Rule.UNFILLED_PLACEHOLDER, message, hint, call)
-
-
-def _line_in(pattern: str, file: str, report: Report) -> str:
-    """Return the location of a pattern in a text file, as part of a message; ``""`` without a file."""
-    before = re.split(pattern, text_of(str(Path(report.location.file).parent / file)), maxsplit=1)[0]
-    line = before.count("\n") + 1
-    return f" in {file}:{line}" if file else ""
+def lint_indentation(node: ast.expr, report: Report) -> None:
+    """Report a literal of several lines whose lines are all indented like the code."""
+    match node:
+        case ast.Constant(str(text)):
+            pass
+        case ast.JoinedStr(parts):
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
+        case _:
+            return
+    lines = [line for line in text.split("\n")[1:] if line.strip()]
+    margin = min((len(line) - len(line.lstrip(" \t")) for line in lines), default=0)
+    position = node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0
+    is_indented = margin >= _CODE_INDENTATION and node.lineno != node.end_lineno
+    if is_indented and _TRIPLE_QUOTES.search(segment_of(report.location.file, position)):
+        message = "a text is sent with the indentation of the code around it"
+        report.add(Rule.INDENTED_TEXT, message, "write dedent(...), or fill(...) with its values", node)
 
 
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:

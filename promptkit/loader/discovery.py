@@ -36,6 +36,9 @@ _TOOL_FILES: Final = frozenset(
     )
 )
 
+#: The ending of the names of Markdown prompts.
+MARKDOWN_ENDING: Final = ".prompt.md"
+
 #: Names that mark a virtual environment or one of conda, and a skill. Programs in these are not recipes.
 _ENVIRONMENT: Final = frozenset({"pyvenv.cfg", "conda-meta"})
 _SKILL: Final = "skill.md"  # compared without case: misspelt skills do not contain recipes either
@@ -55,6 +58,11 @@ def is_recipe(name: str) -> bool:
     """Return whether a file of that name is a recipe, in a folder that is searched."""
     # Editors and archives create files whose names start with a dot.
     return name.endswith(".py") and not name.startswith(("_", ".")) and not (is_test(name) or is_cases(name))
+
+
+def is_markdown(name: str) -> bool:
+    """Return whether a file of that name is a Markdown prompt, in a folder that is searched."""
+    return name.endswith(MARKDOWN_ENDING) and not name.startswith(("_", "."))
 
 
 def is_cases(name: str) -> bool:
@@ -101,7 +109,7 @@ def folders_with_recipes(folder: str, depth: int, budget: int) -> list[str]:
 
 
 def _is_likely(entry: os.DirEntry[str]) -> bool:
-    return is_recipe(entry.name) and mentions_prompts(entry.path)
+    return is_markdown(entry.name) or (is_recipe(entry.name) and mentions_prompts(entry.path))
 
 
 class DiscoveredFiles(NamedTuple):
@@ -129,6 +137,9 @@ class DiscoveredFiles(NamedTuple):
 
         skills:
             The folders of skills that are not in the folder of another skill, sorted.
+
+        markdown:
+            The paths of the Markdown prompts within it, sorted.
     """
 
     names: tuple[str, ...]
@@ -138,6 +149,7 @@ class DiscoveredFiles(NamedTuple):
     unserved: tuple[str, ...]
     cases: tuple[str, ...]
     skills: tuple[str, ...]
+    markdown: tuple[str, ...]
 
 
 def find_recipes(folder: str) -> DiscoveredFiles:
@@ -151,14 +163,17 @@ def find_recipes(folder: str) -> DiscoveredFiles:
     Raises:
         OSError: If the folder cannot be read.
     """
-    names, cases, unreadable, unserved = list[str](), list[str](), list[tuple[str, str]](), list[str]()
+    names, cases, markdown, unserved = list[str](), list[str](), list[str](), list[str]()
+    unreadable = list[tuple[str, str]]()
     walk = FolderWalk(folder)
     prefix_length = len(os.path.join(folder, ""))
     for _, entries in walk:
         for entry in entries:
-            if (is_case := is_cases(entry.name)) or _is_recipe_file(entry):
+            kind = cases if (is_case := is_cases(entry.name)) else names if _is_recipe_file(entry) else None
+            kind = markdown if is_markdown(entry.name) else kind
+            if kind is not None:
                 if (reason := _why_unreadable(entry)) is None:
-                    (cases if is_case else names).append(entry.path[prefix_length:])
+                    kind.append(entry.path[prefix_length:])
                 elif reason:
                     unreadable.append((entry.path, reason))
             if is_case or is_test(entry.name) or entry.name == "__init__.py":
@@ -174,7 +189,52 @@ def find_recipes(folder: str) -> DiscoveredFiles:
         unserved=tuple(unserved),
         cases=tuple(sorted(cases)),
         skills=skills,
+        markdown=tuple(sorted(markdown)),
     )
+
+
+def is_markdown_target(target: str) -> bool:
+    """Return whether a target is a Markdown file, or a pattern of them such as ``commands/**/*.md``."""
+    return target.endswith(".md") and (os.path.isfile(target) or _is_pattern(target))
+
+
+def find_markdown(target: str) -> tuple[str, list[str]]:
+    """
+    Find the files of a Markdown target.
+
+    Files of a pattern are omitted if their names start with ``_`` or a dot, or if they are in a folder of a
+    skill or in one that is never searched.
+
+    Returns:
+        The folder of the file, or the fixed part of the pattern, resolved; and the paths within it, sorted.
+    """
+    if not _is_pattern(target):
+        folder, name = os.path.split(os.path.realpath(target))
+        return folder, [name]
+    parts = os.path.abspath(target).replace(os.sep, "/").split("/")
+    fixed = next(number for number, part in enumerate(parts) if _is_pattern(part))
+    folder = os.path.realpath("/".join(parts[:fixed]) or "/")
+    pattern = re.compile("".join(map(_expression, parts[fixed:])).removesuffix("/"))
+    prefix_length = len(os.path.join(folder, ""))
+    paths = [
+        entry.path[prefix_length:]
+        for _, entries in FolderWalk(folder)
+        for entry in entries
+        if not entry.name.startswith(("_", ".")) and _why_unreadable(entry) is None
+    ]
+    return folder, sorted(path for path in paths if pattern.fullmatch(path.replace(os.sep, "/")))
+
+
+def _is_pattern(path: str) -> bool:
+    return not {"*", "?"}.isdisjoint(path)
+
+
+def _expression(part: str) -> str:
+    """Return a regular expression for a part of a pattern; ``**`` is any number of folders."""
+    if part == "**":
+        return "(?:[^/]+/)*"
+    signs = {"*": "[^/]*", "?": "[^/]"}
+    return "".join(signs.get(character, re.escape(character)) for character in part) + "/"
 
 
 def _is_recipe_file(entry: os.DirEntry[str]) -> bool:

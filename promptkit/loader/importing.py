@@ -9,13 +9,13 @@ from types import MappingProxyType, ModuleType
 from typing import Final, TypeVar
 
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.declarations.prompts import declared_prompts
+from promptkit.declarations.base import declarations
 from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_below, read_files
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.files.reading import HashedBytes
-from promptkit.language.files import files_read
+from promptkit.language.files import collecting, files_read
 from promptkit.loader.discovery import DiscoveredFiles, is_cases, mentions_prompts
-from promptkit.loader.finder import Execution, Executions, RecipeFinder, collecting
+from promptkit.loader.finder import Execution, Executions, RecipeFinder
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.packages import import_package, imported_files
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
@@ -79,6 +79,41 @@ def _files_below(folder: str, files: Mapping[str, HashedBytes]) -> dict[str, Has
 def _skill(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFolder:
     parts = path.relative_to(root).parts[:-1]
     return SkillFolder(path, "/".join(parts[1:] if parts[:1] == (_CONVENTION,) else parts), files)
+
+
+def load_markdown(
+    folder: Path, names: Iterable[str], importing: Callable[[Path], None]
+) -> tuple[list[LoadedFile], set[str]]:
+    """
+    Load Markdown prompts.
+
+    Args:
+        folder:
+            The absolute path of the folder to which their names are relative.
+
+        names:
+            The paths of the files within it.
+
+        importing:
+            See `FolderImport`.
+
+    Returns:
+        The declarations, and the paths of the files that were read.
+    """
+    if not names:
+        return [], set()
+    from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets have one
+
+    loaded, read = list[LoadedFile](), list[Path]()
+    for file in map(folder.joinpath, names):
+        try:
+            with collecting(files_read, read):
+                importing(file)
+                prompt, diagnostics = read_markdown_prompt(file, folder)
+        except BaseException as error:  # noqa: BLE001 (the author's completions may raise anything)
+            prompt, diagnostics = None, (diagnose_import(file, folder, error),)
+        loaded.append(LoadedFile(file, () if prompt is None else (prompt,), diagnostics=diagnostics))
+    return loaded, {*map(str, read), *(str(loaded_file.file) for loaded_file in loaded)}
 
 
 T = TypeVar("T")
@@ -161,6 +196,9 @@ class FolderImport:
             for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
                 read |= paths
+            prompts, paths = load_markdown(self.folder, self._files.markdown, self._importing)
+            by_file += prompts
+            read |= paths
         by_file.sort(key=lambda loaded: str(loaded.file))
         root = None if self._files is None else self.folder
         return Recipes(by_file=by_file, root=root, read=read)
@@ -178,7 +216,7 @@ class FolderImport:
         execution = Execution(module)
         import_file = partial(_import_file, module, file, self._executions)
         imported = self._import_or_fail(file, import_file, execution)
-        if execution.prompts or execution.read:  # for a module that another loader has executed
+        if execution.declared or execution.read:  # for a module that another loader has executed
             self._executions.add(execution)
         if isinstance(imported, LoadedFile):
             self._recipes.discard(module)
@@ -187,7 +225,7 @@ class FolderImport:
     def _import_or_fail(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
         try:
-            with collecting(declared_prompts, execution.prompts), collecting(files_read, execution.read):
+            with collecting(declarations, execution.declared), collecting(files_read, execution.read):
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
@@ -202,9 +240,9 @@ class FolderImport:
             return named_declarations(f"{file}:{attribute}", file, imported, attribute)
         if name not in self._named and is_cases(os.path.basename(name)):
             return LoadedFile(file)
-        prompts = self._executions.prompts.get(module, ())
+        declared = self._executions.declared.get(module, ())
         package = None if name in self._named else self._package
-        return declared_in(file, imported, prompts, module, package=package, recipes=self._recipes)
+        return declared_in(file, imported, declared, module, package=package, recipes=self._recipes)
 
     def _load_skills(self, files: DiscoveredFiles) -> list[tuple[LoadedFile, set[str]]]:
         """Return the declarations in the folders of skills, and the paths that were read for each."""

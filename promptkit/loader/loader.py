@@ -12,16 +12,22 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
-from promptkit.declarations.prompts import Prompt, declared_prompts
+from promptkit.declarations.base import Decorated, declarations
 from promptkit.errors.exceptions import LoadError
-from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
-from promptkit.loader.finder import RecipeFinder, collecting
+from promptkit.language.files import collecting
+from promptkit.loader.discovery import (
+    DiscoveredFiles,
+    find_markdown,
+    find_recipes,
+    is_cases,
+    is_markdown_target,
+)
+from promptkit.loader.finder import RecipeFinder
 from promptkit.loader.import_errors import describe_hidden, diagnose_import
-from promptkit.loader.importing import FolderImport, do_nothing
+from promptkit.loader.importing import FolderImport, do_nothing, load_markdown
 from promptkit.loader.packages import install_finders
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.targets import Targets, is_within, project_root, split_target, suggest, targets_of
@@ -40,9 +46,10 @@ def load(
 
     Args:
         target:
-            A folder, whose recipes are the ``*.py`` files in it and below it, except tests and names with a
-            leading ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
-            object is a prompt, a resource, or several. Or several of these.
+            A folder, whose recipes are the ``*.py`` and ``*.prompt.md`` files in it and below it, except
+            tests and names with a leading ``_``; a file; a dotted module; ``module:object`` or
+            ``file.py:object``, where the object is a prompt, a resource, or several; or a pattern of Markdown
+            files, such as ``commands/**/*.md``. Or several of these.
 
         importing:
             Called with each file of a folder before it is imported. If it raises, the file is not imported,
@@ -62,7 +69,10 @@ def load(
         LoadError: If a folder, file, module or object does not exist, or targets overlap.
     """
     folders = dict[str, _Folder]()
-    module_targets = [name for name in targets_of(target) or ("",) if not _add_folder(name, folders)]
+    names = targets_of(target) or ("",)
+    markdown = [find_markdown(name) for name in names if is_markdown_target(name)]
+    others = [name for name in names if not is_markdown_target(name)]
+    module_targets = [name for name in others if not _add_folder(name, folders)]
     finders = list[RecipeFinder]()
     modules = [_module_in(name, importing, finders, cases=cases) for name in module_targets]
     if folders:
@@ -76,9 +86,16 @@ def load(
         for finder, names, folder in zip(finders, file_names, folders.values(), strict=True)
     ]
     parts = [*(part.finish() for part in imports), *(part.finish() for part in modules)]
-    by_file = (loaded for recipes in parts for loaded in recipes.by_file)
-    read = frozenset[str]().union(*(recipes.read for recipes in parts))
-    return Recipes(by_file=by_file, root=parts[0].root, read=read)
+    by_file = [loaded for recipes in parts for loaded in recipes.by_file]
+    read = set[str]().union(*(recipes.read for recipes in parts))
+    for folder, files in markdown:
+        known = {loaded.file for loaded in by_file}
+        new = [file for file in files if Path(folder, file) not in known]
+        loaded_files, paths = load_markdown(Path(folder), new, importing)
+        by_file += loaded_files
+        read |= paths
+    root = parts[0].root if parts else Path(markdown[0][0])
+    return Recipes(by_file=by_file, root=root, read=read)
 
 
 class _Folder(Struct):
@@ -103,7 +120,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     if not is_folder and not os.path.isfile(path):
         return False
     if not is_folder and not path.endswith(".py"):
-        raise LoadError(target, "it is not a Python file: pass a Python file, or a folder of recipes")
+        raise LoadError(target, "it is not Python or Markdown: pass such a file, or a folder of recipes")
     _check_apart(target, path, folders)
     if is_folder:
         files = _find_in(path, target)
@@ -183,9 +200,9 @@ class ModuleImport(Struct, frozen=True):
             LoadError: If the module does not exist, or the object in it.
         """
         _extend_path(self.name)
-        prompts: list[Prompt[..., Any]] = []
+        declared: list[Decorated] = []
         try:
-            with collecting(declared_prompts, prompts):
+            with collecting(declarations, declared):
                 module = importlib.import_module(self.name)
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             missing = error.name if type(error) is ModuleNotFoundError else None
@@ -205,7 +222,7 @@ class ModuleImport(Struct, frozen=True):
             (finder,) = install_finders([file.parent], self.finders)
             self.finders.append(finder)
             return FolderImport(finder, names, self.importing, named, files=files, keep=True).finish()
-        own = [prompt for prompt in prompts if prompt.__module__ == self.name]
+        own = [declaration for declaration in declared if declaration.__module__ == self.name]
         return Recipes(by_file=[declared_in(file, module, own, self.name)])
 
 

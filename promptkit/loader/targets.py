@@ -8,7 +8,12 @@ from typing import Final, TypeAlias
 
 from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign
-from promptkit.loader.discovery import PROJECT_MARKERS, folders_with_recipes
+from promptkit.loader.discovery import (
+    PROJECT_MARKERS,
+    find_markdown,
+    folders_with_recipes,
+    is_markdown_target,
+)
 
 #: A target: a folder, a file, a module or ``module:object``; or several of these.
 Targets: TypeAlias = str | Path | Iterable[str | Path]
@@ -24,6 +29,13 @@ def targets_of(targets: Targets) -> tuple[str, ...]:
     """Return the targets as a tuple of strings."""
     several = [targets] if isinstance(targets, str | os.PathLike) else targets
     return tuple(os.fspath(target) for target in several)
+
+
+def with_markdown(targets: Iterable[str], patterns: Iterable[str]) -> list[str]:
+    """Return the targets, and the patterns of Markdown prompts in those that are folders."""
+    patterns, names = tuple(patterns), [*targets]
+    folders = [name for name in names if os.path.isdir(name)]
+    return names + [os.path.join(folder, pattern) for folder in folders for pattern in patterns]
 
 
 def target_of(file: str, targets: Sequence[str]) -> str:
@@ -50,6 +62,8 @@ def split_target(target: str) -> tuple[str, str]:
 def locate_target(target: str) -> tuple[str, str] | None:
     """Return the resolved folder of *target*, and what to load from it; None for a module."""
     name, attribute = split_target(target)
+    if is_markdown_target(target):
+        return find_markdown(target)[0], ""
     try:
         path = os.path.realpath(name)
     except (OSError, ValueError):  # the current folder is deleted, or the path is invalid

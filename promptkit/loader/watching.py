@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from promptkit.files.reading import Stamp, Stamps, file_stamp
-from promptkit.loader.discovery import FolderWalk, is_folder, is_test, may_enter, resolve_link
+from promptkit.loader.discovery import (
+    MARKDOWN_ENDING,
+    FolderWalk,
+    is_folder,
+    is_test,
+    may_enter,
+    resolve_link,
+)
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -73,12 +80,16 @@ class WatchedFiles(Struct, frozen=True):
 
     def is_being_written(self, seconds: float) -> bool:
         """
-        Return whether a Python file was written in the last *seconds*.
+        Return whether a Python file or a Markdown prompt was written in the last *seconds*.
 
         Its editor may not be done: the file may be empty, or half written.
         """
         now = time.time_ns()
-        written = (stamp[0] for path, stamp in self.files.items() if stamp and path.endswith(".py"))
+        written = (
+            stamp[0]
+            for path, stamp in self.files.items()
+            if stamp and path.endswith((".py", MARKDOWN_ENDING))
+        )
         return any(0 <= now - moment < seconds * 1e9 for moment in written)
 
     def changed(self, later: "WatchedFiles") -> set[str]:

@@ -43,8 +43,10 @@ class PytestSource:
 
 
 def build_case_source(rendering: Rendering) -> str:
-    """Return the source that saves the values of a form as a case, to paste below the prompt."""
+    """Return the source that saves the values of a form as a case, to paste into the prompt's file."""
     prompt, modules = rendering.prompt, set[str]()
+    if prompt.location.file.endswith(".md"):
+        return _build_front_matter(rendering)
     _, name = _find_import(prompt) or ("", _make_identifier(prompt.name))
     arguments = [argument for argument in rendering.values if argument in prompt.arguments.by_name]
     pairs = [
@@ -52,6 +54,18 @@ def build_case_source(rendering: Rendering) -> str:
     ]
     imports = [f"import {module}\n" for module in sorted(modules)]
     return "".join([*imports, "\n".join(_format_call(f'{name}.case_wire("a name", {{', pairs))])
+
+
+def _build_front_matter(rendering: Rendering) -> str:
+    """Return the lines of the front matter that save the values of a form as a case, without secrets."""
+    arguments = rendering.prompt.arguments
+    values = {
+        name: value
+        for name, value in rendering.values.items()
+        if name in arguments.by_name and name not in arguments.secret
+    }
+    lines = [f"    {name}: {_literal(value)}" for name, value in values.items()]
+    return "\n".join(["cases:", "  a name:" if lines else "  a name: {}", *lines])
 
 
 def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from functools import cached_property, partial
 from threading import Thread
 from types import MappingProxyType
@@ -19,10 +20,15 @@ from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.declarations.skill_markdown import read_skill
+from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptError, UnknownResourceError
 from promptkit.errors.tracebacks import format_exception
+from promptkit.fragments.budget import Fitted, fitted
 from promptkit.language.documents import EmbeddedResource
+from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
+from promptkit.lints.linter import without_suppressed
+from promptkit.lints.placeholders import lint_texts_read
 from promptkit.preview.media import Upload
 from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
 from promptkit.server.elicitation import askable, form_message
@@ -118,7 +124,7 @@ async def call(
             with suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(finished.set_result, None)
 
-    Thread(target=run, name="promptkit-render", daemon=True).start()
+    Thread(target=copy_context().run, args=(run,), name="promptkit-render", daemon=True).start()
     try:
         done, _ = await asyncio.wait([finished], timeout=seconds)
         line = None if done else author_call.line
@@ -185,6 +191,12 @@ class Rendering:
 
         uploads:
             The uploads by argument name, including invalid ones.
+
+        warnings:
+            The warnings about the text files that the prompt has read.
+
+        fitted:
+            The texts from which `fit` has dropped or cut parts.
     """
 
     prompt: CompiledPrompt
@@ -197,6 +209,8 @@ class Rendering:
     is_pending: bool = False
     elicited: tuple[Argument, ...] = ()
     uploads: Mapping[str, Upload] = MappingProxyType({})
+    warnings: tuple[Diagnostic, ...] = ()
+    fitted: Sequence[Fitted] = ()
 
     @property
     def elicitation_message(self) -> str:
@@ -248,8 +262,11 @@ async def render(
     rendering = Rendering(prompt, values)
     if not (values or is_requested or prompt.sample or prompt.arguments.required):
         return attrs.evolve(rendering, skip_reason=NO_SAMPLE)
+    texts: list[TextRead] = []
+    reports: list[Fitted] = []
     try:
-        workflow = await calls.call(prompt.name, rendering_of(prompt, values), time_limit(prompt))
+        with collecting(texts_read, texts), collecting(fitted, reports):
+            workflow = await calls.call(prompt.name, rendering_of(prompt, values), time_limit(prompt))
     except asyncio.CancelledError:
         raise
     except ArgumentsError as errors:
@@ -260,7 +277,10 @@ async def render(
             return attrs.evolve(rendering, skip_reason=str(error), exception=error)
         message = rendering.redact(describe_failure(f"prompt {prompt.name!r}", error))
         return attrs.evolve(rendering, error=message, exception=error)
-    return attrs.evolve(rendering, workflow=workflow)
+    report = Report(f"prompt {prompt.name!r}", prompt.location)
+    lint_texts_read(texts, report)
+    warnings = without_suppressed(report.without_duplicates())
+    return attrs.evolve(rendering, workflow=workflow, warnings=warnings, fitted=reports)
 
 
 @attrs.frozen

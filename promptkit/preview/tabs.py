@@ -59,7 +59,7 @@ class Block:
 
     title: str
     text: str
-    language: Literal["json", "python", "shell"]
+    language: Literal["json", "python", "shell", "yaml"]
 
 
 @attrs.frozen
@@ -251,7 +251,11 @@ def _build_test(rendering: Rendering, target: str, _choice: str) -> TabContent:
     if rendering.workflow is None and not rendering.argument_errors:
         return TabContent("test", notes=("This prompt failed, so there is no rendering to test.",))
     test = build_pytest_source(rendering, target)
-    case = Block("Case with these values, to paste below the prompt", build_case_source(rendering), "python")
+    is_markdown = rendering.prompt.location.file.endswith(".md")
+    source = build_case_source(rendering)
+    case = Block("Case with these values, to paste below the prompt", source, "python")
+    if is_markdown:
+        case = Block("Case with these values, for the front matter", source, "yaml")
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 

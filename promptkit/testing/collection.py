@@ -22,12 +22,20 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
-from promptkit.errors.diagnostics import Diagnostic
-from promptkit.errors.exceptions import LoadError, PromptError, PromptkitError, UnsendableMediaError
+from promptkit.errors.diagnostics import Diagnostic, Owner
+from promptkit.errors.exceptions import INPUT_ERRORS, LoadError, PromptError, PromptkitError
 from promptkit.errors.tracebacks import format_exception
+from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
-from promptkit.loader.discovery import holds_recipes, is_recipe, mentions_prompts
+from promptkit.loader.discovery import (
+    find_markdown,
+    holds_recipes,
+    is_markdown,
+    is_markdown_target,
+    is_recipe,
+    mentions_prompts,
+)
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import Targets, split_target
@@ -123,7 +131,7 @@ def _named_targets(config: pytest.Config) -> Iterator[str]:
             yield from map(str, configured)
             if not any(target.is_relative_to(path) for target in configured) and holds_recipes(str(path)):
                 yield str(path)
-        elif is_recipe(path.name) and mentions_prompts(str(path)):
+        elif is_markdown(path.name) or (is_recipe(path.name) and mentions_prompts(str(path))):
             yield str(path)
 
 
@@ -135,7 +143,9 @@ def _configured_targets(folder: Path) -> list[Path]:
 
 
 def _target_path(target: str) -> Path:
-    """Return the file or folder of a target, without the object in it."""
+    """Return the file or folder of a target, without the object in it, or the folder of a pattern."""
+    if is_markdown_target(target) and not Path(target).is_file():
+        return Path(find_markdown(target)[0])
     return Path(split_target(target)[0]).resolve()
 
 
@@ -194,10 +204,12 @@ class CheckedTarget:
         files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
         self.files = self._by_file(files, checks.without_ignored(self._diagnostics))
 
-    def of_rendering(self, prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
-        """Return the diagnostics of a rendering that the sources do not have."""
+    def of_rendering(
+        self, prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
+    ) -> tuple[Diagnostic, ...]:
+        """Return the diagnostics of a rendering and its texts that the sources do not have."""
         return self._checks.without_ignored(
-            self._checks.of_rendering(prompt, workflow, known=self._diagnostics)
+            self._checks.of_rendering(prompt, workflow, texts, known=self._diagnostics)
         )
 
     def _by_file(
@@ -235,14 +247,26 @@ class CheckedTarget:
 
 
 def _owner(diagnostic: Diagnostic, declared: Sequence[Declared]) -> Declared | None:
-    """Return the last declaration that starts above the diagnostic in the same file."""
+    """
+    Return the declaration that a diagnostic is about, or the last one that starts above it in the same file.
+    """
     location = diagnostic.location
+    own = next((each for each in declared if diagnostic.owner == _as_owner(each)), None)
+    if own is not None:
+        return own
     above = [
         declaration
         for declaration in declared
         if declaration.location.file == location.file and declaration.location.line <= location.line
     ]
     return max(above, key=lambda declaration: declaration.location.line, default=None)
+
+
+def _as_owner(declaration: Declared) -> Owner:
+    """Return a declaration as the owner of its diagnostics."""
+    if isinstance(declaration, Prompt):
+        return Owner(f"prompt {declaration.options.name!r}", declaration.location)
+    return Owner(f"resource {declaration.name!r}", declaration.location)
 
 
 class CaseError(Exception):
@@ -275,8 +299,8 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     Render *prompt* with its examples, if they cover all required arguments, and with its defaults.
 
     Returns:
-        The renderings. A prompt can reject its defaults with a `PromptError`, but not with an image or
-        audio of its author that cannot be sent.
+        The renderings. A prompt can reject its defaults with a `PromptError`, but not because of an image,
+        audio or text of its author that cannot be sent.
 
     Raises:
         RenderingError: For the first arguments that fail to render.
@@ -287,7 +311,7 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
             rendered.append(_render(prompt, arguments))
         except RenderingError as error:
             cause = error.__cause__
-            if arguments or not isinstance(cause, PromptError) or isinstance(cause, UnsendableMediaError):
+            if arguments or not isinstance(cause, PromptError) or isinstance(cause, INPUT_ERRORS):
                 raise
     return rendered
 
@@ -375,7 +399,11 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     targets = next(
         (targets for targets in loads if any(map(resolved.is_relative_to, map(_target_path, targets)))), None
     )
-    return None if targets is None else RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
+    if targets is None:
+        return None
+    if path.suffix == ".md" and not (is_markdown(path.name) or any(map(is_markdown_target, targets))):
+        return None
+    return RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 
 
 class DiagnosticsError(Exception):
@@ -405,6 +433,7 @@ class RecipeFile(pytest.File):
         Raises:
             CollectError: If the targets cannot be loaded.
         """
+        self._report_to_syrupy()
         checked = self._checked()
         for result in checked.files.get(self.path.resolve(), ()):
             # Other plugins require a function.
@@ -415,6 +444,12 @@ class RecipeFile(pytest.File):
                 for case in result.compiled.saved():
                     name, test = f"{result.name}[{case.name}]", _test_of_case(result.compiled, case, checked)
                     yield PromptItem.from_parent(self, name=name, callobj=test, line=case.location.line)
+
+    def _report_to_syrupy(self) -> None:
+        """Report the file to syrupy, which finds unused snapshots only of modules and of reported files."""
+        collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
+        if collect_module is not None:
+            collect_module(self.path)
 
     def _checked(self) -> CheckedTarget:
         """Return the checked targets, which are loaded once."""
@@ -468,9 +503,11 @@ def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
             return
         if not checked.compiled.sample:
             pytest.skip(f"not rendered: {NO_SAMPLE}")
-        rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
+        texts: list[TextRead] = []
+        with collecting(texts_read, texts):
+            rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
         for workflow in rendered:
-            _require_no_diagnostics(target.of_rendering(checked.compiled, workflow))
+            _require_no_diagnostics(target.of_rendering(checked.compiled, workflow, texts))
         rejection = check_generated(checked.compiled)
         if rejection is not None and not rendered:
             pytest.skip(f"not rendered: {rejection}")
@@ -482,10 +519,12 @@ def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> 
     """Return a test that a case is rejected as expected, or matches its snapshot without diagnostics."""
 
     def test(request: pytest.FixtureRequest) -> None:
-        rendered = check_case(prompt, case)
+        texts: list[TextRead] = []
+        with collecting(texts_read, texts):
+            rendered = check_case(prompt, case)
         if rendered is None:
             return
-        _require_no_diagnostics(target.of_rendering(prompt, rendered))
+        _require_no_diagnostics(target.of_rendering(prompt, rendered, texts))
         if request.config.pluginmanager.hasplugin("syrupy"):
             from promptkit.testing.snapshots import changes_of
 

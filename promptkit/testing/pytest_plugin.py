@@ -152,7 +152,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Return the collector of a recipe file if ``--promptkit`` was given."""
-    if not parent.config.getoption("promptkit") or file_path.suffix != ".py":
+    if not parent.config.getoption("promptkit") or file_path.suffix not in (".py", ".md"):
         return None
     from promptkit.testing.collection import recipe_file
 

@@ -12,14 +12,17 @@ The rules are those of the most limited converters:
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Flag
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args, get_origin
 
 from msgspec import UNSET, Struct
 
+from promptkit.types.choices import NO_FLAGS, meaning_of, member_text
 from promptkit.types.content import Surrogate
 from promptkit.types.descriptions import described, expected_of
+from promptkit.types.enum_sources import meanings_of
 from promptkit.types.kinds import (
     Constraints,
     constrained,
@@ -46,11 +49,13 @@ class Definitions(Struct):
     The ``$defs`` of a schema: recursive classes.
 
     With *places*, arrays have a schema per position. With *brief*, descriptions do not repeat an outline.
+    Without *docstrings*, the docstrings of classes are not descriptions.
     """
 
     schemas: dict[str, Schema]
     places: bool = False
     brief: bool = False
+    docstrings: bool = True
     _names: dict[Any, str] = {}
 
     def has(self, kind: Any) -> bool:
@@ -75,6 +80,11 @@ def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schem
     """Return the schema of a surrogate, with its own definitions inlined unless they are recursive."""
     defined = surrogate.schema.get("$defs", {})
 
+    def without_docstring(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the schema of a class without the description, which is the docstring."""
+        is_class = not definitions.docstrings and not schema.keys().isdisjoint(("properties", "enum"))
+        return {key: part for key, part in schema.items() if key != "description"} if is_class else schema
+
     def inline_references(node: Any, ancestors: frozenset[str]) -> Any:
         if isinstance(node, list):
             return [inline_references(part, ancestors) for part in node]
@@ -94,14 +104,14 @@ def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schem
         name = reference.rpartition("/")[2]
         kind = (surrogate.build, name)
         if name not in ancestors and not definitions.has(kind):
-            schema: Schema = inline_references(defined[name], ancestors | {name})
+            schema: Schema = inline_references(without_docstring(defined[name]), ancestors | {name})
             if not definitions.has(kind):
                 return schema
             definitions.schemas[definitions.name(kind, name)] = schema
         return definitions.refer(kind, name)
 
     root = {key: part for key, part in surrogate.schema.items() if key != "$defs"}
-    inlined: Schema = inline_references(root, frozenset())
+    inlined: Schema = inline_references(without_docstring(root), frozenset())
     return inlined
 
 
@@ -151,7 +161,16 @@ def with_words(schema: Schema, words: str) -> Schema:
 
 def _form(annotation: Any) -> str:
     """Describe the format of a type; return ``""`` if its JSON types are enough."""
-    return expected_of(annotation) if _has_form(annotation) else ""
+    return expected_of(annotation, with_meanings=True) if _has_form(annotation) else ""
+
+
+def _meanings(annotation: Any) -> Iterator[str]:
+    """Yield the description of each enumeration in a type whose members have meanings."""
+    kind, _ = constrained(annotation)
+    if is_enum(kind) and meanings_of(kind):
+        yield expected_of(kind, with_meanings=True)
+    for part in get_args(kind):
+        yield from _meanings(part)
 
 
 def _has_form(annotation: Any) -> bool:
@@ -163,7 +182,9 @@ def _has_form(annotation: Any) -> bool:
     elif (surrogate := surrogate_of(kind)) is not None:
         has_form = surrogate.schema.get("type") == "string"  # the schema describes those with parts
     elif is_literal(kind) or is_enum(kind):
-        has_form = not all(isinstance(value, str | None) for value in map(json_of, arguments or kind))
+        choices = [*(arguments or kind)]
+        is_plain = all(isinstance(value, str | None) for value in map(json_of, choices))
+        has_form = not is_plain or any(map(meaning_of, choices)) or _is_flag(kind)
     elif is_union(kind):
         has_form = any(map(_has_form, arguments))
     elif is_sequence(kind):
@@ -196,7 +217,7 @@ class _Writer(Struct):
         elif kind is NoneType:
             schema = _NULL
         elif is_literal(kind) or is_enum(kind):
-            schema = _choices(arguments or kind)
+            schema = _flags(kind) if _is_flag(kind) else _choices(arguments or kind)
         elif is_union(kind):
             schema = _any_of(map(self.schema, sorted(arguments, key=lambda member: member is NoneType)))
         elif is_mapping(kind):
@@ -223,7 +244,7 @@ class _Writer(Struct):
         if kind in self.ancestors or definitions.has(kind):
             return definitions.refer(kind)
         writer = _Writer(definitions, self.ancestors | {kind})
-        docstring = _docstring(get_origin(kind) or kind)
+        docstring = _docstring(get_origin(kind) or kind) if definitions.docstrings else ""
         schema = {"description": docstring} if docstring else {}
         schema |= writer._array(kind) if is_named_tuple(get_origin(kind) or kind) else writer._members(kind)
         if not definitions.has(kind):
@@ -256,14 +277,15 @@ class _Writer(Struct):
         """Return the schema of a named member, with the description, because clients can show it alone."""
         schema = self.schema(annotation)
         is_outlined = self.definitions.brief and scalar_of(annotation) is None
-        return with_words(
-            schema, described(schema.get("description"), [] if is_outlined else [_form(annotation)])
-        )
+        clauses = _meanings(annotation) if is_outlined else [_form(annotation)]
+        return with_words(schema, described(schema.get("description"), clauses))
 
 
 def _key_schema(annotation: Any) -> Schema:
     """Return the schema of the keys of an object, which are strings in JSON; ``{}`` for any string."""
     kind, limits = constrained(annotation)
+    if _is_flag(kind):
+        return _flags(kind)
     if is_literal(kind) or is_enum(kind):
         return _choices([str(json_of(value)) for value in get_args(kind) or kind])
     if kind is str:
@@ -290,6 +312,16 @@ def _choices(values: Iterable[Any]) -> Schema:
         by_type.setdefault(_JSON_TYPES[type(value)], []).append(value)
     null = [_NULL] if by_type.pop("null", None) else []
     return _any_of([*({"type": kind, "enum": members} for kind, members in by_type.items()), *null])
+
+
+def _is_flag(kind: Any) -> bool:
+    return is_enum(kind) and issubclass(kind, Flag)
+
+
+def _flags(kind: type[Flag]) -> Schema:
+    """Return the schema of any combination of flags."""
+    one = f"(?:{'|'.join(map(member_text, kind))})"
+    return {"type": "string", "pattern": rf"^(?:{NO_FLAGS}|{one}(?:\|{one})*)$"}
 
 
 def _bounds(kind: Any, limits: Constraints) -> Schema:
@@ -319,7 +351,7 @@ def _docstring(kind: Any) -> str:
 
 def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     """
-    Return the JSON Schema of an answer type.
+    Return the JSON Schema of an answer type, without the docstrings of classes: they are not for models.
 
     Args:
         answer:
@@ -332,6 +364,19 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     Raises:
         TypeError: If promptkit does not support the type.
     """
+    check_answer_type(answer)
+    definitions = Definitions({}, places=outlined, brief=outlined, docstrings=False)
+    schema, form = type_schema(answer, definitions)
+    schemas = definitions.schemas
+    if "$ref" in schema:  # a recursive class
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    words = "; ".join(_meanings(answer)) if outlined else form
+    description = {"description": words} if words else {}
+    return {**description, **schema} | ({"$defs": schemas} if schemas else {})
+
+
+def check_answer_type(answer: Any) -> None:
+    """Raise `TypeError` if promptkit does not support *answer* as the type of an answer."""
     try:
         reader = reader_of(answer)
     except Exception:  # noqa: BLE001 (inspecting an arbitrary object can raise anything)
@@ -343,13 +388,6 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
             "msgspec, a TypedDict, a list, a Literal, an Enum, text or a number"
         )
         raise TypeError(msg)
-    definitions = Definitions({}, places=outlined, brief=outlined)
-    schema, form = type_schema(answer, definitions)
-    schemas = definitions.schemas
-    if "$ref" in schema:  # a recursive class
-        schema = schemas[schema["$ref"].rpartition("/")[2]]
-    description = {} if outlined or not form else {"description": form}
-    return {**description, **schema} | ({"$defs": schemas} if schemas else {})
 
 
 def answer_name(answer: Any) -> str:

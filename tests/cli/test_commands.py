@@ -127,7 +127,9 @@ class TestCheck:
 
     def test_valid_recipes(self, project, run):
         """Valid recipes are counted and `check` exits with 0; `recipes` is the default target."""
-        assert run("check") == (0, "5 prompts can be served\n", "a recipe that prints\n")
+        code, out, err = run("check")
+
+        assert (code, out.splitlines()[0], err) == (0, "5 prompts can be served", "a recipe that prints\n")
 
     def test_json(self, faulty, run):
         """`check --json` lists every diagnostic, with the same exit code."""
@@ -427,6 +429,7 @@ class TestList:
             "resources": ["docs://guide", "docs://{section}/{page}"],
             "skills": [],
             "diagnostics": [],
+            "not_described": [],
         }
         code, out, err = run("list")
         assert (code, err) == (0, "")
@@ -627,11 +630,11 @@ class TestRender:
             (["review", "diff=x", "zzz=1"], 1, ["prompt 'review'", "'zzz'", "diff, tone"]),
             (["refuse", "x=1"], 1, ["prompt 'refuse'", "'x'", "none"]),
             (["refuse"], 1, ["not today"]),
-            (["fail"], 1, ["ValueError: a bug"]),
+            (["fail"], 1, ["prompt 'fail' failed at recipes/shelf.py:26"]),
             (["revew"], 2, ["unknown prompt 'revew'", "'review'?"]),
             (["xy"], 2, ["unknown prompt 'xy'", "promptkit list recipes"]),
             (["review", "diff=x", "diff=y"], 2, ["'diff' is given twice"]),
-            (["leave"], 1, ["SystemExit: 0"]),
+            (["leave"], 1, ["prompt 'leave' failed at recipes/shelf.py:22"]),
             (["review", "diff"], 2, ["'diff'", "KEY=VALUE"]),
             (["review", "diff=@nowhere"], 2, ["'diff'", "'nowhere'", "No such file"]),
         ],

@@ -113,7 +113,7 @@ class TestErrors:
             (
                 "tool.promptkit.zzz = 1",
                 (
-                    "[tool.promptkit] has no setting 'zzz': choose one of target, clients, ignore, "
+                    "[tool.promptkit] has no setting 'zzz': choose one of target, markdown, clients, ignore, "
                     "fail-on, serve"
                 ),
             ),

@@ -51,6 +51,10 @@ class Author:
         self._reloader._publish = self._take
         sys.executed.clear()
 
+    def free(self):
+        """Free the old versions, as an idle server does."""
+        self._reloader._free_if_idle()
+
     def _take(self, catalog):
         self.catalog = catalog
 

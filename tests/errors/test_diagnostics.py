@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, Severity
 from promptkit.errors.rules import IGNORABLE, RETIRED, WARNINGS, Rule
 from promptkit.lints.clients import lint_client
 from promptkit.loader.loader import load
@@ -44,7 +44,13 @@ CLIENTS = {
 
 #: Rules that only `check --render` finds, tested in tests/cli/test_check.py, and one that only `check` finds,
 #: because it starts another process, tested in tests/cli/test_skills.py.
-RENDERED = {Rule.EXAMPLE_FAILS, Rule.CASE_FAILS, Rule.RESOURCE_FAILS, Rule.UNSTABLE_SKILL}
+RENDERED = {
+    Rule.EXAMPLE_FAILS,
+    Rule.TOO_MANY_TOKENS,
+    Rule.CASE_FAILS,
+    Rule.RESOURCE_FAILS,
+    Rule.UNSTABLE_SKILL,
+}
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
 #: The replacement in each example that follows the hint.
@@ -53,8 +59,9 @@ FIXES = {
     "PK102": ("def no", "from promptkit import prompt\n\n\n@prompt\ndef no"),
     "PK103": ("langauge", "language"),
     "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
-    "PK106": ("pk207", "PK207"),
+    "PK106": ("  # promptkit: ignore[pk207]", ""),
     "PK107": ("@prompt", "@prompt"),  # only the file is renamed
+    "PK108": ("from typing import Text\n\nfrom promptkit import", "from promptkit import Text,"),
     "PK201": ("bad name", "bad-name"),
     "PK202": ('name="duplicate_name"', 'name="duplicate_name-2"'),
     "PK203": ("object()", '"me"'),
@@ -75,6 +82,14 @@ FIXES = {
     "PK217": ("cod=code, ", ""),
     "PK218": (" in {{scope}}", ""),
     "PK219": ("{code}", "{len(code)}"),
+    "PK223": ("{{#rules}} Follow {{rules}}. {{/rules}}", "Follow {{rules?}}."),
+    "PK224": ("{{scope}}", "{{scope?}}"),
+    "PK225": (
+        '"""\n        Review the change.\n\n        List each problem.\n        """',
+        '"Review the change."',
+    ),
+    "PK227": ('"python", code', 'code, "python"'),
+    "PK228": ("{}", "{code}"),
     "PK230": ('"three"', "3"),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),
@@ -90,6 +105,7 @@ FIXES = {
     "PK313": ('"cold"', '"warm"'),
     "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
+    "PK322": ("@classmethod\n    def not_a_function(cls, ", "@staticmethod\n    def not_a_function("),
     "PK330": ('revision, "--"', '"--end-of-options", revision, "--"'),
     "PK331": ("{(workspace() / path).read_text()}", "{Text.below(workspace(), path)}"),
     "PK340": ("return reviews(", "return reviews_change("),
@@ -273,7 +289,7 @@ def test_a_diagnostic_is_located(tmp_path):
         report.add(Rule.BAD_NAME, "is bad", "fix it", part)
 
     assert report.found == [
-        Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "fix it", location)
+        Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "fix it", location, Owner("prompt 'f'", here))
         for location in (here, Location(str(file), 1, 7, 8), there)
     ]
 

@@ -1,21 +1,42 @@
 import json
+from base64 import b64decode
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from enum import Enum, auto
+from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit import Text
+from promptkit import Image, Text, user
+from promptkit.catalog import samples
 from promptkit.fragments import bullets, code_block, dedent, fill
+from promptkit.language.placeholders import placeholders_in
 
 NAMES = ("a", "b", "code")
+
+PIXEL = b64decode(samples.PNG)
 
 #: Text with placeholders, braces and indentation.
 LITERALS = st.lists(
     st.sampled_from(["{{a}}", "{{ b }}", "{{code}}", "{{x}}", "{", "}", "{{", "}}", "  ", "\t", "\n", "word"])
 ).map("".join)
 VALUES = st.text(st.sampled_from("ab{} \n")) | st.just("{{a}}")
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Size(Enum):
+    LARGE = auto()
 
 
 def find_placeholders(text, *names):
@@ -31,7 +52,7 @@ class TestPlaceholders:
             """
             Review this change:
               {{code}}
-            Scope: {{scope}}
+            Scope: {{scope?}}
             """,
             code=code,
             scope=None,
@@ -79,36 +100,38 @@ class TestValues:
         """Numbers, dates and texts are inserted; an empty text keeps its line."""
         assert fill("<{{a}}>", a=value) == Text(f"<{text}>")
 
-    @pytest.mark.parametrize("value", [None, False])
-    def test_a_line_without_values_is_dropped(self, value):
-        """A line is dropped only if all its placeholders have no value."""
-        assert fill("x\n{{a}} {{b}}\ny", a=value, b=value) == Text("x\ny")
-        assert fill("x\n{{a}}-{{b}}\ny", a=value, b="b") == Text("x\n-b\ny")
-        assert fill("x\n{{a}}\ny", a="") == Text("x\n\ny")
-        assert fill("x\n{{a}}", a="") == Text("x\n")
+    def test_lists_are_joined_and_other_values_become_json(self):
+        """Lists of scalars are joined with commas, members of an Enum have names, and JSON is compact."""
+        assert fill("{{a}}", a=["x", 1, Text("y")]) == Text("x, 1, y")
+        assert fill("<{{a}}>", a=[]) == Text("<>")
+        assert fill("{{a}}", a=[{"x": None}]) == Text('[{"x":null}]')
+        assert fill("{{a}}", a=[1, None]) == Text("[1,null]")
+        assert fill("{{a}}", a=Point(1)) == Text('{"x":1}')
+        assert fill("{{a}} {{b}}", a=Colour.RED, b=Size.LARGE) == Text("red LARGE")
+        assert fill("{{a}}", a=UUID(int=0)) == Text("00000000-0000-0000-0000-000000000000")
 
-    def test_blank_lines_at_the_ends_are_dropped(self):
-        """At either end of the text, blank lines are dropped together with the line next to them."""
-        assert fill("{{a}}\n\nx\n\n{{a}}", a=None) == Text("x")
-        assert fill("{{a}}", a=None) == Text("")
-        assert fill("{{a}}\n\n{{b}}", a=None, b="x\n") == Text("x\n")
+    @pytest.mark.parametrize("value", [None, False, True])
+    @pytest.mark.parametrize("text", ["{{a}}", "{{^a}}x{{a}}\n{{/a}}{{a}}", "{{a}} {{b?}}"])
+    def test_a_required_value_is_not_none_or_a_bool(self, value, text):
+        """A required value is not None or a bool; the error names the fix."""
+        text = text.replace("x{{a}}\n", "\n").replace("}}{{", "}}\n{{")
+
+        with pytest.raises(TypeError) as caught:
+            fill(text, a=value, **find_placeholders(text.replace("?", ""), "b"))
+
+        assert str(caught.value) == (
+            f"fill(...): 'a' is {value}: write {{{{a?}}}} if its line should be omitted, "
+            "or pass an empty string"
+        )
 
     @pytest.mark.parametrize(
-        ("value", "message"),
-        [
-            (True, "fill(...): a is True: give the text to insert, or None"),
-            (
-                ["x"],
-                "fill(...): a: expected text, not list; convert it to text with bullets(...) or inline(*...)",
-            ),
-        ],
+        "value", [object(), b"x", {"x"}, Image(PIXEL), user("x"), [object()], [Image(PIXEL)]]
     )
-    def test_invalid_values_are_rejected(self, value, message):
-        """An invalid value raises an error that names the placeholder."""
-        with pytest.raises(TypeError) as caught:
+    def test_values_without_a_text_form_are_rejected(self, value):
+        """A value without a text form is an error that names the placeholder, unless only marks use it."""
+        with pytest.raises(TypeError, match=r"^fill\(\.\.\.\): a: expected text, not \w+; "):
             fill("{{a}}", a=value)
-
-        assert str(caught.value) == message
+        assert fill("{{#a}}\nx\n{{/a}}", a=value) == Text("x")
 
     def test_all_lines_of_a_value_are_indented(self):
         """All lines of a value have the indentation of the placeholder's line; blank lines stay empty."""
@@ -124,23 +147,6 @@ class TestValues:
         filled = fill(f"x\n{marker}Said: {{{{a}}}}", a="1\n2")
 
         assert filled == Text(f"x\n{marker}Said: 1\n{indentation}2")
-
-    @pytest.mark.parametrize(
-        ("text", "filled"),
-        [
-            ("A\n\n{{a}}\n\nB", "A\n\nB"),
-            ("A\n\n{{a}}\n\n{{a}}\n\nB", "A\n\nB"),
-            ("A\n\n{{a}}\n\n{{b}}\n\n{{a}}\n\nB", "A\n\nb\n\nB"),
-            ("A\n{{a}}\n\nB", "A\n\nB"),
-            ("A\n\n{{a}}\nB", "A\n\nB"),
-            ("A\n\n{{b}}\n\n\nB", "A\n\nb\n\n\nB"),
-        ],
-    )
-    def test_blank_lines_after_a_dropped_line_are_dropped(self, text, filled):
-        """When a line between blank lines is dropped, so are the blank lines after it."""
-        values = {name: value for name, value in (("a", None), ("b", "b")) if name in text}
-
-        assert fill(text, **values) == Text(filled)
 
     def test_placeholders_within_values_are_not_filled(self):
         """Placeholders within values are not filled."""
@@ -162,7 +168,173 @@ class TestValues:
         assert filled == Text("Look:\n\n```python\nx = 1\n```\n\n  - a\n  - b")
 
 
+ABSENT = (None, False, "", [], (), {}, Text(""))
+PRESENT = (True, 0, 0.0, " ", "x", [None], Text(" "), Text("x"))
+
+
+class TestOptionalLines:
+    @pytest.mark.parametrize("value", ABSENT)
+    def test_lines_of_absent_values_are_omitted(self, value):
+        """Lines with ``?`` and lines between marks are omitted if a value is None, False or of length 0."""
+        assert fill("x\n<{{a?}}>\ny", a=value) == Text("x\ny")
+        assert fill("x\n{{#a}}\ny\n{{/a}}\nz", a=value) == Text("x\nz")
+        assert fill("x\n{{^a}}\ny\n{{/a}}\nz", a=value) == Text("x\ny\nz")
+
+    @pytest.mark.parametrize("value", PRESENT)
+    def test_lines_of_present_values_are_kept(self, value):
+        """Lines are kept for all other values, also for 0 and for text of blanks."""
+        assert fill("x\n{{#a}}\ny\n{{/a}}\nz", a=value) == Text("x\ny\nz")
+        assert fill("x\n{{^a}}\ny\n{{/a}}\nz", a=value) == Text("x\nz")
+        if value is not True and value != [None]:
+            assert fill("x\n<{{a?}}>\ny", a=value) == Text(f"x\n<{value}>\ny")
+
+    def test_a_line_is_omitted_for_one_of_its_values(self):
+        """A line is omitted if one of its optional values is absent, whatever its other values are."""
+        text = "x\n{{a?}} {{b?}} {{c}}\ny"
+
+        assert fill(text, a="1", b=None, c=None) == Text("x\ny")
+        assert fill(text, a="1", b="2", c="3") == Text("x\n1 2 3\ny")
+
+    def test_blocks_nest(self):
+        """Blocks nest, and placeholders in them are filled."""
+        text = "{{#a}}\na {{a}}\n{{#b}}\nb {{b}}\n{{/b}}\n{{^b}}\nno b\n{{/b}}\n{{/a}}\nend"
+
+        assert fill(text, a="1", b="2") == Text("a 1\nb 2\nend")
+        assert fill(text, a="1", b=None) == Text("a 1\nno b\nend")
+        assert fill(text, a=None, b="2") == Text("end")
+
+    def test_marks_can_be_indented_and_padded(self):
+        """Marks can be indented, padded, and inside a code fence."""
+        text = "```\n  {{ #a }}\n  x\n\t{{/ a}} \n```"
+
+        assert fill(text, a=True) == Text("```\n  x\n```")
+        assert fill(text, a=None) == Text("```\n```")
+
+    @pytest.mark.parametrize(
+        ("text", "filled"),
+        [
+            ("A\n\n{{a?}}\n\nB", "A\n\nB"),
+            ("A\n\n\n{{a?}}\n\n\nB", "A\n\nB"),
+            ("A\n\n{{a?}}\n\n{{a?}}\n\nB", "A\n\nB"),
+            ("A\n\n{{a?}}\n\n{{b}}\n\n{{a?}}\n\nB", "A\n\nb\n\nB"),
+            ("A\n{{a?}}\n\nB", "A\n\nB"),
+            ("A\n\n{{a?}}\nB", "A\n\nB"),
+            ("A\n\n{{b}}\n\n\nB", "A\n\nb\n\n\nB"),
+            ("A\n\n{{#a}}\n## A\n\n{{a}}\n{{/a}}\n\nB", "A\n\nB"),
+            ("A\n\n{{#b}}\nB\n\n{{/b}}\n\nC", "A\n\nB\n\nC"),
+            ("{{a?}}\n\nx\n\n{{a?}}", "x"),
+            ("{{#b}}\n\nx\n\n{{/b}}", "x"),
+            ("{{b}}\n{{a?}}", "b"),
+            ("{{a?}}", ""),
+        ],
+    )
+    def test_one_blank_line_remains(self, text, filled):
+        """Where lines are omitted between paragraphs, one blank line remains, and none at an end."""
+        values = {name: value for name, value in (("a", None), ("b", "b")) if name in placeholders_in(text)}
+
+        assert fill(text, **values) == Text(filled)
+
+    def test_values_keep_their_blank_lines(self):
+        """Blank lines of a value remain next to omitted lines."""
+        assert fill("{{b}}\n\n{{a?}}\n\nx", a=None, b="1\n\n") == Text("1\n\n\n\nx")
+        assert fill("{{b}}\n{{a?}}", a=None, b="x\n") == Text("x\n")
+
+    def test_only_given_names_are_marks(self):
+        """Marks of other names, and of more than a name, are text."""
+        text = "{{#if a}}\n{{#x}}\n{{a}}\n{{/x}}\n{{/if}}"
+
+        assert fill(text, a="1") == Text("{{#if a}}\n{{#x}}\n1\n{{/x}}\n{{/if}}")
+
+    @pytest.mark.parametrize(
+        ("text", "line", "problem"),
+        [
+            ("x\n{{#a}} y", 2, "{{#a}} must be alone on its line, without '?'"),
+            ("{{#a?}}\n{{/a}}", 1, "{{#a?}} must be alone on its line, without '?'"),
+            ("- {{#a}}\n{{/a}}", 1, "{{#a}} must be alone on its line, without '?'"),
+            ("{{#a}}{{/a}}", 1, "{{#a}} must be alone on its line, without '?'"),
+            ("x\n\n{{^a}}\nx", 3, "{{^a}} is not closed: write {{/a}} below it"),
+            ("x\n{{/a}}", 2, "{{/a}} has no {{#a}} above it"),
+            ("{{#b}}\n{{#a}}\n{{/b}}\n{{/a}}", 3, "{{/b}} is above {{/a}}: close inner lines first"),
+        ],
+    )
+    def test_misplaced_marks_are_rejected(self, text, line, problem):
+        """A mark that shares its line or has no counterpart is an error with the line, and never sent."""
+        values = dict.fromkeys(placeholders_in(text), "1")
+
+        with pytest.raises(ValueError, match="line") as caught:
+            fill(text, **values)
+
+        assert str(caught.value) == f"fill(...): line {line}: {problem}"
+
+    def test_many_lines_and_marks_take_linear_time(self):
+        """Deeply nested marks and very long texts are no problem."""
+        text = "{{#a}}\n" * 20_000 + "x\n\n" * 20_000 + "{{/a}}\n" * 20_000
+
+        assert fill(text, a=True).text == ("x\n\n" * 20_000).strip()
+        assert fill(text, a=None).text == ""
+
+
+#: Lines of a text with blocks, which `_text` nests correctly.
+LINES = st.recursive(
+    st.lists(
+        st.sampled_from(["", "word", "- {{b}}", "{{a?}}", "<{{b}}> {{a?}}", "  {{x}}", "{"]), max_size=5
+    ),
+    lambda lines: st.lists(
+        lines | st.tuples(st.sampled_from(["#a", "^a", "#b", "#c", "^c"]), lines), max_size=4
+    ),
+    max_leaves=6,
+)
+
+
+def _text(lines):
+    """Return the text of nested lines."""
+    if isinstance(lines, tuple):
+        mark, inner = lines
+        return f"{{{{{mark}}}}}\n{_text(inner)}{{{{/{mark[1:]}}}}}\n"
+    return "".join(f"{line}\n" if isinstance(line, str) else _text(line) for line in lines)
+
+
+def _expected(lines, values):
+    """Return the lines that are kept, without blank lines, by a direct definition of the rules."""
+    kept = []
+    for line in lines:
+        if isinstance(line, tuple):
+            (sign, *name), inner = line
+            kept += _expected(inner, values) if bool(values["".join(name)]) is (sign == "#") else []
+        elif not isinstance(line, str):
+            kept += _expected(line, values)
+        elif line and not ("{{a?}}" in line and not values["a"]):
+            kept.append(line.replace("{{b}}", values["b"]).replace("{{a?}}", str(values["a"])))
+    return kept
+
+
 class TestLaws:
+    @given(LINES, st.sampled_from([None, "", "A"]), st.sampled_from(["", "B", "{{a}}"]), st.booleans())
+    def test_lines_are_kept_or_omitted(self, lines, a, b, c):
+        """Apart from blank lines, a text has the lines whose conditions hold."""
+        text, values = _text(lines), {"a": a, "b": b, "c": c}
+        used = {name: values[name] for name in placeholders_in(text) if name in values}
+
+        filled = fill(text, **used).text
+
+        nonblank = [line.strip() for line in filled.split("\n") if line.strip()]
+        assert nonblank == [line.strip() for line in _expected(lines, values) if line.strip()]
+
+    @given(LINES, st.sampled_from([None, "", "A"]), st.sampled_from(["", "B"]), st.booleans())
+    def test_line_endings_do_not_matter(self, lines, a, b, c):
+        """A text with CRLF gives the same lines as one with LF, with CRLF."""
+        text, values = _text(lines), {"a": a, "b": b, "c": c}
+        used = {name: values[name] for name in placeholders_in(text) if name in values}
+
+        assert fill(text.replace("\n", "\r\n"), **used).text == fill(text, **used).text.replace("\n", "\r\n")
+
+    @given(st.text(st.sampled_from("{}#^/a? \n")) | st.sampled_from(["{{#b}}", "{{/a}}", "{{b}}"]))
+    def test_values_are_never_parsed(self, value):
+        """A value is inserted as it is, whatever marks and placeholders it contains."""
+        text = "{{#b}}\n<{{a}}>\n{{/b}}"
+
+        assert fill(text, a=value, b=True) == Text(f"<{value}>")
+
     @given(LITERALS)
     def test_filling_placeholders_with_themselves(self, literal):
         """Filling each placeholder with itself gives the dedented text."""

@@ -24,7 +24,7 @@ class TestSuppression:
     )
     @pytest.mark.parametrize(
         "comment",
-        ["# promptkit: ignore[{}]", "#promptkit:ignore[PK105, {}]", "# why  # promptkit: ignore[{}]"],
+        ["# promptkit: ignore[{}]", "#promptkit:ignore[{}]", "# why  # promptkit: ignore[{}]"],
     )
     def test_comment_suppresses_the_warning_of_its_line(self, source, code, comment, collect_diagnostics):
         """The comment suppresses the warning of its line."""
@@ -41,8 +41,38 @@ class TestSuppression:
         assert (
             list_codes(collect_diagnostics(recipe=on_other_line))
             == list_codes(collect_diagnostics(recipe=of_other_code))
-            == ["PK205"]
+            == ["PK205", "PK106"]
         )
+
+    @pytest.mark.parametrize("line", range(4))
+    def test_comment_counts_anywhere_within_the_call(self, line, collect_diagnostics):
+        """A comment on any line of a call suppresses the diagnostics of the call, but not those of others."""
+        lines = ["    return fill(", '        "{{name}} {{x}}",', "        name=name,", "    )"]
+        source = "from promptkit import prompt\nfrom promptkit.fragments import fill\n\n@prompt\n"
+        source += "def p(name: str):\n"
+        commented = [
+            f"{text}  # promptkit: ignore[PK218]" if n == line else text for n, text in enumerate(lines)
+        ]
+
+        assert list_codes(collect_diagnostics(recipe=source + "\n".join(lines))) == ["PK218"]
+        assert collect_diagnostics(recipe=source + "\n".join(commented)) == ()
+        nested = (
+            f"    return blocks(\n        {lines[0].split()[1]}'{{{{y}}}} {{{{x}}}}', y=name),\n        name,"
+        )
+        nested = nested + "  # promptkit: ignore[PK218]\n    )"
+        assert list_codes(
+            collect_diagnostics(recipe=source.replace("fill\n", "blocks, fill\n", 1) + nested)
+        ) == ["PK218"]
+
+    def test_unused_code_is_reported(self, collect_diagnostics):
+        """A code that suppresses nothing is a warning at its comment, unless only some commands report it."""
+        source = HEAD + SILENT.format("  # promptkit: ignore[PK205, PK207, PK503, PK211]")
+
+        (diagnostic,) = collect_diagnostics(recipe=source)
+
+        assert diagnostic.rule is Rule.BAD_SUPPRESSION
+        assert "PK207" in diagnostic.message
+        assert diagnostic.location.line == 4
 
     def test_comment_inside_a_string_is_ignored(self, collect_diagnostics):
         """A comment inside a string suppresses nothing and is not reported."""
@@ -80,8 +110,10 @@ class TestSuppression:
 
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.value)
 def test_suppressible_rules(rule):
-    """Warnings, and errors that are detected in the source only, can be suppressed."""
-    ignorable = ["PK102", "PK103", "PK205", "PK206", "PK216", "PK217", "PK230", "PK605", "PK606"]
+    """Warnings, and errors that do not prevent serving, can be suppressed."""
+    ignorable = ["PK102", "PK103", "PK108", "PK205", "PK206", "PK216", "PK217", "PK223", "PK226", "PK228"]
+    ignorable += ["PK230"]
+    ignorable += ["PK605", "PK606"]
     if rule in WARNINGS or rule.value in ignorable:
         assert rule_of(rule.value) is rule
     else:

@@ -16,6 +16,7 @@ import json
 import os
 import re
 import textwrap
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from pathlib import Path
 from string import Template
@@ -23,7 +24,7 @@ from typing import Annotated
 
 import promptkit
 from promptkit import Arg, Image, Message, Text, assistant, prompt, resource, user
-from promptkit.fragments import bullets, code_block, section
+from promptkit.fragments import bullets, code_block, dedent, section
 
 HELLO = "Hello {name}, look at {text}."
 STYLE = Path("style.md")
@@ -37,6 +38,11 @@ class Tone(Enum):
 
 class Bare:
     pass
+
+
+@dataclass
+class Point:
+    x: int
 
 
 class Made:
@@ -92,6 +98,7 @@ def subject(
     tags: Tags = (),
     parts: list[str] = [],
     count: Annotated[int, Arg("How many")] = 3,
+    point: Point = Point(1),
 ):
     {body}
 """
@@ -345,7 +352,7 @@ class TestBlocks:
             ('return f"{bullets(tags)}{section(name, text)}"', "bullets"),
             ('return f"Look: {promptkit.fragments.quote(text)}"', "quote"),
             ('shown = code_block(text)\nreturn f"The diff: {shown}"', "code_block"),
-            ('return user(f"""\n    The diff: {code_block(text)}\n    """.strip())', "code_block"),
+            ('return user(f"\\n    The diff: {code_block(text)}\\n    ".strip())', "code_block"),
         ],
         ids=range(12),
     )
@@ -369,7 +376,7 @@ class TestBlocks:
             'return f"table: {name} {helper(text)}"',
             'return "The diff:" + code_block(text)',
             'return user("The diff:", code_block(text))',
-            'return user(f"""\n    The diff:\n\n    {code_block(text)}\n    """.strip())',
+            'return user(f"\\n    The diff:\\n\\n    {code_block(text)}\\n    ".strip())',
             'shown = code_block(text)\nshown = name\nreturn f"The name: {shown}"',
         ],
         ids=range(9),
@@ -404,11 +411,30 @@ class TestObjects:
             ('return f"{reversed(name)}"', "join them: ', '.join(...)"),
             ('return f"{Bare()}"', "write its attributes, or give it a __str__"),
             ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or insert only its text"),
+            ('return f"{point}"', "write its attributes, or json_block(...)"),
+            ('return f"{Point(1)}"', "write its attributes, or json_block(...)"),
+            ('point = Point(1)\nreturn "At %s" % point', "write its attributes, or json_block(...)"),
+            ('return "%s: %s" % (name, point)', "write its attributes, or json_block(...)"),
+            ('return "{} {p}".format(name, p=point)', "write its attributes, or json_block(...)"),
+            ('return f"{Image(text.encode())}"', "pass it to user(...) as a separate part"),
+            ('return f"{[Image(text.encode())]}"', "pass it to user(...) as a separate part"),
+            ('return "%s" % Image(text.encode())', "pass it to user(...) as a separate part"),
+            (
+                'content = [name, Image(text.encode())]\nreturn f"{content}"',
+                "pass it to user(...) as a separate part",
+            ),
+            ('return f"{[each for each in text]}"', None),
+            ('items = [name]\nreturn f"{items}"', None),
+            ('items = {name, text}\nreturn ", ".join(items)', "write sorted(items)"),
+            ('return ", ".join({name, text})', "write sorted({name, text})"),
         ],
     )
     def test_object_without_a_text_form_is_reported(self, body, hint, check_body):
         """Objects without a text form are reported in f-strings."""
-        assert check_body(body) == [(Rule.OBJECT_IN_TEXT, hint)]
+        ((rule, reported_hint),) = check_body(body)
+
+        assert rule is Rule.OBJECT_IN_TEXT
+        assert hint is None or reported_hint == hint
 
     @pytest.mark.parametrize(
         "body",
@@ -416,10 +442,13 @@ class TestObjects:
             'return f"{name} {text!r} {tags}"',
             'return f"{plain} {tone.value} {tone.name}"',
             'return f"{helper(text)} {len(tags)} {name.upper()}"',
-            'return f"{[tag for tag in tags]}"',
             'helper = name\nreturn f"{helper}"',
             'return f"{os.sep} {HELLO}"',
-            'return f"{list(lines(text))}"',
+            'return "%r %(x)s" % {"x": 1}',
+            'return f"{point!r} {point.x}"',
+            'return "{p.x} {p!r}".format(p=point)',
+            'return ", ".join([name, text])',
+            'return ", ".join(sorted({name, text}))',
             'return f"{range(3)} {Path(name)} {str(name)} {Shown()} {Made()}"',
             'found = lines(text)\nfound = list(found)\nreturn f"{found}"',
         ],
@@ -475,14 +504,15 @@ class TestObjects:
 
 A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
 NO_SYSTEM = "write system(...) for a system part"
+MESSAGES = "convert a list of messages with Workflow.from_messages(...)"
 
 
 class TestUnsendable:
     @pytest.mark.parametrize(
         ("body", "hint"),
         [
-            ('return {"role": "user", "content": name}', A_TURN),
-            ('return [{"role": "system", "content": "Be kind."}]', NO_SYSTEM),
+            ('return {"role": "user", "content": name}', MESSAGES),
+            ('return [{"role": "system", "content": "Be kind."}]', MESSAGES),
             ('yield {"role": "model", "parts": [name]}', A_TURN),
             ('return [("system", "Be kind.")]', NO_SYSTEM),
             ('return "user", name', A_TURN),
@@ -501,8 +531,8 @@ class TestUnsendable:
             ("return [logs]", "embed it with .embed(...), or link to it with .link(...)"),
             ("return fetch(text)", "await it, in an `async def` prompt"),
             ("return user(name, [name])", "unpack it, with *"),
-            ('return user({"role": "user", "content": name})', A_TURN),
-            ('turns = [{"role": "user", "content": name}]\nreturn turns', A_TURN),
+            ('return user({"role": "user", "content": name})', MESSAGES),
+            ('turns = [{"role": "user", "content": name}]\nreturn turns', MESSAGES),
             ('turns = []\nturns.append(("user", name))\nreturn turns', A_TURN),
             ("return user(count)", "convert it to text, with str(...) or an f-string"),
             ("return [name, count]", "convert it to text, with str(...) or an f-string"),

@@ -6,12 +6,14 @@ from promptkit.loader.loader import load
 
 HEAD = """
 import textwrap
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from promptkit import Arg, Text, prompt
 from promptkit.fragments import bullets, code_block, dedent, fill
 
 GUIDE = "Look at {{code}}."
+PATH: Final = "a.md"
+FILES: Final = {"a": "a.md", "b": "b.md"}
 
 
 @prompt
@@ -29,7 +31,9 @@ def check_body(recipes):
     def check(body):
         lines = "\n".join(f"    {line}" for line in body.split("\n"))
         folder = recipes(review=f"{HEAD}{lines}\n")
-        (folder / "guide.md").write_text("Look at {{code}}, {{ note }}.")
+        (folder / "guide.md").write_text("Look at {{code}}, {{ note? }}.")
+        (folder / "a.md").write_text("A {{code}}")
+        (folder / "b.md").write_text("B {{code}}")
         return [
             (diagnostic.rule, diagnostic.message, diagnostic.hint)
             for diagnostic in compile(load(folder), lint=True).diagnostics
@@ -53,6 +57,15 @@ def prefix_message(message):
         'Text.from_path("guide.md", **values)',
         'Text.from_path(f"{kind}.md", code=code)',
         'fill("{{ no name }} {{}} {code}", **values)',
+        'Text.from_path("a.md" if count else "b.md", code=code)',
+        "Text.from_path(FILES[kind], code=code)",
+        "Text.from_path(PATH, code=code)",
+        'fill("{{#note}}\\n{{note}}\\n{{/note}}", note=note)',
+        'fill("{{^note}}\\n{{code}}\\n{{/note}}", note=note, code=code)',
+        'fill("{{note?}}", note=note)',
+        'fill("{{x}}", x=note or "none")',
+        'fill("{{x}}", x=code and bullets([code]))',
+        'fill("{{x}}", x=note if note else "none")',
     ],
 )
 def test_matching_values_are_not_reported(call, check_body):
@@ -88,6 +101,58 @@ def test_matching_values_are_not_reported(call, check_body):
             "give it a value: x=..., or x='{{x}}' to send the placeholder itself",
         ),
         (
+            'Text.from_path("a.md" if count else "guide.md", code=code)',
+            Rule.UNFILLED_PLACEHOLDER,
+            "{{note}} in guide.md:1 gets no value and is sent literally",
+            "give it a value: note=..., or note='{{note}}' to send the placeholder itself",
+        ),
+        (
+            'Text.from_path(f"{kind}.md", cod=code, **values)',
+            Rule.UNKNOWN_PLACEHOLDER,
+            ("'a.md' has no placeholder {{cod}}", "'b.md' has no placeholder {{cod}}"),
+            "did you mean 'code'?",
+        ),
+        (
+            "Text.from_path(FILES[kind], xyz=code, **values)",
+            Rule.UNKNOWN_PLACEHOLDER,
+            ("'a.md' has no placeholder {{xyz}}", "'b.md' has no placeholder {{xyz}}"),
+            "write {{xyz}} where the value belongs",
+        ),
+        (
+            'fill("{{#x}}\\n{{code}}\\n{{/x}}", code=code)',
+            Rule.UNFILLED_PLACEHOLDER,
+            "{{#x}} gets no value and is sent literally",
+            "give it a value: x=..., or x='{{#x}}' to send the placeholder itself",
+        ),
+        (
+            'fill("{{#code}} x\\n{{/code}}", code=code)',
+            Rule.MISPLACED_MARK,
+            "{{#code}} must be alone on its line, without '?'",
+            "write each mark on a line of its own, and close blocks in reverse order",
+        ),
+        (
+            'fill("{{#code}}", code=code)',
+            Rule.MISPLACED_MARK,
+            "{{#code}} is not closed: write {{/code}} below it",
+            "write each mark on a line of its own, and close blocks in reverse order",
+        ),
+        *(
+            (
+                f'fill("{{{{x}}}}", x={value})',
+                Rule.ABSENT_VALUE,
+                "'x' can be None or a bool, which {{x}} does not accept",
+                "write {{x?}} if its line should be omitted, or give it a text for each case",
+            )
+            for value in (
+                "note",
+                "None",
+                "code if count else None",
+                "count > 1 and code",
+                "not code",
+                "code or note",
+            )
+        ),
+        (
             'Text.from_path("nope.md")',
             Rule.MISSING_TEXT,
             "there is no file 'nope.md' in 'recipes'",
@@ -98,10 +163,14 @@ def test_matching_values_are_not_reported(call, check_body):
 def test_mismatch_is_reported(call, rule, message, hint, check_body):
     """Calls with literal texts and files are checked."""
     body = call if "\n" in call else f"return {call}"
-    ((reported_rule, reported_message, reported_hint),) = check_body(body)
+    messages = message if isinstance(message, tuple) else (message,)
 
-    assert (reported_rule, reported_message) == (rule, prefix_message(message))
-    assert reported_hint.endswith(hint)
+    reported = check_body(body)
+
+    assert [(rule, message) for rule, message, _ in reported] == [
+        (rule, prefix_message(message)) for message in messages
+    ]
+    assert all(reported_hint.endswith(hint) for *_, reported_hint in reported)
 
 
 @pytest.mark.parametrize(
@@ -145,9 +214,38 @@ class TestShiftedLines:
             'dedent(f"""\n    Look: {kind} {count} {code!r} {code:>10}\n""")',
             'dedent(f"Look: {code}")',
             'dedent("""\n    Look\n""")',
-            'f"""\nLook: {code}\n"""',
+            'f"Look: {code}\\n"',
         ],
     )
     def test_single_line_value_is_not_reported(self, text, check_body):
         """Values of one line, and texts without indentation, are not reported."""
+        assert check_body(f"return {text}") == []
+
+
+class TestIndentation:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            '"""\n    Look at the code.\n\n    Then stop.\n"""',
+            '"""Look at the code.\n    Then stop."""',
+            'Text(f"""\n    Look at {code}.\n    """)',
+            'Text("""\n    Look at the code.\n    """.strip())',
+        ],
+    )
+    def test_indentation_of_the_code_is_reported(self, text, check_body):
+        """A text in triple quotes is reported if all its lines are indented like the code."""
+        assert [rule for rule, *_ in check_body(f"return {text}")] == [Rule.INDENTED_TEXT]
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            'dedent("""\n    Look at the code.\n    """)',
+            'textwrap.dedent("""\n    Look at the code.\n    """)',
+            'fill("""\n    Look at {{code}}.\n    """, code=code)',
+            '"Look:\\n    at\\n    the code"',
+            '("Look:\\n"\n    "    code")',
+        ],
+    )
+    def test_other_indentation_is_not_reported(self, text, check_body):
+        """A dedented text, and indentation that is written as an escape, are not reported."""
         assert check_body(f"return {text}") == []

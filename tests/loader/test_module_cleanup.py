@@ -136,7 +136,7 @@ def msgspec_keeps_unions():
 
 
 def test_at_most_two_versions_stay_in_memory(author):
-    """At most two versions of each recipe stay in memory: the served one and the one before it."""
+    """An idle server has only the served version of each recipe and the one before it in memory."""
     bodies = {
         name: body for name, body in KEEPERS.items() if name != "Optional" or not msgspec_keeps_unions()
     }
@@ -151,6 +151,7 @@ def test_at_most_two_versions_stay_in_memory(author):
             assert prompt.render({})
         assert {author.texts()[f"shelf_{name}"] for name in bodies} == {f"v{number}"}
 
+    author.free()
     for name in bodies:
         marks = sys.marks[f"shelf.{name}"]
         assert [mark() is not None for mark in marks[:4]] == [False] * 4, name

@@ -62,6 +62,6 @@ LINES = {
     "diff": ["--text --format github", "--repeat"],
     "export": ["claude-commands nowhere"],
     "install": ["cursr", "nothing", "cursor --name ''"],
-    "new": [".", "recipes/review.py"],
+    "new": ["recipes/review.py"],
     "import": ["claude-commands nothing.md"],
 }

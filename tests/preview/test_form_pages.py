@@ -91,6 +91,21 @@ class TestForms:
 
         assert re.findall(r'<option value="([^"]*)">', page) == ["x/x/"]
 
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_texts_that_were_read_are_checked(self, is_async, serve_preview, tmp_path):
+        """The page has a warning about a placeholder without a value in a text that the prompt has read."""
+        (tmp_path / "recipes").mkdir()
+        (tmp_path / "recipes" / "guide.md").write_text("{{name}} {{nam}}")
+        source = (
+            "from promptkit import Text, prompt\n\n@prompt\ndef guide(name: str = 'guide'):\n"
+            "    return Text.below('.', name + '.md', name=name)\n"
+        )
+        preview = serve_preview(guide=source.replace("def", "async def") if is_async else source)
+
+        page = preview.client.get("/prompts/guide").text
+
+        assert '<code class="rule">PK218</code> prompt &#39;guide&#39;: {{nam}} in guide.md:1' in page
+
     @pytest.mark.parametrize("has_length", [True, False])
     def test_too_large_form_is_rejected(self, serve_preview, monkeypatch, has_length):
         """A form that is too large is rejected with 413, with or without a Content-Length."""

@@ -86,7 +86,7 @@ class _Placeholders:
             case TextPart(text=text) | FilePart(source=str(text)):
                 return text
             case ArgumentPart(name=name, is_appended=is_appended):
-                return self._placeholder(name, f"{name} or None" if is_appended else self._value(name))
+                return self._placeholder(name, self._value(name), "?" if is_appended else "")
             case CommandPart(words=words):
                 return self._placeholder("_".join(words[:2]), _call("run", map(_quoted, words), 12))
             case FilePart(path=path):
@@ -102,14 +102,14 @@ class _Placeholders:
             return name
         return f"words.get({parameter.word}, {_quoted(parameter.default or '')})"
 
-    def _placeholder(self, preferred_name: str, expression: str) -> str:
+    def _placeholder(self, preferred_name: str, expression: str, end: str = "") -> str:
         if (name := self._names.get(expression)) is None:
             if len(self._names) == _MAX_PLACEHOLDERS:
                 msg = f"it has more than {_MAX_PLACEHOLDERS} different arguments, commands and files"
                 raise CommandSyntaxError(msg)
             name = self._free.reserve(self._free.find(identifier(preferred_name) or "text"))
             self._names[expression] = name
-        return f"{{{{{name}}}}}"
+        return f"{{{{{name}{end}}}}}"
 
 
 def _imports(command: SlashCommand, parameters: Iterable[CommandParameter]) -> Iterator[str]:

@@ -1,0 +1,404 @@
+"""Markdown prompts: ``NAME.prompt.md`` files, a second way to declare a prompt."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from functools import partial
+from importlib import import_module
+from keyword import iskeyword
+from pathlib import Path
+from types import FunctionType
+from typing import Annotated, Any, Final, Literal
+
+import attrs
+import msgspec
+
+from promptkit.catalog.cases import Case
+from promptkit.declarations.markdown_body import Body, BodyError, Line, parse_body, read_text
+from promptkit.declarations.markdown_fields import Field, FieldError, read_fields
+from promptkit.declarations.options import Options, icons_of
+from promptkit.declarations.prompts import Prompt
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
+from promptkit.errors.exceptions import MediaError
+from promptkit.errors.rules import Rule
+from promptkit.errors.suggestions import nearest
+from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
+from promptkit.language.front_matter import split_front_matter
+from promptkit.language.messages import Workflow
+from promptkit.types.errors import ConversionError
+from promptkit.types.parsing import reader_of
+
+#: The ending of the names of Markdown prompts.
+ENDING: Final = ".prompt.md"
+
+#: The types of arguments by the names that authors write.
+_TYPES: Final[Mapping[str, Any]] = {
+    **{kind.__name__: kind for kind in (str, int, float, bool, date, datetime, time)},
+    "duration": timedelta,
+    "path": Path,
+    "json": dict[str, Any] | list[Any],
+}
+
+#: The keys of the front matter, and those of an argument.
+KEYS: Final = (
+    *("name", "title", "description", "tags", "version", "timeout", "scopes", "elicit", "deprecated"),
+    *("tool", "icons", "arguments", "cases", "argument-hint"),
+)
+_ARGUMENT_KEYS: Final = (
+    *("description", "type", "choices", "default", "required", "examples", "complete", "secret"),
+)
+
+_NAME: Final = re.compile(r"[^\W\d]\w*")
+
+
+@attrs.frozen(slots=False, eq=False, repr=False)
+class MarkdownPrompt(Prompt[..., Workflow]):
+    """
+    A prompt that is declared by a Markdown file.
+
+    Args:
+        body:
+            Its body.
+
+        fields:
+            Its front matter.
+
+        found:
+            The errors in its file.
+    """
+
+    body: Body = attrs.field(kw_only=True)
+    fields: Mapping[str, Field] = attrs.field(kw_only=True)
+    found: tuple[Diagnostic, ...] = attrs.field(kw_only=True)
+
+    def _report(self) -> Report:
+        arguments = self.fields.get("arguments")
+        declared = arguments.value if arguments is not None and isinstance(arguments.value, dict) else {}
+        places = {name: argument.location for name, argument in declared.items()}
+        return _FieldReport(f"prompt {self.options.name!r}", self.location, [*self.found], places)
+
+
+class _FieldReport(Report, frozen=True):
+    """
+    A report that finds the location of a parameter in the front matter.
+
+    Args:
+        places:
+            The location of each declared argument.
+    """
+
+    places: Mapping[str, Location] = {}
+
+    def add(self, rule: Rule, message: str, hint: str, location: Any = None) -> None:
+        """Add a diagnostic; a name as *location* is that of an argument."""
+        if isinstance(location, str):
+            location = self.places.get(location, self.location)
+        super().add(rule, message, hint, location)
+
+
+def prompt_name(path: Path, folder: Path) -> str:
+    """Return the name of the Markdown prompt in a file below a folder, unless its front matter names it."""
+    below = path.relative_to(folder).as_posix()
+    return re.sub(r"[/\s.]+", "-", below.removesuffix(ENDING).removesuffix(".md"))
+
+
+def read_markdown_prompt(
+    path: Path, root: Path, folder: Path | None = None
+) -> tuple[MarkdownPrompt | None, tuple[Diagnostic, ...]]:
+    """
+    Read a Markdown prompt.
+
+    Args:
+        path:
+            The file.
+
+        root:
+            The folder that included files must stay in.
+
+        folder:
+            The folder to which the name of the prompt is relative; *root* by default.
+
+    Returns:
+        The prompt, and the errors that keep its file from being a prompt.
+    """
+    name, location = prompt_name(path, folder or root), Location(str(path), 1)
+    report = Report(f"prompt {name!r}", location)
+    with _reporting(report):
+        text = read_text(path, root)
+        front_matter, body_text, first_line = split_front_matter(text)
+        fields = read_fields(front_matter, str(path))
+        _check_keys(fields, report)
+        body = parse_body(body_text, first_line, path, root)
+        if not body.turns or not body_text.strip():
+            report.add(Rule.NO_MESSAGE, "the file has no text", "write the prompt below the front matter")
+        elif not report.found:
+            declared = _declare(name, path, body, fields, report)
+            return declared, ()
+    return None, tuple(report.found)
+
+
+@contextmanager
+def _reporting(report: Report) -> Iterator[None]:
+    """Report an error of a file in the ``with`` block."""
+    try:
+        yield
+    except FieldError as error:
+        report.add(Rule.BAD_FRONT_MATTER, str(error), error.hint, error.location)
+    except BodyError as error:
+        report.add(error.rule, str(error), error.hint, error.location)
+    except MediaError as error:
+        message, _, hint = str(error).partition(": ")
+        report.add(Rule.BAD_MARKDOWN, message, hint or "correct the file")
+
+
+def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
+    """Report each unknown key that resembles a known one."""
+    for key, field in fields.items():
+        if key not in KEYS and (near := nearest(key, KEYS)) is not None:
+            message = f"the front matter has the unknown key {key!r}"
+            report.add(Rule.BAD_FRONT_MATTER, message, f"did you mean {near!r}?", field.location)
+
+
+def _declare(
+    name: str, path: Path, body: Body, fields: Mapping[str, Field], report: Report
+) -> MarkdownPrompt:
+    parameters = _parameters(fields, body, report)
+    options = Options(name=name)
+    with _reporting(report):
+        options = Options(**{"name": name, "description": _first_paragraph(body), **_options(fields)})
+    function = _function(path, body, parameters)
+    cases = list[Case]()
+    with _reporting(report):
+        for case_name, field in fields.get("cases", Field("", report.location)).fields("cases").items():
+            sent = {key: _wire_text(value) for key, value in field.fields(f"the case {case_name!r}").items()}
+            cases.append(Case(case_name, field.location, partial(dict, sent), None))
+    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=tuple(report.found))
+    for case in cases:
+        declared.saved.add(case)
+    return declared
+
+
+def _options(fields: Mapping[str, Field]) -> dict[str, Any]:
+    """Return the options of `prompt` in the front matter."""
+    readers: Mapping[str, Callable[[Field, str], Any]] = {
+        **dict.fromkeys(("name", "title", "description", "version", "deprecated"), Field.text),
+        **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
+        "icons": lambda field, key: icons_of(field.texts(key)),
+        "timeout": _number,
+        "elicit": Field.flag,
+        "tool": _tool,
+    }
+    options = dict[str, Any]()
+    for key, read in readers.items():
+        if (field := fields.get(key)) is not None:
+            try:
+                options[key] = read(field, key)
+                Options(**{"name": "x", key: options[key]})
+            except (TypeError, ValueError) as error:
+                message, _, hint = str(error).partition(": ")
+                raise FieldError(message, hint or "correct the value", field.location) from None
+    return options
+
+
+def _number(field: Field, key: str) -> float:
+    try:
+        return float(field.text(key))
+    except ValueError:
+        msg = f"{key} must be a number, not {field.value!r}"
+        raise FieldError(msg, f"write a number of seconds, as in '{key}: 10'", field.location) from None
+
+
+def _tool(field: Field, key: str) -> Tool | bool:
+    if not isinstance(field.value, dict):
+        return field.flag(key)
+    hints = {name.replace("-", "_"): value.flag(name) for name, value in field.value.items()}
+    return Tool(**hints)
+
+
+def _first_paragraph(body: Body) -> str | None:
+    """Return the first heading or paragraph of the text on one line."""
+    lines = list[str]()
+    for line in body.lines:
+        if line.text.strip():
+            lines.append(line.text)
+        if lines and (not line.text.strip() or line.text.startswith("#")):
+            break
+    return " ".join(" ".join(lines).lstrip("# ").split()) or None
+
+
+def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list[inspect.Parameter]:
+    """Return the declared arguments, and a required text argument for every other placeholder."""
+    parameters = list[inspect.Parameter]()
+    declared: Mapping[str, Field] = {}
+    with _reporting(report):
+        declared = fields.get("arguments", Field("", report.location)).fields("arguments")
+    for name, field in declared.items():
+        with _reporting(report):
+            parameters.append(_parameter(name, field))
+    unused = [name for name in declared if name not in body.names]
+    hint = fields.get("argument-hint", Field("", report.location))
+    words = re.findall(r"\w+", hint.value if isinstance(hint.value, str) else "")
+    undeclared = [name for name in body.names if name not in declared]
+    for name in sorted(undeclared, key=lambda name: words.index(name) if name in words else len(words)):
+        with _reporting(report):
+            if (near := nearest(name, unused)) is not None:
+                line = _line_with(name, body.lines)
+                message = f"the placeholder {{{{{name}}}}} is not a declared argument"
+                raise FieldError(message, f"did you mean {{{{{near}}}}}?", line)
+            _check_name(name, _line_with(name, body.lines))
+            parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=str))
+    return parameters
+
+
+def _line_with(name: str, lines: tuple[Line, ...]) -> Location:
+    """Return the location of the first placeholder with a name."""
+    pattern = re.compile(rf"\{{\{{[ \t]*[#^/]?[ \t]*{name}\b")
+    for line in lines:
+        if match := pattern.search(line.text):
+            return Location(line.location.file, line.location.line, match.start() + 1, match.end() + 1)
+    return Location("")
+
+
+def _check_name(name: str, location: Location) -> None:
+    if not _NAME.fullmatch(name) or iskeyword(name):
+        reason = "a word of Python" if iskeyword(name) else "not letters, digits and '_', a letter first"
+        msg = f"an argument cannot be called {name!r}: it is {reason}"
+        raise FieldError(msg, "rename it", location)
+
+
+def _parameter(name: str, field: Field) -> inspect.Parameter:
+    """Return the parameter for a declared argument."""
+    _check_name(name, field.location)
+    if isinstance(field.value, str):
+        field = Field({"description": field}, field.location)
+    entries = field.fields(f"the argument {name!r}")
+    for key, entry in entries.items():
+        if key not in _ARGUMENT_KEYS:
+            near = nearest(key, _ARGUMENT_KEYS)
+            hint = f"did you mean {near!r}?" if near else f"choose one of {', '.join(_ARGUMENT_KEYS)}"
+            msg = f"the argument {name!r} has the unknown key {key!r}"
+            raise FieldError(msg, hint, entry.location)
+    kind = _type_of(entries, field.location)
+    default = _default(entries, kind)
+    if default is None:
+        kind |= None
+    arg = Arg(
+        entries["description"].text("description") or None if "description" in entries else None,
+        examples=entries["examples"].texts("examples") if "examples" in entries else (),
+        complete=_completions(entries["complete"]) if "complete" in entries else None,
+        secret="secret" in entries and entries["secret"].flag("secret"),
+    )
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, arg]
+    )
+
+
+def _type_of(entries: Mapping[str, Field], location: Location) -> Any:
+    field = entries.get("type", Field("str", location))
+    kind = _parse_type(field.text("type"), field.location)
+    if "choices" not in entries:
+        return kind
+    choices = entries["choices"].texts("choices")
+    if not choices:
+        msg = "choices is empty"
+        raise FieldError(msg, "write choices: [first, second]", entries["choices"].location)
+    values = [_converted(choice, kind, "a choice", entries["choices"].location) for choice in choices]
+    return Literal[tuple(values)]
+
+
+def _parse_type(text: str, location: Location) -> Any:
+    """Return the type for a text such as ``list[int] | None``."""
+    inner = text.strip()
+    if inner.endswith("| None"):
+        return _parse_type(inner.removesuffix("| None"), location) | None
+    if inner.startswith("list[") and inner.endswith("]"):
+        item: Any = _parse_type(inner[5:-1], location)
+        return list[item]
+    if inner in _TYPES:
+        return _TYPES[inner]
+    near = nearest(inner, _TYPES)
+    names = ", ".join(_TYPES)
+    hint = f"did you mean {near!r}?" if near else f"choose one of {names}, list[...] or ... | None"
+    msg = f"there is no type {inner!r}"
+    raise FieldError(msg, hint, location)
+
+
+def _default(entries: Mapping[str, Field], kind: Any) -> Any:
+    """Return the default of an argument, or `NO_DEFAULT`."""
+    required = entries["required"].flag("required") if "required" in entries else None
+    if "default" not in entries:
+        return None if required is False else NO_DEFAULT
+    field = entries["default"]
+    if required:
+        msg = "a required argument has no default"
+        raise FieldError(msg, "remove one of both", field.location)
+    if kind is str:
+        return field.text("default")
+    if field.value == "null":
+        return None
+    return _converted(_wire_text(field), kind, "the default", field.location)
+
+
+def _converted(text: str, kind: Any, what: str, location: Location) -> Any:
+    if kind is str:
+        return text
+    if (reader := reader_of(kind)) is None:
+        msg = f"{what} has a type that clients cannot send"
+        raise FieldError(msg, "choose another type", location)
+    try:
+        return reader.read(text)
+    except ConversionError as error:
+        msg = f"{what} {text!r} is invalid: {error}"
+        raise FieldError(msg, f"write {reader.expected}", location) from None
+
+
+def _wire_text(field: Field) -> str:
+    """Return a value as a client sends it: text, or a list or mapping as JSON."""
+    return field.value if isinstance(field.value, str) else msgspec.json.encode(_json(field)).decode()
+
+
+def _json(field: Field) -> Any:
+    if isinstance(field.value, list):
+        return [_json(item) for item in field.value]
+    if isinstance(field.value, dict):
+        return {key: _json(value) for key, value in field.value.items()}
+    return field.value
+
+
+def _completions(field: Field) -> Any:
+    """Return the completions of an argument: texts, or the function that ``module:function`` names."""
+    module, colon, name = field.value.partition(":") if isinstance(field.value, str) else ("", "", "")
+    if not colon:
+        return field.texts("complete")
+    folder = str(Path(field.location.file).parent)
+    path = [*sys.path]
+    try:
+        sys.path[:0] = [folder]
+        return getattr(import_module(module), name)
+    except Exception as error:  # noqa: BLE001 (an author's module can raise anything)
+        msg = f"complete cannot be loaded: {error}"
+        raise FieldError(msg, "write a list, or 'module:function'", field.location) from None
+    finally:
+        sys.path[:] = path
+
+
+def _function(path: Path, body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
+    """Return a function with these parameters whose source is the file."""
+    defaults = {
+        parameter.name: parameter.default for parameter in parameters if parameter.default is not NO_DEFAULT
+    }
+
+    def render(**values: Any) -> Workflow:
+        return body.render({**defaults, **values})
+
+    name = re.sub(r"\W", "_", path.name.partition(".")[0]) or "prompt"
+    code = render.__code__.replace(co_filename=str(path), co_firstlineno=1, co_name=name)
+    names = {"__file__": str(path), "__name__": __name__}
+    function = FunctionType(code, names, name, None, render.__closure__)
+    annotations = {parameter.name: parameter.annotation for parameter in parameters}
+    function.__annotations__ = {**annotations, "return": Workflow}
+    function.__signature__ = inspect.Signature(parameters, return_annotation=Workflow)  # type: ignore[attr-defined]
+    return function

@@ -1,0 +1,75 @@
+"""Lints for Markdown prompts: unused arguments, values that can be None, and marks of other tools."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, get_args
+
+from promptkit.declarations.markdown_body import is_turn_mark
+from promptkit.declarations.markdown_prompts import KEYS, MarkdownPrompt
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
+from promptkit.errors.rules import Rule
+from promptkit.errors.sources import text_of
+from promptkit.language.front_matter import split_front_matter
+from promptkit.types.kinds import plain
+
+#: Marks that other tools replace, and their blocks.
+_FOREIGN: Final = re.compile(
+    r"\$ARGUMENTS\b|\$[1-9]\b|!`[^`\n]+`|!\{[^}\n]*\}|\$\{(?:input|file|selection)[^}\n]*\}|(?<!\S)@[\w./-]+/[\w.-]+"
+    r"|\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}"
+    r"|(?<!\\)\{\{[#^/][ \t]*\w+[ \t]+[^{}\n]*\}\}|(?<!\\)\{\{[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}"
+)
+
+
+def lint_markdown(prompt: MarkdownPrompt) -> Iterator[Diagnostic]:
+    """Yield probable mistakes in a Markdown prompt."""
+    report = Report(f"prompt {prompt.options.name!r}", prompt.location)
+    _lint_front_matter(prompt, report)
+    _lint_arguments(prompt, report)
+    for line in prompt.body.lines:
+        if match := _FOREIGN.search(line.text):
+            message = f"{match[0]!r} is sent literally"
+            hint = "write {{name}} instead, or convert the file with promptkit import"
+            report.add(Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, match))
+        if is_turn_mark(line.text) and line.location.file != prompt.location.file:
+            message = f"{line.text.strip()!r} in an included text does not start a turn"
+            hint = "write the mark in the prompt's own file, or '\\' before it if it is text"
+            report.add(Rule.MISPLACED_MARK, message, hint, line.location)
+    yield from report.without_duplicates()
+
+
+def _part_of(line: Location, match: re.Match[str]) -> Location:
+    return Location(line.file, line.line, match.start() + 1, match.end() + 1)
+
+
+def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
+    if foreign := [key for key in prompt.fields if key not in KEYS]:
+        location = prompt.fields[foreign[0]].location
+        message = f"the front matter has keys that promptkit ignores: {', '.join(foreign)}"
+        report.add(Rule.FOREIGN_KEY, message, "keep them if other tools read the file", location)
+    text = text_of(prompt.location.file)
+    is_started = text.startswith("---\n") and "\n---" in text[4:]
+    if is_started and not split_front_matter(text)[0].strip():
+        message = "the lines between '---' are sent as text, because they are not all 'key: value'"
+        report.add(
+            Rule.TEXT_BETWEEN_HYPHENS, message, "write front matter with one key per line", prompt.location
+        )
+
+
+def _lint_arguments(prompt: MarkdownPrompt, report: Report) -> None:
+    required = set[str]().union(*(text.required() for turn in prompt.body.turns for text in turn.texts))
+    for parameter in prompt.function.__signature__.parameters.values():  # type: ignore[attr-defined]
+        name, kind = parameter.name, get_args(parameter.annotation)[:1] or (parameter.annotation,)
+        location = report.location if (field := _declared(prompt, name)) is None else field
+        if name not in prompt.body.names:
+            message = f"the argument {name!r} has no placeholder"
+            report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", location)
+        elif name in required and (parameter.default is None or plain(kind[0]) is bool):
+            message = f"{name!r} can be None or a bool, which {{{{{name}}}}} does not accept"
+            hint = f"write {{{{{name}?}}}} if its line should be omitted, or {{{{#{name}}}}} around its lines"
+            report.add(Rule.ABSENT_VALUE, message, hint, location)
+
+
+def _declared(prompt: MarkdownPrompt, name: str) -> Location | None:
+    arguments = prompt.fields.get("arguments")
+    fields = arguments.value if arguments is not None and isinstance(arguments.value, dict) else {}
+    return fields[name].location if name in fields else None
