@@ -18,8 +18,8 @@ def fork_server(folder):
     """
     Start a process that forks commands, and yield a function like `command`, which is slower to start.
 
-    Standard input is empty, and the output goes to files in *folder*. The function takes another *program* than
-    promptkit as `tests.docs.fork_server.run` does.
+    Standard input is empty, and the output goes to files in *folder*. The function can run another *program*
+    than promptkit; see `tests.docs.fork_server.run`.
     """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     server = [sys.executable, "-P", str(SERVER)]

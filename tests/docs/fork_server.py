@@ -20,8 +20,8 @@ def run(arguments, folder, environment, files):
     """
     Run a command with its standard streams redirected to files, and exit with its code.
 
-    The command is ``promptkit ...``, ``pytest ...`` as by ``python -m``, or ``-P pytest ...`` as by its script,
-    which does not import from the current folder.
+    The command is ``promptkit ...``, ``pytest ...`` as with ``python -m``, or ``-P pytest ...`` as with its
+    script, which does not import from the current folder.
     """
     os.chdir(folder)
     os.environ.clear()

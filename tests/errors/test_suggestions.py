@@ -42,7 +42,7 @@ def test_a_misspelt_path_finds_the_similar_file(path, suggestion, tmp_path):
     ],
 )
 def test_limits_of_similarity(name, known, suggestion):
-    """Two thirds of the longer name are in common, in order, or the name is a start or word of three letters."""
+    """Two thirds of the longer name are in common, in order, or three letters are its start or a word."""
     assert nearest(name, known) == suggestion
 
 

@@ -58,7 +58,7 @@ def run_alone(pytester, arguments):
 
 @pytest.fixture(scope="module")
 def forked(tmp_path_factory):
-    """A function that runs a command in a process that is forked from one; None where processes cannot fork."""
+    """A function that runs a command in a forked process; None where processes cannot fork."""
     if not hasattr(os, "fork"):
         yield None
         return
@@ -74,7 +74,7 @@ def run_forked(pytester, arguments, forked, run_alone):
         started = time.monotonic()
         code, *streams = forked(*arguments, *options, cwd=Path.cwd(), program=("-P", "pytest"))
         out, err = (stream.decode() for stream in streams)
-        print(out, err, sep="\n")  # shown if the test fails
+        sys.stdout.write(f"{out}\n{err}\n")  # shown if the test fails
         return pytest.RunResult(code, out.splitlines(), err.splitlines(), time.monotonic() - started)
 
     return run_alone if forked is None else run
