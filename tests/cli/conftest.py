@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from promptkit.cli import diff_sides, main
+from tests.conftest import places_of
 from tests.forked import fork_server
 from tests.terminal import command, environment
 
@@ -67,7 +68,7 @@ def in_process(recipes, monkeypatch):
         with chdir(folder):
             answer = msgspec.to_builtins(diff_sides._answer(*request))
         for name in [name for name in list(sys.modules) if name not in modules]:
-            if str(folder) in str(getattr(sys.modules[name], "__file__", "")):
+            if str(folder) in places_of(sys.modules[name]):
                 del sys.modules[name]
         text = json.dumps(answer).replace(str(moved[0]), str(moved[1]))
         return msgspec.convert(json.loads(text), diff_sides.Answer)
