@@ -22,7 +22,7 @@ from promptkit.declarations.markdown_fields import Field, FieldError, read_field
 from promptkit.declarations.options import Options, icons_of
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
-from promptkit.errors.exceptions import MediaError
+from promptkit.errors.exceptions import LoadError, MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
@@ -68,11 +68,18 @@ class MarkdownPrompt(Prompt[..., Workflow]):
 
         found:
             The errors in its file.
+
+        root:
+            The folder that included files must stay in.
     """
 
     body: Body
     fields: Mapping[str, Field]
     found: tuple[Diagnostic, ...]
+    root: Path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return markdown_prompt_at, (self.location.file, str(self.root))
 
     def _report(self) -> Report:
         arguments = self.fields.get("arguments")
@@ -134,9 +141,22 @@ def read_markdown_prompt(
         if not body.turns or not body_text.strip():
             report.add(Rule.NO_MESSAGE, "the file has no text", "write the prompt below the front matter")
         elif not report.found:
-            declared = _declare(name, path, body, fields, report)
+            declared = _declare(name, path, root, body, fields, report)
             return declared, ()
     return None, tuple(report.found)
+
+
+def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
+    """
+    Return a prompt that was pickled by reference to its file.
+
+    Raises:
+        LoadError: If the file is not a prompt, or not any longer.
+    """
+    prompt, diagnostics = read_markdown_prompt(Path(file), Path(root))
+    if prompt is None:
+        raise LoadError(file, f"{diagnostics[0].message}: give every process the same files at the same path")
+    return prompt
 
 
 @contextmanager
@@ -162,7 +182,7 @@ def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
 
 
 def _declare(
-    name: str, path: Path, body: Body, fields: Mapping[str, Field], report: Report
+    name: str, path: Path, root: Path, body: Body, fields: Mapping[str, Field], report: Report
 ) -> MarkdownPrompt:
     parameters = _parameters(fields, body, report)
     options = Options(name=name)
@@ -174,7 +194,8 @@ def _declare(
         for case_name, field in fields.get("cases", Field("", report.location)).fields("cases").items():
             sent = {key: _wire_text(value) for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
-    declared = MarkdownPrompt(function, options, {}, body, fields, tuple(report.found))
+    declared = MarkdownPrompt(function, options, {}, body, fields, tuple(report.found), root)
+    vars(function)["__declaration__"] = declared  # no module contains it, in which pickling could find it
     for case in cases:
         declared.saved.add(case)
     return declared
