@@ -10,8 +10,10 @@ from functools import partial
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
+from pickle import PicklingError
 from types import FunctionType
 from typing import Annotated, Any, Final, Literal
+from weakref import WeakValueDictionary
 
 import attrs
 import msgspec
@@ -53,6 +55,9 @@ _ARGUMENT_KEYS: Final = (
 
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 
+#: The last version of each prompt in use, by its file and the folder that included files must stay in.
+_last_read: Final = WeakValueDictionary[tuple[str, str], "MarkdownPrompt"]()
+
 
 @attrs.frozen(slots=False, eq=False, repr=False)
 class MarkdownPrompt(Prompt[..., Workflow]):
@@ -79,7 +84,11 @@ class MarkdownPrompt(Prompt[..., Workflow]):
     root: Path
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return markdown_prompt_at, (self.location.file, str(self.root))
+        key = self.location.file, str(self.root)
+        if _last_read.get(key) is not self:
+            msg = f"<prompt {self.options.name!r} at {self.location}> cannot be pickled: its file was read again"
+            raise PicklingError(msg)
+        return markdown_prompt_at, key
 
     def _report(self) -> Report:
         arguments = self.fields.get("arguments")
@@ -139,7 +148,7 @@ def read_markdown_prompt(
         _check_keys(fields, report)
         body = parse_body(body_text, first_line, path, root)
         if not body.turns or not body_text.strip():
-            report.add(Rule.NO_MESSAGE, "the file has no text", "write the prompt below the front matter")
+            report.add(Rule.BAD_MARKDOWN, "the file has no text", "write the prompt below the front matter")
         elif not report.found:
             declared = _declare(name, path, root, body, fields, report)
             return declared, ()
@@ -153,6 +162,8 @@ def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
     Raises:
         LoadError: If the file is not a prompt, or not any longer.
     """
+    if (read := _last_read.get((file, root))) is not None:
+        return read
     prompt, diagnostics = read_markdown_prompt(Path(file), Path(root))
     if prompt is None:
         raise LoadError(file, f"{diagnostics[0].message}: give every process the same files at the same path")
@@ -167,7 +178,7 @@ def _reporting(report: Report) -> Iterator[None]:
     except FieldError as error:
         report.add(Rule.BAD_FRONT_MATTER, str(error), error.hint, error.location)
     except BodyError as error:
-        report.add(error.rule, str(error), error.hint, error.location)
+        report.add(Rule.BAD_MARKDOWN, str(error), error.hint, error.location)
     except MediaError as error:
         message, _, hint = str(error).partition(": ")
         report.add(Rule.BAD_MARKDOWN, message, hint or "correct the file")
@@ -196,6 +207,7 @@ def _declare(
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
     declared = MarkdownPrompt(function, options, {}, body, fields, tuple(report.found), root)
     vars(function)["__declaration__"] = declared  # no module contains it, in which pickling could find it
+    _last_read[declared.location.file, str(root)] = declared
     for case in cases:
         declared.saved.add(case)
     return declared
