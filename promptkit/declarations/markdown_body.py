@@ -258,7 +258,8 @@ def _split_turns(lines: Iterable[Line]) -> Iterator[Turn]:
         turn = Turn("user", lines=early)
     elif (first := next((line for line in early if line.text.strip()), None)) is not None:
         hint = "write [user] on a line above it, or \\[user] if that line is text"
-        raise BodyError("there is text before the first turn", hint, first.location)
+        msg = "there is text before the first turn"
+        raise BodyError(msg, hint, first.location)
     yield turn
 
 
@@ -314,7 +315,8 @@ def _path_below(path: str, file: Path, root: Path, location: Location) -> str:
             break
     if Path(path).is_absolute() or ".." in parts or "\\" in path:
         hint = f"write a path relative to the file, to a file below {root.name!r}"
-        raise BodyError(f"{path!r} is outside {root.name!r}", hint, location)
+        msg = f"{path!r} is outside {root.name!r}"
+        raise BodyError(msg, hint, location)
     return "/".join(parts)
 
 
@@ -360,7 +362,8 @@ class _Includes:
     def _read(self, path: str, stack: tuple[Path, ...], location: Location) -> list[Line]:
         file = self._root / _path_below(path, stack[-1], self._root, location)
         if file in stack:
-            raise BodyError(f"{path!r} includes itself", "remove one of the includes", location)
+            msg = f"{path!r} includes itself"
+            raise BodyError(msg, "remove one of the includes", location)
         if len(stack) > _MAX_DEPTH:
             msg = f"includes are more than {_MAX_DEPTH} deep"
             raise BodyError(msg, "include the texts directly", location)

@@ -86,7 +86,8 @@ class MarkdownPrompt(Prompt[..., Workflow]):
     def __reduce__(self) -> tuple[Any, ...]:
         key = self.location.file, str(self.root)
         if _last_read.get(key) is not self:
-            msg = f"<prompt {self.options.name!r} at {self.location}> cannot be pickled: its file was read again"
+            subject = f"<prompt {self.options.name!r} at {self.location}>"
+            msg = f"{subject} cannot be pickled: its file was read again"
             raise PicklingError(msg)
         return markdown_prompt_at, key
 
@@ -120,9 +121,7 @@ def prompt_name(path: Path, folder: Path) -> str:
     return re.sub(r"[/\s.]+", "-", below.removesuffix(ENDING).removesuffix(".md"))
 
 
-def read_markdown_prompt(
-    path: Path, root: Path, folder: Path | None = None
-) -> tuple[MarkdownPrompt | None, tuple[Diagnostic, ...]]:
+def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None, tuple[Diagnostic, ...]]:
     """
     Read a Markdown prompt.
 
@@ -131,16 +130,12 @@ def read_markdown_prompt(
             The file.
 
         root:
-            The folder that included files must stay in.
-
-        folder:
-            The folder to which the name of the prompt is relative; *root* by default.
+            The folder that included files must stay in, and to which the name of the prompt is relative.
 
     Returns:
         The prompt, and the errors that keep its file from being a prompt.
     """
-    name, location = prompt_name(path, folder or root), Location(str(path), 1)
-    report = Report(f"prompt {name!r}", location)
+    report = Report(f"prompt {prompt_name(path, root)!r}", Location(str(path), 1))
     with _reporting(report):
         text = read_text(path, root)
         front_matter, body_text, first_line = split_front_matter(text)
@@ -150,8 +145,7 @@ def read_markdown_prompt(
         if not body.turns or not body_text.strip():
             report.add(Rule.BAD_MARKDOWN, "the file has no text", "write the prompt below the front matter")
         elif not report.found:
-            declared = _declare(name, path, root, body, fields, report)
-            return declared, ()
+            return _declare(path, root, body, fields, report), ()
     return None, tuple(report.found)
 
 
@@ -193,8 +187,9 @@ def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
 
 
 def _declare(
-    name: str, path: Path, root: Path, body: Body, fields: Mapping[str, Field], report: Report
+    path: Path, root: Path, body: Body, fields: Mapping[str, Field], report: Report
 ) -> MarkdownPrompt:
+    name = prompt_name(path, root)
     parameters = _parameters(fields, body, report)
     options = Options(name=name)
     with _reporting(report):
