@@ -38,6 +38,7 @@ _MAX_OLD_VERSIONS: Final = 5
 
 #: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
 _CACHES: Final = {
+    "promptkit.types.caching": "forget_types",
     "promptkit.types.pydantic": "forget_types",
     "promptkit.types.structuring": "forget_types",
     "promptkit.fragments.text": "clear_cache",

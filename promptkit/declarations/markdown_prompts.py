@@ -109,10 +109,10 @@ class _FieldReport(Report, frozen=True):
 
     places: Mapping[str, Location] = {}
 
-    def _location(self, location: Any) -> Location:
-        if isinstance(location, str):
-            return self.places.get(location, self.location)
-        return super()._location(location)
+    def add(self, rule: Rule, message: str, hint: str, location: Any = None) -> None:
+        """Add a diagnostic. The name of a parameter means its location."""
+        place = self.places.get(location, self.location) if isinstance(location, str) else location
+        super().add(rule, message, hint, place)
 
 
 def prompt_name(path: Path, folder: Path) -> str:

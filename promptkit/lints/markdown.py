@@ -4,12 +4,14 @@ import re
 from collections.abc import Iterator
 from typing import Final, get_args
 
+from promptkit.catalog.arguments import Arguments
 from promptkit.declarations.markdown_body import is_turn_mark
 from promptkit.declarations.markdown_prompts import KEYS, MarkdownPrompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import text_of
 from promptkit.language.front_matter import split_front_matter
+from promptkit.lints.prompts import lint_examples
 from promptkit.types.kinds import plain
 
 #: Marks that other tools replace, and their blocks.
@@ -20,11 +22,13 @@ _FOREIGN: Final = re.compile(
 )
 
 
-def lint_markdown(prompt: MarkdownPrompt) -> Iterator[Diagnostic]:
+def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diagnostic]:
     """Yield probable mistakes in a Markdown prompt."""
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
     _lint_front_matter(prompt, report)
     _lint_arguments(prompt, report)
+    for argument in arguments.ordered:
+        lint_examples(argument, report, _declared(prompt, argument.name) or report.location)
     for line in prompt.body.lines:
         if match := _FOREIGN.search(line.text):
             message = f"{match[0]!r} is sent literally"

@@ -1021,6 +1021,8 @@ class TestLoadAgain:
             from typing import NamedTuple, TypedDict
             import msgspec
             from promptkit import prompt
+            from promptkit.answers import parse_answer
+            from promptkit.fragments import answer_format
             from ._shape import Shape
 
             class Colour(Enum):
@@ -1042,7 +1044,8 @@ class TestLoadAgain:
             @prompt
             def greet(c: Colour, p: list[Point], s: Struct, r: Row, q: Pair, t: Shape | None = None) -> str:
                 """Say hello."""
-                return "hello"
+                assert parse_answer('[{"x": 1}]', list[Point]) == p
+                return f"hello {answer_format(list[Point])}"
             ''',
         )
         arguments = {

@@ -262,6 +262,7 @@ class TestDiagnostics:
             ("---\narguments:\n  x: {typ: int}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 7),
             ("---\narguments:\n  x: {type: int, default: a}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 18),
             ("---\narguments:\n  x: {choices: [a], default: b}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 21),
+            ("---\narguments:\n  x: {type: int, examples: [a]}\n---\n{{x}}", Rule.BAD_EXAMPLE, 3, 3),
             ("---\narguments:\n  class: x\n---\n{{class}}", Rule.BAD_FRONT_MATTER, 3, 3),
             ("---\narguments:\n  depht: x\n---\n{{depth}}", Rule.BAD_FRONT_MATTER, 5, 1),
             ("---\narguments:\n  x: a\n---\nx", Rule.UNUSED_ARGUMENT, 3, 3),
@@ -288,7 +289,7 @@ class TestDiagnostics:
             (b"x" * (4 * 1024 * 1024 + 1), Rule.BAD_MARKDOWN, 1, 0),
             ("---\na: " + "x" * 70_000 + "\n---\nx", Rule.BAD_FRONT_MATTER, 1, 0),
         ],
-        ids=range(39),
+        ids=range(40),
     )
     def test_a_mistake_is_one_diagnostic_at_its_line(self, text, rule, line, column, diagnose):
         """Each mistake is one diagnostic at its line and column."""
