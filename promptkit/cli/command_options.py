@@ -311,8 +311,11 @@ def _add_export(export: ArgumentParser) -> None:
 def _add_new(new: ArgumentParser) -> None:
     folder = "the folder of the project (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
+    kind = new.add_mutually_exclusive_group()
     skill = "create a skill instead of a prompt"
-    new.add_argument("--skill", action="store_true", help=skill)
+    kind.add_argument("--skill", action="store_true", help=skill)
+    markdown = "create a prompt in a Markdown file, without Python"
+    kind.add_argument("--markdown", action="store_true", help=markdown)
     _add_json(new, "print the created files and the next commands as JSON")
 
 

@@ -20,7 +20,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.signature import read_hints
-from promptkit.errors.diagnostics import Diagnostic, Owner, Report
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report
 from promptkit.errors.exceptions import ArgumentsError, CompileError, MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
