@@ -27,6 +27,7 @@ from promptkit.language.placeholders import (
     append_indented,
     placeholders_in,
 )
+from promptkit.language.template_syntax import FOREIGN_WORDS
 from promptkit.language.text import filled_text
 from promptkit.language.turns import assistant, system, user
 
@@ -382,16 +383,15 @@ class _Includes:
 
 
 def _parse_text(lines: list[Line]) -> tuple[TextWithPlaceholders, list[str]]:
-    """Parse a text in which all names are placeholders. Return it and the names."""
+    """Parse a text in which all names but words of Handlebars are placeholders. Return it and the names."""
     text = "\n".join(_unescaped_line(line.text) for line in lines)
     escape = next(character for character in _NONCHARACTERS if character not in text)
     text = text.replace("\\{{", escape)
-    names = placeholders_in(text)
+    names = [name for name in placeholders_in(text) if name not in FOREIGN_WORDS]
     try:
         parsed = TextWithPlaceholders.parse(text, names, "")
     except MarkError as error:
-        hint = "write each mark on a line of its own, and close blocks in reverse order"
-        raise BodyError(error.problem, hint, lines[error.line - 1].location) from None
+        raise BodyError(error.problem, error.hint, lines[error.line - 1].location) from None
     return parsed.with_literals(lambda literal: literal.replace(escape, "{{")), names
 
 

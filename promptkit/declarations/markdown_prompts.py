@@ -78,10 +78,10 @@ class MarkdownPrompt(Prompt[..., Workflow]):
             The folder that included files must stay in.
     """
 
-    body: Body
-    fields: Mapping[str, Field]
-    found: tuple[Diagnostic, ...]
-    root: Path
+    body: Body = attrs.field(kw_only=True)
+    fields: Mapping[str, Field] = attrs.field(kw_only=True)
+    found: tuple[Diagnostic, ...] = attrs.field(kw_only=True)
+    root: Path = attrs.field(kw_only=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         key = self.location.file, str(self.root)
@@ -110,9 +110,10 @@ class _FieldReport(Report, frozen=True):
     places: Mapping[str, Location] = {}
 
     def add(self, rule: Rule, message: str, hint: str, location: Any = None) -> None:
-        """Add a diagnostic. The name of a parameter means its location."""
-        place = self.places.get(location, self.location) if isinstance(location, str) else location
-        super().add(rule, message, hint, place)
+        """Add a diagnostic; a name as *location* is that of an argument."""
+        if isinstance(location, str):
+            location = self.places.get(location, self.location)
+        super().add(rule, message, hint, location)
 
 
 def prompt_name(path: Path, folder: Path) -> str:
@@ -200,7 +201,8 @@ def _declare(
         for case_name, field in fields.get("cases", Field("", report.location)).fields("cases").items():
             sent = {key: _wire_text(value) for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
-    declared = MarkdownPrompt(function, options, {}, body, fields, tuple(report.found), root)
+    found = tuple(report.found)
+    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=found, root=root)
     vars(function)["__declaration__"] = declared  # no module contains it, in which pickling could find it
     _last_read[declared.location.file, str(root)] = declared
     for case in cases:
