@@ -292,6 +292,8 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     if case is not None and (mismatch := case.mismatch(outcome)) is not None:
         message = call.redactor.redacted(f"{call.label} {mismatch}")
         hint = "fix it, or declare the expected error with .refused('...')"
+        if case.location.file.endswith(".md"):  # cases in front matter declare no errors
+            hint = "correct the values of the case, or the prompt"
         return owner.diagnostic(Rule.CASE_FAILS, message, hint, case.location)
     error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit.clients.profiles import get_client
 
 if TYPE_CHECKING:
-    from argparse import _MutuallyExclusiveGroup
+    from argparse import _ArgumentGroup, _MutuallyExclusiveGroup
 
 
 #: Larger numbers are typos, and would overflow counters.
@@ -85,18 +85,24 @@ _FORMAT_HELP: Final = "text, JSON, or annotations for GitHub Actions (default: t
 
 
 def add_targets(command: ArgumentParser) -> None:
+    """Add the targets, as words, and the option for Markdown prompts to a parser."""
+    add_target_words(command)
+    add_markdown(command)
+
+
+def add_target_words(command: ArgumentParser) -> None:
     """Add the targets, as words, to a parser."""
     command.add_argument("targets", nargs="*", **_TARGETS)
-    _add_markdown(command)
 
 
 def _add_target_options(command: ArgumentParser) -> None:
-    """Add the targets, as options, to a parser."""
+    """Add the targets, as options, and the option for Markdown prompts to a parser."""
     command.add_argument("--target", dest="targets", action="append", **_TARGETS)
-    _add_markdown(command)
+    add_markdown(command)
 
 
-def _add_markdown(command: ArgumentParser) -> None:
+def add_markdown(command: "ArgumentParser | _ArgumentGroup") -> None:
+    """Add the option for Markdown prompts to a parser or a group of options."""
     help_text = "Markdown files in the target that are prompts, such as 'commands/**/*.md'; repeatable"
     command.add_argument("--markdown", metavar="GLOB", help=help_text, **_REPEATED)
 
@@ -109,7 +115,7 @@ def _add_list(listing: ArgumentParser) -> None:
 def _add_render(render: ArgumentParser) -> None:
     add = render.add_argument
     add("target", nargs="?", **_TARGET)
-    _add_markdown(render)
+    add_markdown(render)
     add("name", metavar="NAME", help="the name of a prompt, or the URI of a resource")
     arguments = (
         "an argument, as a client sends it; KEY=@FILE reads its value from a file, KEY=@- "
@@ -305,8 +311,11 @@ def _add_export(export: ArgumentParser) -> None:
 def _add_new(new: ArgumentParser) -> None:
     folder = "the folder of the project (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
+    kind = new.add_mutually_exclusive_group()
     skill = "create a skill instead of a prompt"
-    new.add_argument("--skill", action="store_true", help=skill)
+    kind.add_argument("--skill", action="store_true", help=skill)
+    markdown = "create a prompt in a Markdown file, without Python"
+    kind.add_argument("--markdown", action="store_true", help=markdown)
     _add_json(new, "print the created files and the next commands as JSON")
 
 

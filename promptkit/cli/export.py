@@ -224,11 +224,13 @@ def _end_line(folder: Folder, entry: str) -> str:
 def _target(options: Namespace) -> str:
     """Return the target for a live command: an absolute path, unless it runs in the project."""
     first, *other_targets = options.targets
+    if _is_inside(options) and not options.has_targets:
+        return ""
     if other_targets:
         msg = f"'promptkit render' accepts one target, but {len(options.targets)} are given: use one"
         raise ClientFileError(msg)
     if _is_inside(options):
-        return client_files.target_word(first) if options.has_targets else ""
+        return client_files.target_word(first)
     path, item = split_target(first)
     is_path = os.path.exists(path)  # noqa: PTH110 (a module is not a path)
     absolute = os.path.abspath(path) + (item and f":{item}") if is_path else first  # noqa: PTH100

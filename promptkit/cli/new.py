@@ -1,4 +1,4 @@
-"""``promptkit new``: one prompt, or one skill, with its test and the configuration of a project."""
+"""``promptkit new``: one prompt, or one skill, with its test or case and the configuration of a project."""
 
 import shutil
 import sys
@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
@@ -87,6 +87,25 @@ def test_host_can_read_the_skill():
     assert skill.listed.frontmatter["description"].startswith("Review a change")
 """
 
+_MARKDOWN: Final = """\
+---
+description: Ask for a review of a piece of code
+arguments:
+  code: The code to review
+  language:
+    description: The language of the code
+    choices: [python, rust, go]
+    default: python
+cases:
+  a function in Go:
+    code: func half(n int) int { return n / 2 }
+    language: go
+---
+Review this {{language}} code.
+
+{{code}}
+"""
+
 #: The folders at the root are where `batch` and `package` write.
 _IGNORED: Final = """\
 __pycache__/
@@ -98,17 +117,43 @@ __pycache__/
 
 _PYPROJECT: Final = "pyproject.toml"
 
-#: The content of each file, by its path in the folder.
-_FILES: Final[Mapping[str, str]] = {"prompts/review.py": _PROMPT, "prompts/test_review.py": _TEST}
-_SKILL_FILES: Final[Mapping[str, str]] = {
-    "prompts/review_changes.py": _SKILL,
-    "prompts/test_review_changes.py": _SKILL_TEST,
-}
+_RENDERED: Final = 'review code="x = 1"'
+
+
+class _Sample(NamedTuple):
+    """
+    A kind of project.
+
+    Args:
+        files:
+            The content of each file, by its path in the folder.
+
+        rendered:
+            The words that `render` gets.
+
+        test:
+            The command of promptkit that tests it; empty if its test is in Python.
+
+        install:
+            Further options of `install`.
+    """
+
+    files: Mapping[str, str]
+    rendered: str = _RENDERED
+    test: str = ""
+    install: str = ""
+
+
+_PYTHON_SAMPLE: Final = _Sample({"prompts/review.py": _PROMPT, "prompts/test_review.py": _TEST})
+_MARKDOWN_SAMPLE: Final = _Sample({"prompts/review.prompt.md": _MARKDOWN}, test="check --render")
+_SKILL_SAMPLE: Final = _Sample(
+    {"prompts/review_changes.py": _SKILL, "prompts/test_review_changes.py": _SKILL_TEST},
+    rendered="review-changes",
+    install=" --skills",
+)
 
 #: Files of the whole project. Existing ones are kept.
 _PROJECT_FILES: Final[Mapping[str, str]] = {_PYPROJECT: _CONFIGURATION, ".gitignore": _IGNORED}
-
-_RENDERED: Final = 'review code="x = 1"'
 
 #: The client in the printed commands if none is found.
 _DEFAULT_CLIENT: Final = "claude-code"
@@ -117,7 +162,8 @@ _DEFAULT_CLIENT: Final = "claude-code"
 def run(options: Namespace, output: Output) -> int:
     """Write the files, unless one of them exists, and print the next commands."""
     folder = Folder.named(options.folder)
-    files = {**(_SKILL_FILES if options.skill else _FILES)}
+    sample = _SKILL_SAMPLE if options.skill else _MARKDOWN_SAMPLE if options.markdown else _PYTHON_SAMPLE
+    files = {**sample.files}
     try:
         kept = [path for path in _PROJECT_FILES if folder.status(path) is not None]
         files |= {path: text for path, text in _PROJECT_FILES.items() if path not in kept}
@@ -129,7 +175,7 @@ def run(options: Namespace, output: Output) -> int:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAILED)
     written = [folder.display_path(path) for path in files]
     target = "prompts" if _PYPROJECT in kept else ""
-    commands = _next_commands(Path(options.folder), target, is_skill=options.skill)
+    commands = _next_commands(Path(options.folder), target, sample)
     if options.json:
         output.print_json({"files": written, "next": commands})
         return Exit.OK
@@ -142,7 +188,7 @@ def run(options: Namespace, output: Output) -> int:
     return Exit.OK
 
 
-def _next_commands(folder: Path, target: str, *, is_skill: bool) -> list[str]:
+def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     """
     Return commands that render, test and install the new prompt or skill, to run one after the other.
 
@@ -153,10 +199,11 @@ def _next_commands(folder: Path, target: str, *, is_skill: bool) -> list[str]:
     python = _program("python", sys.executable)
     install = "" if find_spec("pytest") else f"{pip(python=python)} pytest && "
     named = f" {target}" if target else ""
+    client = _client(is_skill=sample is _SKILL_SAMPLE)
     return [
-        f"{enter}{promptkit} render{named} {'review-changes' if is_skill else _RENDERED}",
-        f"{install}{python} -m pytest{named}",
-        f"{promptkit} install {_client(is_skill=is_skill)}{named}{' --skills' if is_skill else ''}",
+        f"{enter}{promptkit} render{named} {sample.rendered}",
+        f"{promptkit} {sample.test}{named}" if sample.test else f"{install}{python} -m pytest{named}",
+        f"{promptkit} install {client}{named}{sample.install}",
     ]
 
 

@@ -152,11 +152,15 @@ class Contents(Struct, frozen=True):
 
         skills:
             The folders of skills, as paths within the folder.
+
+        markdown:
+            The patterns of further Markdown prompts, relative to the folder.
     """
 
     folder: Path
     files: Mapping[str, PackagedFile]
     skills: tuple[str, ...]
+    markdown: tuple[str, ...] = ()
 
 
 def read_contents(folder: Path, excluded: Path, reader: SourceReader) -> Contents:

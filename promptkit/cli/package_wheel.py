@@ -46,6 +46,7 @@ from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 from promptkit.files.scratch import scratch_folder
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.loader.discovery import is_markdown_target
 from promptkit.loader.targets import is_project, locate_target, project_root
 
 #: The options of `serve` that change its lists. All other options depend on the machine.
@@ -113,13 +114,16 @@ def package(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the target does not exist.
     """
-    folder, *other_folders = map(locate_target, options.targets)
-    if other_folders or folder is None or folder[1]:
+    target, *patterns = options.targets
+    folder = None if is_markdown_target(target) else locate_target(target)
+    markdown = tuple(os.path.relpath(pattern, target) for pattern in patterns)
+    are_inside = all(map(is_markdown_target, patterns)) and not any(map(_leads_out, markdown))
+    if folder is None or folder[1] or not are_inside:
         check_existence(options.targets)
         targets = " ".join(options.targets)
         return fail(f"cannot package {targets!r}: specify one folder", Exit.USAGE)
     try:
-        return _package(Path(folder[0]), options, output)
+        return _package(Path(folder[0]), markdown, options, output)
     except PackageError as error:
         return fail(f"nothing was built: {error}", Exit.FAILED)
     except OSError as error:
@@ -127,7 +131,11 @@ def package(options: Namespace, output: Output) -> int:
         return fail(f"nothing was built: {error.strerror or error}{path}", Exit.FAILED)
 
 
-def _package(folder: Path, options: Namespace, output: Output) -> int:
+def _leads_out(path: str) -> bool:
+    return path.startswith(os.pardir)
+
+
+def _package(folder: Path, markdown: tuple[str, ...], options: Namespace, output: Output) -> int:
     """Write the wheel and ``server.json``, and report their paths."""
     here = Path.cwd()  # recipes can change it
     out = Folder.named(options.out)
@@ -151,7 +159,7 @@ def _package(folder: Path, options: Namespace, output: Output) -> int:
     listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
     serve = structs.replace(configuration, serve={"name": metadata.name, **listed})
     reader = SourceReader(find_secrets([configuration, options.configuration], [here, root]))
-    contents = read_contents(folder, out.path, reader)
+    contents = structs.replace(read_contents(folder, out.path, reader), markdown=markdown)
     for requirement in find_requirements(contents, metadata):
         metadata.dependencies.append(requirement)
         notes.append(f"it requires {requirement}, which the recipes import")
@@ -223,10 +231,11 @@ def _build_wheel(
     """
     module, folder = _module_name(metadata.name, contents.folder.name), contents.folder.name
     served = f"{module}/served"
+    markdown = [f"--markdown={pattern}" for pattern in contents.markdown]
     texts = {
         f"{served}/pyproject.toml": _PYPROJECT,
         f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
-        f"{module}/__main__.py": _MAIN.format(folder=folder, options=options),
+        f"{module}/__main__.py": _MAIN.format(folder=folder, options=[*markdown, *options]),
         "README.md": readme,
         "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
     }
@@ -239,7 +248,7 @@ def _build_wheel(
             source.write(f"{served}/{folder}/{path}", file.data, mode=mode)
         for path, text in texts.items():
             source.write(path, text.encode())
-        _check_standalone(source.path / served / folder)
+        _check_standalone(source.path / served / folder, markdown)
         built.create()
         os.environ.setdefault("SOURCE_DATE_EPOCH", _TIMESTAMP)
         try:
@@ -251,10 +260,10 @@ def _build_wheel(
         return name, built.read(name, _MAX_WHEEL)
 
 
-def _check_standalone(folder: Path) -> None:
+def _check_standalone(folder: Path, options: list[str]) -> None:
     """Check the packaged recipes without the project, as an installed package will load them."""
     process = subprocess.run(  # noqa: S603 (promptkit itself)
-        [sys.executable, "-B", "-m", "promptkit", "check", str(folder)],
+        [sys.executable, "-B", "-m", "promptkit", "check", str(folder), *options],
         cwd=folder.parent,
         capture_output=True,
         check=False,

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.command_options import add_targets, has_digits, is_port, require, whole_number
+from promptkit.cli.command_options import (
+    add_markdown,
+    add_target_words,
+    has_digits,
+    is_port,
+    require,
+    whole_number,
+)
 from promptkit.cli.diagnostics import fail
 from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden
 from promptkit.cli.options import limits_of
@@ -202,7 +209,7 @@ def _observers(options: Namespace) -> list[Observer]:
 
 def add_options(serve: ArgumentParser) -> None:
     """Add the options of `serve` to a parser."""
-    add_targets(serve)
+    add_target_words(serve)
     _add_recipes(serve)
     _add_identity(serve)
     http = serve.add_argument_group(
@@ -220,7 +227,9 @@ def add_options(serve: ArgumentParser) -> None:
 
 
 def _add_recipes(serve: ArgumentParser) -> None:
-    add = serve.add_argument_group("recipes").add_argument
+    recipes = serve.add_argument_group("recipes")
+    add_markdown(recipes)
+    add = recipes.add_argument
     add("--strict", action="store_true", help="exit instead of serving if any recipe has an error")
     add(
         "--no-watch", dest="watch", action="store_false", help="do not reload recipes when their files change"

@@ -286,5 +286,5 @@ def _no_prompts(path: Path | None) -> Diagnostic:
     near = recipes_near(path) if path is not None and path.is_dir() else []
     name = f"pass {display_path(near[0])!r}, which has some, or " if near else ""
     location = "in a *.py file whose name starts with neither '_' nor 'test_'"
-    hint = f"{name}decorate a function with @prompt, {location}"
+    hint = f"{name}decorate a function with @prompt, {location}, or write a file NAME.prompt.md"
     return Diagnostic(Rule.NO_PROMPTS, "no prompt is defined here", hint, Location(str(path or "")))

@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
@@ -296,8 +297,11 @@ class Reloader:
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile all recipes."""
-        # Files that are not Python are the SKILL.md of a skill.
-        skills = [str(file.file.parent) for file in self._served if file.file and file.file.suffix == ".md"]
+        skills = [
+            str(loaded.file.parent)
+            for loaded in self._served
+            if loaded.file is not None and loaded.file.name == SKILL_FILE
+        ]
         recipes = load(self._targets, importing=importing, keep=False, cases=self._has_cases, skills=skills)
         return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, compiling=importing))
 

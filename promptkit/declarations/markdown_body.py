@@ -15,7 +15,6 @@ from msgspec import Struct, field
 
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import MediaError
-from promptkit.errors.rules import Rule
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import confine, note_read, read_confined
 from promptkit.language.front_matter import split_front_matter
@@ -58,9 +57,6 @@ class BodyError(Exception):
     An error in the body of a Markdown prompt.
 
     Args:
-        rule:
-            The rule of the diagnostic.
-
         message:
             The problem.
 
@@ -71,9 +67,9 @@ class BodyError(Exception):
             Where.
     """
 
-    def __init__(self, rule: Rule, message: str, hint: str, location: Location) -> None:
+    def __init__(self, message: str, hint: str, location: Location) -> None:
         super().__init__(message)
-        self.rule, self.hint, self.location = rule, hint, location
+        self.hint, self.location = hint, location
 
 
 class Line(Struct, frozen=True):
@@ -263,7 +259,8 @@ def _split_turns(lines: Iterable[Line]) -> Iterator[Turn]:
         turn = Turn("user", lines=early)
     elif (first := next((line for line in early if line.text.strip()), None)) is not None:
         hint = "write [user] on a line above it, or \\[user] if that line is text"
-        raise BodyError(Rule.BAD_MARKDOWN, "there is text before the first turn", hint, first.location)
+        msg = "there is text before the first turn"
+        raise BodyError(msg, hint, first.location)
     yield turn
 
 
@@ -301,7 +298,7 @@ def _file_part(line: Line, file: Path, root: Path) -> _FilePart:
         part.content()
     except (MediaError, OSError) as error:
         message, _, hint = str(error).partition(": ")
-        raise BodyError(Rule.UNSENDABLE_VALUE, message, hint or "correct the path", line.location) from None
+        raise BodyError(message, hint or "correct the path", line.location) from None
     return part
 
 
@@ -319,7 +316,8 @@ def _path_below(path: str, file: Path, root: Path, location: Location) -> str:
             break
     if Path(path).is_absolute() or ".." in parts or "\\" in path:
         hint = f"write a path relative to the file, to a file below {root.name!r}"
-        raise BodyError(Rule.BAD_MARKDOWN, f"{path!r} is outside {root.name!r}", hint, location)
+        msg = f"{path!r} is outside {root.name!r}"
+        raise BodyError(msg, hint, location)
     return "/".join(parts)
 
 
@@ -355,28 +353,30 @@ class _Includes:
             included = self._read(match[1], stack, line.location)
             texts = append_indented(before, "\n".join(each.text for each in included)).split("\n")
             lines[-1:] = [Line(text, each.location) for text, each in zip(texts, included, strict=True)]
+            if before.strip():
+                lines[-len(included)] = Line(texts[0], last.location)
             if after:
-                lines[-1] = Line(lines[-1].text + after, lines[-1].location)
+                location = last.location if after.strip() else lines[-1].location
+                lines[-1] = Line(lines[-1].text + after, location)
         return lines
 
     def _read(self, path: str, stack: tuple[Path, ...], location: Location) -> list[Line]:
         file = self._root / _path_below(path, stack[-1], self._root, location)
         if file in stack:
-            raise BodyError(
-                Rule.BAD_MARKDOWN, f"{path!r} includes itself", "remove one of the includes", location
-            )
+            msg = f"{path!r} includes itself"
+            raise BodyError(msg, "remove one of the includes", location)
         if len(stack) > _MAX_DEPTH:
             msg = f"includes are more than {_MAX_DEPTH} deep"
-            raise BodyError(Rule.BAD_MARKDOWN, msg, "include the texts directly", location)
+            raise BodyError(msg, "include the texts directly", location)
         try:
             text = read_text(file, self._root)
         except MediaError as error:
             message, _, hint = str(error).partition(": ")
-            raise BodyError(Rule.MISSING_TEXT, message, hint or "correct the path", location) from None
+            raise BodyError(message, hint or "correct the path", location) from None
         self._size += len(text) + 1
         if self._size > MAX_BYTES:
             msg = f"the included texts have more than {MAX_BYTES:,} characters"
-            raise BodyError(Rule.BAD_MARKDOWN, msg, "include less", location)
+            raise BodyError(msg, "include less", location)
         _, body, first_line = split_front_matter(text)
         lines = _lines(body, first_line, file)
         return [inner for each in lines for inner in self.expanded(each, (*stack, file))]
@@ -391,9 +391,7 @@ def _parse_text(lines: list[Line]) -> tuple[TextWithPlaceholders, list[str]]:
     try:
         parsed = TextWithPlaceholders.parse(text, names, "")
     except MarkError as error:
-        raise BodyError(
-            Rule.MISPLACED_MARK, error.problem, error.hint, lines[error.line - 1].location
-        ) from None
+        raise BodyError(error.problem, error.hint, lines[error.line - 1].location) from None
     return parsed.with_literals(lambda literal: literal.replace(escape, "{{")), names
 
 

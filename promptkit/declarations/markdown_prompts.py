@@ -10,8 +10,10 @@ from functools import partial
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
+from pickle import PicklingError
 from types import FunctionType
 from typing import Annotated, Any, Final, Literal
+from weakref import WeakValueDictionary
 
 import attrs
 import msgspec
@@ -22,7 +24,7 @@ from promptkit.declarations.markdown_fields import Field, FieldError, read_field
 from promptkit.declarations.options import Options, icons_of
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
-from promptkit.errors.exceptions import MediaError
+from promptkit.errors.exceptions import LoadError, MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
@@ -53,6 +55,9 @@ _ARGUMENT_KEYS: Final = (
 
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 
+#: The last version of each prompt in use, by its file and the folder that included files must stay in.
+_last_read: Final = WeakValueDictionary[tuple[str, str], "MarkdownPrompt"]()
+
 
 @attrs.frozen(slots=False, eq=False, repr=False)
 class MarkdownPrompt(Prompt[..., Workflow]):
@@ -68,11 +73,23 @@ class MarkdownPrompt(Prompt[..., Workflow]):
 
         found:
             The errors in its file.
+
+        root:
+            The folder that included files must stay in.
     """
 
     body: Body = attrs.field(kw_only=True)
     fields: Mapping[str, Field] = attrs.field(kw_only=True)
     found: tuple[Diagnostic, ...] = attrs.field(kw_only=True)
+    root: Path = attrs.field(kw_only=True)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        key = self.location.file, str(self.root)
+        if _last_read.get(key) is not self:
+            subject = f"<prompt {self.options.name!r} at {self.location}>"
+            msg = f"{subject} cannot be pickled: its file was read again"
+            raise PicklingError(msg)
+        return markdown_prompt_at, key
 
     def _report(self) -> Report:
         arguments = self.fields.get("arguments")
@@ -105,9 +122,7 @@ def prompt_name(path: Path, folder: Path) -> str:
     return re.sub(r"[/\s.]+", "-", below.removesuffix(ENDING).removesuffix(".md"))
 
 
-def read_markdown_prompt(
-    path: Path, root: Path, folder: Path | None = None
-) -> tuple[MarkdownPrompt | None, tuple[Diagnostic, ...]]:
+def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None, tuple[Diagnostic, ...]]:
     """
     Read a Markdown prompt.
 
@@ -116,16 +131,12 @@ def read_markdown_prompt(
             The file.
 
         root:
-            The folder that included files must stay in.
-
-        folder:
-            The folder to which the name of the prompt is relative; *root* by default.
+            The folder that included files must stay in, and to which the name of the prompt is relative.
 
     Returns:
         The prompt, and the errors that keep its file from being a prompt.
     """
-    name, location = prompt_name(path, folder or root), Location(str(path), 1)
-    report = Report(f"prompt {name!r}", location)
+    report = Report(f"prompt {prompt_name(path, root)!r}", Location(str(path), 1))
     with _reporting(report):
         text = read_text(path, root)
         front_matter, body_text, first_line = split_front_matter(text)
@@ -133,11 +144,25 @@ def read_markdown_prompt(
         _check_keys(fields, report)
         body = parse_body(body_text, first_line, path, root)
         if not body.turns or not body_text.strip():
-            report.add(Rule.NO_MESSAGE, "the file has no text", "write the prompt below the front matter")
+            report.add(Rule.BAD_MARKDOWN, "the file has no text", "write the prompt below the front matter")
         elif not report.found:
-            declared = _declare(name, path, body, fields, report)
-            return declared, ()
+            return _declare(path, root, body, fields, report), ()
     return None, tuple(report.found)
+
+
+def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
+    """
+    Return a prompt that was pickled by reference to its file.
+
+    Raises:
+        LoadError: If the file is not a prompt, or not any longer.
+    """
+    if (read := _last_read.get((file, root))) is not None:
+        return read
+    prompt, diagnostics = read_markdown_prompt(Path(file), Path(root))
+    if prompt is None:
+        raise LoadError(file, f"{diagnostics[0].message}: give every process the same files at the same path")
+    return prompt
 
 
 @contextmanager
@@ -148,7 +173,7 @@ def _reporting(report: Report) -> Iterator[None]:
     except FieldError as error:
         report.add(Rule.BAD_FRONT_MATTER, str(error), error.hint, error.location)
     except BodyError as error:
-        report.add(error.rule, str(error), error.hint, error.location)
+        report.add(Rule.BAD_MARKDOWN, str(error), error.hint, error.location)
     except MediaError as error:
         message, _, hint = str(error).partition(": ")
         report.add(Rule.BAD_MARKDOWN, message, hint or "correct the file")
@@ -163,8 +188,9 @@ def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
 
 
 def _declare(
-    name: str, path: Path, body: Body, fields: Mapping[str, Field], report: Report
+    path: Path, root: Path, body: Body, fields: Mapping[str, Field], report: Report
 ) -> MarkdownPrompt:
+    name = prompt_name(path, root)
     parameters = _parameters(fields, body, report)
     options = Options(name=name)
     with _reporting(report):
@@ -175,7 +201,10 @@ def _declare(
         for case_name, field in fields.get("cases", Field("", report.location)).fields("cases").items():
             sent = {key: _wire_text(value) for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
-    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=tuple(report.found))
+    found = tuple(report.found)
+    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=found, root=root)
+    vars(function)["__declaration__"] = declared  # no module contains it, in which pickling could find it
+    _last_read[declared.location.file, str(root)] = declared
     for case in cases:
         declared.saved.add(case)
     return declared

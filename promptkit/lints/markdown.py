@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, get_args
 
+from promptkit.catalog.arguments import Arguments
 from promptkit.declarations.markdown_body import is_turn_mark
 from promptkit.declarations.markdown_prompts import KEYS, MarkdownPrompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
@@ -11,6 +12,7 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import text_of
 from promptkit.language.front_matter import split_front_matter
 from promptkit.language.template_syntax import find_template_syntax
+from promptkit.lints.prompts import lint_examples
 from promptkit.types.kinds import plain
 
 #: Marks that other tools replace.
@@ -18,15 +20,20 @@ _COMMANDS: Final = re.compile(
     r"\$ARGUMENTS\b|\$[1-9]\b|!`[^`\n]+`|!\{[^}\n]*\}|\$\{(?:input|file|selection)[^}\n]*\}|(?<!\S)@[\w./-]+/[\w.-]+"
 )
 
+#: A placeholder with blanks or hyphens in its name.
+_BAD_NAME: Final = re.compile(r"(?<!\\)\{\{[ \t]*(\w+(?:[ -]+\w+)+)\??[ \t]*\}\}")
+
 #: As long as an escape of ``{{``, which is text.
 _ESCAPED: Final = "\0" * 3
 
 
-def lint_markdown(prompt: MarkdownPrompt) -> Iterator[Diagnostic]:
+def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diagnostic]:
     """Yield probable mistakes in a Markdown prompt."""
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
     _lint_front_matter(prompt, report)
     _lint_arguments(prompt, report)
+    for argument in arguments.ordered:
+        lint_examples(argument, report, _declared(prompt, argument.name) or report.location)
     _lint_template_syntax(prompt, report)
     for line in prompt.body.lines:
         if match := _COMMANDS.search(line.text):
@@ -35,6 +42,11 @@ def lint_markdown(prompt: MarkdownPrompt) -> Iterator[Diagnostic]:
             report.add(
                 Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, match.start(), match.end())
             )
+        if match := _BAD_NAME.search(line.text):
+            name = re.sub(r"\W+", "_", match[1])
+            hint = f"write {{{{{name}}}}}, because a name has only letters, digits and '_'"
+            location = _part_of(line.location, match.start(), match.end())
+            report.add(Rule.TEMPLATE_SYNTAX, f"{match[0]!r} is sent literally", hint, location)
         if is_turn_mark(line.text) and line.location.file != prompt.location.file:
             message = f"{line.text.strip()!r} in an included text does not start a turn"
             hint = "write the mark in the prompt's own file, or '\\' before it if it is text"
@@ -61,12 +73,15 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
         message = f"the front matter has keys that promptkit ignores: {', '.join(foreign)}"
         report.add(Rule.FOREIGN_KEY, message, "keep them if other tools read the file", location)
     text = text_of(prompt.location.file)
-    is_started = text.startswith("---\n") and "\n---" in text[4:]
-    if is_started and not split_front_matter(text)[0].strip():
+    if not text.startswith("---\n") or split_front_matter(text)[0].strip():
+        return
+    if "\n---" in text[4:]:
         message = "the lines between '---' are sent as text, because they are not all 'key: value'"
-        report.add(
-            Rule.TEXT_BETWEEN_HYPHENS, message, "write front matter with one key per line", prompt.location
-        )
+        hint = "write front matter with one key per line"
+        report.add(Rule.TEXT_BETWEEN_HYPHENS, message, hint, prompt.location)
+    elif text[4:].partition(":")[0] in KEYS:
+        message = "the front matter is sent as text, because no line '---' ends it"
+        report.add(Rule.TEXT_BETWEEN_HYPHENS, message, "write '---' below its last line", prompt.location)
 
 
 def _lint_arguments(prompt: MarkdownPrompt, report: Report) -> None:

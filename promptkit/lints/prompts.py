@@ -20,7 +20,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.signature import read_hints
-from promptkit.errors.diagnostics import Diagnostic, Owner, Report
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report
 from promptkit.errors.exceptions import ArgumentsError, CompileError, MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
@@ -101,7 +101,7 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
             _lint_media(scope, report)
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():
-        _lint_examples(argument, report)
+        lint_examples(argument, report, argument.name)
     return tuple(report.without_duplicates())
 
 
@@ -263,8 +263,8 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
                 report.add(Rule.FOREIGN_METADATA, message, hint, name)
 
 
-def _lint_examples(argument: Argument, report: Report) -> None:
-    """Report examples and completions that are invalid for the parameter."""
+def lint_examples(argument: Argument, report: Report, location: Location | str) -> None:
+    """Report examples and completions that are invalid for the parameter at a location."""
     complete = argument.arg.complete
     completions = complete if isinstance(complete, list | tuple) else ()
     for kind, values in (("example", argument.arg.examples), ("completion", completions)):
@@ -273,7 +273,7 @@ def _lint_examples(argument: Argument, report: Report) -> None:
                 label = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
                 message = f"parameter {argument.name!r} does not accept its {label}"
                 hint = f"give a valid value: {argument.reader.expected}"
-                report.add(Rule.BAD_EXAMPLE, message, hint, argument.name)
+                report.add(Rule.BAD_EXAMPLE, message, hint, location)
 
 
 def accepts(argument: Argument, value: Any) -> bool:

@@ -270,7 +270,9 @@ def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
         PicklingError: If its module declares no such prompt.
     """
     function = unwrap(compiled.renderer.function)
-    prompt = _find_declared(*_locate_module(function.__module__ or ""), Prompt, compiled.name)
+    prompt = getattr(function, "__declaration__", None)  # of a Markdown prompt
+    if prompt is None:
+        prompt = _find_declared(*_locate_module(function.__module__ or ""), Prompt, compiled.name)
     if prompt is None or prompt.compile()[0] is not compiled:
         description = f"<compiled prompt {compiled.name!r} at {compiled.location}>"
         raise _pickling_error(description, function)

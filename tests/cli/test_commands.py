@@ -285,7 +285,7 @@ class TestDiagnosticOutput:
             "recipes: error PK102: no prompt is defined here",
             (
                 "    decorate a function with @prompt, in a *.py file whose name starts with neither '_' "
-                "nor 'test_'"
+                "nor 'test_', or write a file NAME.prompt.md"
             ),
         ]
 

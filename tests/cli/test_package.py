@@ -78,7 +78,7 @@ def project(recipes, tmp_path, monkeypatch):
 @pytest.fixture
 def acme(project, monkeypatch):
     """The project, whose packaged recipes are not loaded once more in another process."""
-    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda _: None)
+    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda *_: None)
     return project
 
 
@@ -513,7 +513,10 @@ class TestErrors:
         assert (code, err) == (1, "promptkit: nothing was built: fix the errors above\n")
         assert out.startswith("empty: error PK102: no prompt is defined here\n")
 
-    @pytest.mark.parametrize("targets", [["prompts/review.py"], ["prompts", "more"], ["json"]])
+    @pytest.mark.parametrize(
+        "targets",
+        [["prompts/review.py"], ["prompts", "more"], ["json"], ["prompts/*.md"], ["prompts", "more/*.md"]],
+    )
     def test_other_targets(self, targets, acme, package):
         """Only a single folder can be packaged."""
         (acme / "more").mkdir()
@@ -584,10 +587,14 @@ def wheel(tmp_path_factory):
     (folder / "prompts" / "_shared.py").write_text('hello = "Hello."', encoding="utf-8")
     (folder / "prompts" / "team.py").write_text('house = "Acme"\n', encoding="utf-8")
     (folder / "prompts" / "style.md").write_text("Be kind.", encoding="utf-8")
+    (folder / "prompts" / "fix.prompt.md").write_text("Fix {{issue}}. {{> style.md}}", encoding="utf-8")
+    (folder / "prompts" / "commands").mkdir()
+    (folder / "prompts" / "commands" / "tidy.md").write_text("Tidy up.", encoding="utf-8")
     table = '\n[tool.promptkit.serve]\ntools = true\nname = "Acme"\ntimeout = 3\n'
     (folder / "pyproject.toml").write_text(f"{PROJECT}{table}", encoding="utf-8")
     built = tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-m", "promptkit", "package", "--out", built], cwd=folder, check=True)
+    command = [sys.executable, "-m", "promptkit", "package", "--out", built, "prompts"]
+    subprocess.run([*command, "--markdown", "commands/*.md"], cwd=folder, check=True)
     return built / WHEEL
 
 
@@ -635,10 +642,20 @@ class TestServed:
         )
 
         assert err == ""
-        assert [item["name"] for item in results[1]["prompts"]] == ["review"]
+        assert [item["name"] for item in results[1]["prompts"]] == ["fix", "review", "tidy"]
         assert results[2]["messages"][0]["content"]["text"] == "Hello. Acme Be kind. x"
-        assert [item["name"] for item in results[3]["tools"]] == ["review"]
+        assert [item["name"] for item in results[3]["tools"]] == ["fix", "review", "tidy"]
         assert results[4]["_meta"][SERVER]["name"] == "Acme"
+
+    def test_markdown_prompts(self, unpacked):
+        """Markdown prompts are served with the texts that they include, also those of a pattern."""
+        fix = {"name": "fix", "arguments": {"issue": "#1"}}
+        results, _ = ask(
+            unpacked, requests=[modern(1, "prompts/get", fix), modern(2, "prompts/get", {"name": "tidy"})]
+        )
+
+        texts = [results[number]["messages"][0]["content"]["text"] for number in (1, 2)]
+        assert texts == ["Fix #1. Be kind.", "Tidy up."]
 
     def test_options_of_serve(self, unpacked):
         """Options of `serve` can be added to the package's command and override the project's."""

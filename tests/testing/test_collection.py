@@ -521,7 +521,7 @@ class TestComparedWithCheck:
 
 def test_recipes_of_this_repository(run, monkeypatch):
     """
-    ``pytest --promptkit recipes`` in a checkout passes for each of the thirteen recipes and their cases, with
+    ``pytest --promptkit recipes`` in a checkout passes for each of the fifteen recipes and their cases, with
     no environment variable set except ``CI``.
     """
     monkeypatch.chdir(ROOT)
@@ -535,7 +535,8 @@ def test_recipes_of_this_repository(run, monkeypatch):
     passed, failed = outcomes_of(result)
     assert failed == []
     assert [name for name in passed if "[" not in name] == [
-        f"{name}.py::{name}" for name in sorted(compile(load(ROOT / "recipes")))
+        f"{Path(prompt.location.file).name}::{prompt.name}"
+        for prompt in compile(load(ROOT / "recipes")).prompts
     ]
 
 
@@ -627,3 +628,38 @@ def test_missing_hypothesis(project, run_alone):
 
     assert outcomes_of(result)[1] == ["sound.py::refuse", "sound.py::review"]
     assert f"needs hypothesis: {install_command('testing')}" in result.stdout.str()
+
+
+class TestMarkdown:
+    @pytest.fixture
+    def write(self, pytester):
+        """A function that writes a file of the project."""
+
+        def write(name, text):
+            path = pytester.path / name
+            path.parent.mkdir(exist_ok=True, parents=True)
+            path.write_text(text)
+
+        return write
+
+    def test_a_folder_without_python(self, write, run):
+        """Each Markdown prompt and each of its cases is a test, also in a folder without Python files."""
+        write(
+            "prompts/fix.prompt.md", "---\ncases:\n  one: {issue: x}\n  two: {issu: y}\n---\nFix {{issue}}."
+        )
+        write("prompts/tidy.prompt.md", "Tidy up.")
+        write("prompts/notes.md", "Not a prompt.")
+
+        result = run("--promptkit")
+
+        assert outcomes_of(result) == (
+            ["fix.prompt.md::fix[one]", "tidy.prompt.md::tidy"],
+            ["fix.prompt.md::fix", "fix.prompt.md::fix[two]"],
+        )
+
+    def test_configured_patterns(self, write, run):
+        """Files of a configured pattern are collected as well."""
+        write("pyproject.toml", '[tool.promptkit]\ntarget = "prompts"\nmarkdown = ["*.md"]\n')
+        write("prompts/fix.md", "Fix {{issue}}.")
+
+        assert outcomes_of(run("--promptkit")) == (["fix.md::fix"], [])

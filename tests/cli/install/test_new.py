@@ -71,8 +71,14 @@ def test_written_files(argv, empty, promptkit):
     ]
 
 
+def test_written_files_for_markdown(empty, promptkit):
+    """`new --markdown` writes a prompt with a case, the configuration and a `.gitignore`, without Python."""
+    assert promptkit("new", "--markdown")[0] == 0
+    assert files_in(empty) == [IGNORED, "prompts/review.prompt.md", "pyproject.toml"]
+
+
 @pytest.mark.skipif(GIT is None, reason="there is no git")
-@pytest.mark.parametrize("argv", [["new"], ["new", "--skill"]], ids=" ".join)
+@pytest.mark.parametrize("argv", [["new"], ["new", "--skill"], ["new", "--markdown"]], ids=" ".join)
 def test_committed_files(argv, empty, promptkit):
     """Every written file is committed, and generated files next to them are ignored."""
     promptkit(*argv)
@@ -106,12 +112,29 @@ def test_files_of_an_existing_project_are_kept(name, create, empty, promptkit):
     assert not (empty / "no").exists()
 
 
-def test_check_passes(empty, promptkit, monkeypatch):
+@pytest.mark.parametrize("options", [[], ["--markdown"]], ids=" ".join)
+def test_check_passes(options, empty, promptkit, monkeypatch):
     """`check` has nothing to report in a new project."""
-    promptkit("new", "one")
+    promptkit("new", "one", *options)
     monkeypatch.chdir("one")
 
-    assert promptkit("check", "--render") == (0, "1 prompt can be served\n", "")
+    assert promptkit("check", "--render", "--fail-on", "warning") == (0, "1 prompt can be served\n", "")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+def test_suggested_commands_for_markdown_work(empty, home, served_prompts, run_json):
+    """The printed commands render, check and install the Markdown prompt; pytest runs its case."""
+    commands = run_json("new", "my prompts", "--markdown")["next"]
+    tests = f"{sys.executable} -m pytest --promptkit -q -p no:cacheprovider"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    rendered, checked, installed, tested = run_commands([*commands, tests], empty, environment)
+
+    assert rendered == RENDERED.replace("```python\n", "").replace("```\n", "")
+    assert checked == "1 prompt can be served\n"
+    assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
+    assert "2 passed" in tested
+    assert served_prompts(installed_command(home)) == ["review"]
 
 
 @pytest.mark.timeout(300)  # pytest is started in it, with all of its plugins
