@@ -74,7 +74,9 @@ class _Projects:
 
     def _hiding_packages(self, root: str) -> list[tuple[str, str]]:
         """Return the imported top-level modules of other projects that hide those of a project."""
-        owners = [(name, _parent_folder(sys.modules[name])) for name in list(sys.modules) if "." not in name]
+        # Threads of prompts can import modules meanwhile.
+        modules = list(sys.modules.items())
+        owners = [(name, _parent_folder(module)) for name, module in modules if "." not in name]
         return [
             (name, owner)
             for name, owner in owners
