@@ -3,16 +3,18 @@ The body of a Markdown prompt: turns, included files, and parts that are files.
 
 A line that consists of ``[user]`` starts a turn, ``{{> file.md}}`` includes a text, and a line
 ``{{image: file.png}}`` is a separate part. A backslash before any of these, or before a code fence or a
-placeholder, makes it text.
+placeholder, makes it text, and two backslashes before a placeholder are one.
 """
 
+import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from promptkit.declarations.markdown_fields import MarkdownError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
@@ -21,18 +23,13 @@ from promptkit.language.files import confine, note_read, read_confined
 from promptkit.language.front_matter import split_front_matter
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
-from promptkit.language.placeholders import (
-    LINE_END,
-    MarkError,
-    TextWithPlaceholders,
-    append_indented,
-    placeholders_in,
-)
+from promptkit.language.placeholders import LINE_END, TAG, MarkError, TextWithPlaceholders, append_indented
 from promptkit.language.text import filled_text
 from promptkit.language.turns import assistant, system, user
 
-#: Limit of a Markdown prompt with everything that it includes, in bytes, and of the depth of its includes.
+#: Limits of a Markdown prompt: of its file and of its included texts in bytes, and of its includes.
 MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_INCLUDES: Final = 1_000
 _MAX_DEPTH: Final = 8
 
 _ROLES: Final[Mapping[str, Callable[..., Workflow]]] = {
@@ -40,39 +37,23 @@ _ROLES: Final[Mapping[str, Callable[..., Workflow]]] = {
     "user": user,
     "assistant": assistant,
 }
+_CONTENT: Final[Mapping[str, Any]] = {"image": Image, "audio": Audio, "file": EmbeddedResource}
 
 _TURN: Final = re.compile(r"[ \t]*\[(system|user|assistant)\][ \t]*")
-_ESCAPED_LINE: Final = re.compile(r"([ \t]*)\\(\\*(?:\[(?:system|user|assistant)\][ \t]*|(?:```|~~~).*))")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_INCLUDE: Final = re.compile(r"\{\{>([^{}\n]+)\}\}")
+_FILE_PART: Final = re.compile(r"[ \t]*\{\{[ \t]*(image|audio|file):([^{}\n]+)\}\}[ \t]*")
 
-_INCLUDE: Final = re.compile(r"(?<!\\)\{\{>[ \t]*([^{}\n]+?)[ \t]*\}\}")
-_FILE_PART: Final = re.compile(r"[ \t]*\{\{[ \t]*(image|audio|file):[ \t]*([^{}\n]+?)[ \t]*\}\}[ \t]*")
+#: A backslash before the mark of a turn or a fence, or backslashes before braces.
+_ESCAPE: Final = re.compile(
+    rf"^(?P<blanks>[ \t]*)\\(?=\\*(?:{_TURN.pattern}$|```|~~~))|(?<!\\)(?P<slashes>\\+)(?P<braces>\{{\{{)",
+    re.MULTILINE,
+)
 
-#: Characters that are never in text, one of which represents an escaped ``{{`` while a text is parsed.
-_NONCHARACTERS: Final = tuple(map(chr, range(0xFDD0, 0xFDF0)))
-
-
-class BodyError(Exception):
-    """
-    An error in the body of a Markdown prompt.
-
-    Args:
-        rule:
-            The rule of the diagnostic.
-
-        message:
-            The problem.
-
-        hint:
-            How to fix it.
-
-        location:
-            Where.
-    """
-
-    def __init__(self, rule: Rule, message: str, hint: str, location: Location) -> None:
-        super().__init__(message)
-        self.rule, self.hint, self.location = rule, hint, location
+#: Surrogates, which no file contains, for each escaped brace and for a backslash that is not text. With them,
+#: an escaped mark matches none of the patterns, and keeps its length.
+_BRACE, _NOTHING, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
+_MEANINGS: Final = {ord(_BRACE): "{", ord(_NOTHING): None}
 
 
 class Line(Struct, frozen=True):
@@ -80,18 +61,27 @@ class Line(Struct, frozen=True):
     A line of a body, without its line ending.
 
     Args:
-        text:
-            The text.
+        marked:
+            The text, with surrogates for what is escaped.
 
         location:
             Its location; for an included line, that in the included file.
     """
 
-    text: str
+    marked: str
     location: Location
 
+    @property
+    def text(self) -> str:
+        """The text as it is sent."""
+        return _unmarked(self.marked)
 
-class _FilePart(Struct, frozen=True):
+
+def _unmarked(text: str) -> str:
+    return text.translate(_MEANINGS)
+
+
+class FilePart(Struct, frozen=True):
     """
     A file that is a separate part of a turn.
 
@@ -112,12 +102,11 @@ class _FilePart(Struct, frozen=True):
 
     def content(self) -> Image | Audio | EmbeddedResource:
         """Read the file."""
-        kinds: Mapping[str, Any] = {"image": Image, "audio": Audio, "file": EmbeddedResource}
-        content: Image | Audio | EmbeddedResource = kinds[self.kind].from_path(self.path, root=self.root)
+        content: Image | Audio | EmbeddedResource = _CONTENT[self.kind].from_path(self.path, root=self.root)
         return content
 
 
-class Turn(Struct):
+class Turn(Struct, frozen=True):
     """
     One turn of a body.
 
@@ -127,24 +116,15 @@ class Turn(Struct):
 
         parts:
             Its texts and files, in order.
-
-        lines:
-            The lines of the text that is read, until it is parsed.
     """
 
     role: str
-    parts: list[TextWithPlaceholders | _FilePart] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-
-    @property
-    def texts(self) -> list[TextWithPlaceholders]:
-        """Its texts."""
-        return [part for part in self.parts if isinstance(part, TextWithPlaceholders)]
+    parts: tuple[TextWithPlaceholders | FilePart, ...]
 
     def rendered(self, values: Mapping[str, Any], label: str) -> Workflow:
         """Return the turn with its placeholders filled."""
         parts = [
-            part.content() if isinstance(part, _FilePart) else filled_text(part, values, label)
+            part.content() if isinstance(part, FilePart) else filled_text(part, values, label)
             for part in self.parts
         ]
         return _ROLES[self.role](*parts)
@@ -162,38 +142,53 @@ class Body(Struct, frozen=True):
             All lines of its texts, with those of included files.
 
         names:
-            The names of its placeholders and marks, in order.
+            The names of its placeholders and marks, in order, with the first location of each.
 
-        label:
-            The name of the file in error messages.
+        file:
+            The file.
+
+        root:
+            The folder that included files must stay in.
     """
 
     turns: tuple[Turn, ...]
     lines: tuple[Line, ...]
-    names: tuple[str, ...]
-    label: str
+    names: Mapping[str, Location]
+    file: Path
+    root: Path
 
     def render(self, values: Mapping[str, Any]) -> Workflow:
         """Return the messages for the values of all names."""
         workflow = Workflow()
         for turn in self.turns:
-            workflow += turn.rendered(values, self.label)
+            workflow += turn.rendered(values, self.file.name)
         return workflow
 
+    def required(self) -> set[str]:
+        """Return the names whose values must not be absent."""
+        parts = (part for turn in self.turns for part in turn.parts)
+        return set[str]().union(
+            *(part.required() for part in parts if isinstance(part, TextWithPlaceholders))
+        )
 
-def read_text(path: Path, root: Path) -> str:
+
+def read_text(file: Path, root: Path) -> str:
     """
     Return the text of a Markdown file with LF line endings.
 
     Raises:
         MediaError: If it is not a file below *root*, is too large, or is not UTF-8.
     """
-    note_read(path.resolve())
-    data = read_confined(confine(path.relative_to(root), root), root, path.name, MAX_BYTES)
+    resolved = file.resolve()
+    note_read(resolved)
+    if not resolved.is_relative_to(root.resolve()):
+        msg = f"{file.name!r} is a link that leads out of {root.name!r}: copy the file"
+        raise MediaError(msg)
+    data = read_confined(resolved, root, file.name, MAX_BYTES)
     try:
         return LINE_END.sub("\n", data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        msg = f"{path.name!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
+        msg = f"{file.name!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
         raise MediaError(msg) from None
 
 
@@ -215,55 +210,63 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
             The folder that included files must stay in.
 
     Raises:
-        BodyError: For the first error.
+        MarkdownError: For the first error.
     """
-    turns = list(_split_turns(_lines(text, first_line, file)))
-    reader = _Includes(root)
-    lines = list[Line]()
-    names = dict[str, None]()
-    for turn in turns:
-        for chunk in _split_parts(turn.lines):
+    includes = _Includes(root)
+    turns, lines, names = list[Turn](), list[Line](), dict[str, Location]()
+    for role, chunks in _split(_lines(text, first_line, file)):
+        parts = list[TextWithPlaceholders | FilePart]()
+        for chunk in chunks:
             if isinstance(chunk, Line):
-                turn.parts.append(_file_part(chunk, file, root))
-                continue
-            included = [line for each in chunk for line in reader.expanded(each, (file,))]
-            if included := _without_blank_ends(included):
-                parsed, used = _parse_text(included)
-                turn.parts.append(parsed)
-                names |= dict.fromkeys(used)
+                parts.append(_file_part(chunk, file, root))
+            elif included := _without_blank_ends(includes.expanded(chunk, (file,))):
+                parts.append(_parse_text(included, names))
                 lines += included
-        turn.lines.clear()
-    return Body(tuple(turns), tuple(lines), tuple(names), file.name)
+        turns.append(Turn(role, tuple(parts)))
+    return Body(tuple(turns), tuple(lines), names, file, root)
 
 
 def _lines(text: str, first_line: int, file: Path) -> list[Line]:
-    return [
-        Line(line, Location(str(file), number)) for number, line in enumerate(text.split("\n"), first_line)
-    ]
+    marked = _ESCAPE.sub(_marked, text).split("\n")
+    return [Line(line, Location(str(file), number)) for number, line in enumerate(marked, first_line)]
 
 
-def _split_turns(lines: Iterable[Line]) -> Iterator[Turn]:
-    """Split lines at the marks of turns, except in code fences; without marks they are a turn of the user."""
-    turn: Turn | None = None
-    early = list[Line]()
+def _marked(escape: re.Match[str]) -> str:
+    """Return surrogates for a backslash and what it escapes."""
+    if escape["slashes"] is None:
+        return escape["blanks"] + _NOTHING
+    count, is_odd = divmod(len(escape["slashes"]), 2)
+    return "\\" * count + _NOTHING * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
+
+
+def _split(lines: Iterable[Line]) -> list[tuple[str, list[list[Line] | Line]]]:
+    """
+    Split lines at the marks of turns, and each turn into texts and lines that are files.
+
+    Code fences have no marks. Without marks, the lines are a turn of the user.
+    """
+    text = list[Line]()
+    turns: list[tuple[str, list[list[Line] | Line]]] = [("user", [text])]
     fence = ""
     for line in lines:
-        mark = None if fence else _TURN.fullmatch(line.text)
-        fence = _fence_after(fence, line.text)
-        if mark is not None:
-            if turn is not None:
-                yield turn
-            turn = Turn(mark[1])
-        elif turn is not None:
-            turn.lines.append(line)
+        is_code, fence = bool(fence), _fence_after(fence, line.marked)
+        turn = None if is_code else _TURN.fullmatch(line.marked)
+        is_file = not is_code and _FILE_PART.fullmatch(line.marked) is not None
+        if turn is None and not is_file:
+            text.append(line)
+            continue
+        text = []
+        if turn is not None:
+            turns.append((turn[1], [text]))
         else:
-            early.append(line)
-    if turn is None:
-        turn = Turn("user", lines=early)
-    elif (first := next((line for line in early if line.text.strip()), None)) is not None:
+            turns[-1][1].extend((line, text))
+    early = [line for chunk in turns[0][1] for line in (chunk if isinstance(chunk, list) else [chunk])]
+    filled = _without_blank_ends(early)
+    if len(turns) > 1 and filled:
         hint = "write [user] on a line above it, or \\[user] if that line is text"
-        raise BodyError(Rule.BAD_MARKDOWN, "there is text before the first turn", hint, first.location)
-    yield turn
+        msg = "there is text before the first turn"
+        raise MarkdownError(msg, hint, filled[0].location, Rule.BAD_MARKDOWN)
+    return turns[1:] or turns
 
 
 def _fence_after(fence: str, line: str) -> str:
@@ -277,53 +280,29 @@ def _fence_after(fence: str, line: str) -> str:
     return "" if marks[0] == "`" and "`" in info else marks
 
 
-def _split_parts(lines: Iterable[Line]) -> Iterator[list[Line] | Line]:
-    """Split the lines of a turn into texts, and lines that are files."""
-    text, fence = list[Line](), ""
-    for line in lines:
-        if not fence and _FILE_PART.fullmatch(line.text):
-            yield text
-            yield line
-            text = []
-        else:
-            text.append(line)
-        fence = _fence_after(fence, line.text)
-    yield text
-
-
-def _file_part(line: Line, file: Path, root: Path) -> _FilePart:
+def _file_part(line: Line, file: Path, root: Path) -> FilePart:
     """Return the part for a line that names a file, which must exist."""
-    match = _FILE_PART.fullmatch(line.text)
-    kind, path = (match[1], match[2]) if match else ("", "")
-    part = _FilePart(kind, _path_below(path, file, root, line.location), root)
+    kind, _, path = line.marked.strip(" \t{}").partition(":")
+    part = FilePart(kind, _path_below(path.strip(), file, root, line.location), root)
     try:
         part.content()
     except (MediaError, OSError) as error:
-        message, _, hint = str(error).partition(": ")
-        raise BodyError(Rule.UNSENDABLE_VALUE, message, hint or "correct the path", line.location) from None
+        raise MarkdownError.of(error, "correct the path", line.location, Rule.UNSENDABLE_VALUE) from None
     return part
 
 
 def _path_below(path: str, file: Path, root: Path, location: Location) -> str:
     """Return the path below *root* of a path that is relative to *file*."""
-    below = Path(path.lstrip("/") if Path(path).is_absolute() else path)
-    parts = [*file.parent.relative_to(root).parts]
-    for part in below.parts:
-        if part != "..":
-            parts.append(part)
-        elif parts:
-            parts.pop()
-        else:
-            parts = [".."]
-            break
-    if Path(path).is_absolute() or ".." in parts or "\\" in path:
+    below = posixpath.normpath(posixpath.join(file.parent.relative_to(root).as_posix(), path))
+    if below.startswith(("/", "../")) or below == ".." or "\\" in path:
         hint = f"write a path relative to the file, to a file below {root.name!r}"
-        raise BodyError(Rule.BAD_MARKDOWN, f"{path!r} is outside {root.name!r}", hint, location)
-    return "/".join(parts)
+        msg = f"{path!r} is outside {root.name!r}"
+        raise MarkdownError(msg, hint, location, Rule.BAD_MARKDOWN)
+    return below
 
 
 def _without_blank_ends(lines: list[Line]) -> list[Line]:
-    filled = [position for position, line in enumerate(lines) if line.text.strip()]
+    filled = [position for position, line in enumerate(lines) if line.marked.strip()]
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
@@ -338,82 +317,90 @@ class _Includes:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._size = 0
+        self._count = self._size = 0
 
-    def expanded(self, line: Line, stack: tuple[Path, ...]) -> list[Line]:
+    def expanded(self, lines: Iterable[Line], stack: tuple[Path, ...]) -> list[Line]:
         """
-        Return the lines for one line.
+        Return the lines with the texts that they include.
 
         Raises:
-            BodyError: If an included file is missing, includes itself, or is too deep or too large.
+            MarkdownError: If an included file is missing, includes itself, or is too deep or too large.
         """
-        lines = [line]
-        while match := _INCLUDE.search(lines[-1].text):
-            *_, last = lines
-            before, after = last.text[: match.start()], last.text[match.end() :]
-            included = self._read(match[1], stack, line.location)
-            texts = append_indented(before, "\n".join(each.text for each in included)).split("\n")
-            lines[-1:] = [Line(text, each.location) for text, each in zip(texts, included, strict=True)]
-            if after:
-                lines[-1] = Line(lines[-1].text + after, lines[-1].location)
-        return lines
+        return [expanded for line in lines for expanded in self._expanded_line(line, stack)]
+
+    def _expanded_line(self, line: Line, stack: tuple[Path, ...]) -> list[Line]:
+        *marks, rest = _INCLUDE.split(line.marked)
+        lines = [Line("", line.location)]
+        for before, path in zip(marks[::2], marks[1::2], strict=True):
+            included = self._read(path.strip(), stack, line.location)
+            text = append_indented(lines[-1].marked + before, "\n".join(each.marked for each in included))
+            lines[-1:] = [
+                Line(part, each.location) for part, each in zip(text.split("\n"), included, strict=True)
+            ]
+        return [*lines[:-1], Line(lines[-1].marked + rest, lines[-1].location)] if marks else [line]
 
     def _read(self, path: str, stack: tuple[Path, ...], location: Location) -> list[Line]:
-        file = self._root / _path_below(path, stack[-1], self._root, location)
-        if file in stack:
-            raise BodyError(
-                Rule.BAD_MARKDOWN, f"{path!r} includes itself", "remove one of the includes", location
-            )
-        if len(stack) > _MAX_DEPTH:
-            msg = f"includes are more than {_MAX_DEPTH} deep"
-            raise BodyError(Rule.BAD_MARKDOWN, msg, "include the texts directly", location)
+        below = _path_below(path, stack[-1], self._root, location)
         try:
-            text = read_text(file, self._root)
+            file = self._root / below
+            text = read_text(confine(below, self._root), self._root)
         except MediaError as error:
-            message, _, hint = str(error).partition(": ")
-            raise BodyError(Rule.MISSING_TEXT, message, hint or "correct the path", location) from None
-        self._size += len(text) + 1
-        if self._size > MAX_BYTES:
-            msg = f"the included texts have more than {MAX_BYTES:,} characters"
-            raise BodyError(Rule.BAD_MARKDOWN, msg, "include less", location)
+            raise MarkdownError.of(error, "correct the path", location, Rule.MISSING_TEXT) from None
+        self._count += 1
+        self._size += len(text)
+        problems = {
+            f"{path!r} includes itself": file in stack,
+            f"includes are more than {_MAX_DEPTH} deep": len(stack) > _MAX_DEPTH,
+            f"it includes more than {_MAX_INCLUDES:,} files": self._count > _MAX_INCLUDES,
+            f"the included texts have more than {MAX_BYTES:,} characters": self._size > MAX_BYTES,
+        }
+        for problem in (problem for problem, is_given in problems.items() if is_given):
+            raise MarkdownError(problem, "remove an include", location, Rule.BAD_MARKDOWN)
         _, body, first_line = split_front_matter(text)
-        lines = _lines(body, first_line, file)
-        return [inner for each in lines for inner in self.expanded(each, (*stack, file))]
+        return self.expanded(_lines(body, first_line, file), (*stack, file))
 
 
-def _parse_text(lines: list[Line]) -> tuple[TextWithPlaceholders, list[str]]:
-    """Parse a text in which all names are placeholders. Return it and the names."""
-    text = "\n".join(_unescaped_line(line.text) for line in lines)
-    escape = next(character for character in _NONCHARACTERS if character not in text)
-    text = text.replace("\\{{", escape)
-    names = placeholders_in(text)
+def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceholders:
+    """Parse a text in which all names are placeholders, and add them to *names*."""
+    text = "\n".join(line.marked for line in lines)
+    for line in lines:
+        for tag in TAG.finditer(line.marked):
+            place = Location(line.location.file, line.location.line, tag.start() + 1, tag.end() + 1)
+            names.setdefault(tag[2], place)
     try:
-        parsed = TextWithPlaceholders.parse(text, names, "")
+        parsed = TextWithPlaceholders.parse(text, {tag[2] for tag in TAG.finditer(text)}, "")
     except MarkError as error:
         hint = "write each mark on a line of its own, and close blocks in reverse order"
-        raise BodyError(Rule.MISPLACED_MARK, error.problem, hint, lines[error.line - 1].location) from None
-    return parsed.with_literals(lambda literal: literal.replace(escape, "{{")), names
+        location = lines[error.line - 1].location
+        raise MarkdownError(error.problem, hint, location, Rule.MISPLACED_MARK) from None
+    return parsed.with_literals(_unmarked)
 
 
-def _unescaped_line(line: str) -> str:
-    match = _ESCAPED_LINE.fullmatch(line)
-    return match[1] + match[2] if match else line
-
-
-def is_turn_mark(line: str) -> bool:
+def is_turn_mark(line: Line) -> bool:
     """Return whether a line is the mark of a turn."""
-    return _TURN.fullmatch(line) is not None
+    return _TURN.fullmatch(line.marked) is not None
 
 
-def escaped(text: str) -> str:
-    """Return text as it is written in the body of a Markdown prompt, so that nothing in it is a mark."""
-    fence, lines = "", text.split("\n")
-    for line in lines:
+def escaped(text: str, placeholders: Iterable[str] = ()) -> str:
+    """
+    Return text as it is written in the body of a Markdown prompt, so that nothing in it is a mark.
+
+    Args:
+        text:
+            The text, with a `PLACEHOLDER` for each placeholder.
+
+        placeholders:
+            The placeholders, in order.
+    """
+    names, fence = iter(placeholders), ""
+    for line in text.split("\n"):
         fence = _fence_after(fence, line)
-    written = list[str]()
-    for line in lines:
-        body = line.lstrip(" \t")
-        is_mark = _ESCAPED_LINE.fullmatch(line) or _TURN.fullmatch(line)
-        is_escaped = is_mark or (fence and _FENCE.fullmatch(line))
-        written.append(line[: len(line) - len(body)] + "\\" + body if is_escaped else line)
-    return "\n".join(written).replace("{{", "\\{{")
+    # The last fence is open, and would hide the marks of the turns below.
+    fences = rf"\\{'*' if fence else '+'}(?:```|~~~)"
+    text = re.sub(rf"(?m)^([ \t]*)(?=\\*{_TURN.pattern}$|{fences})", r"\1\\", text)
+
+    def escape_braces(match: re.Match[str]) -> str:
+        braces = "\\{{" if match[2] == "{{" else match[2].replace(PLACEHOLDER, next(names))
+        return match[1] * 2 + braces
+
+    return re.sub(rf"(?<!\\)(\\*+)(\{{\{{|\{{?{PLACEHOLDER})", escape_braces, text)

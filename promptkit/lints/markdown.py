@@ -14,9 +14,9 @@ from promptkit.types.kinds import plain
 
 #: Marks that other tools replace, and their blocks.
 _FOREIGN: Final = re.compile(
-    r"\$ARGUMENTS\b|\$[1-9]\b|!`[^`\n]+`|!\{[^}\n]*\}|\$\{(?:input|file|selection)[^}\n]*\}|(?<!\S)@[\w./-]+/[\w.-]+"
+    r"\$ARGUMENTS\b|\$[1-9]\b|!`[^`\n]+`|!\{[^{}\n]*\}|\$\{(?:input|file|selection)[^{}\n]*\}|(?<!\S)@[\w./-]+/[\w.-]+"
     r"|\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}"
-    r"|(?<!\\)\{\{[#^/][ \t]*\w+[ \t]+[^{}\n]*\}\}|(?<!\\)\{\{[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}"
+    r"|\{\{[#^/][ \t]*+\w++[ \t][^{}\n]*\}\}|\{\{[ \t]*+\w++[ \t]*+[.|][^{}\n]*\}\}"
 )
 
 
@@ -26,11 +26,11 @@ def lint_markdown(prompt: MarkdownPrompt) -> Iterator[Diagnostic]:
     _lint_front_matter(prompt, report)
     _lint_arguments(prompt, report)
     for line in prompt.body.lines:
-        if match := _FOREIGN.search(line.text):
+        if match := _FOREIGN.search(line.marked):
             message = f"{match[0]!r} is sent literally"
             hint = "write {{name}} instead, or convert the file with promptkit import"
             report.add(Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, match))
-        if is_turn_mark(line.text) and line.location.file != prompt.location.file:
+        if is_turn_mark(line) and line.location.file != prompt.location.file:
             message = f"{line.text.strip()!r} in an included text does not start a turn"
             hint = "write the mark in the prompt's own file, or '\\' before it if it is text"
             report.add(Rule.MISPLACED_MARK, message, hint, line.location)
@@ -56,10 +56,10 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
 
 
 def _lint_arguments(prompt: MarkdownPrompt, report: Report) -> None:
-    required = set[str]().union(*(text.required() for turn in prompt.body.turns for text in turn.texts))
+    required = prompt.body.required()
     for parameter in prompt.function.__signature__.parameters.values():  # type: ignore[attr-defined]
         name, kind = parameter.name, get_args(parameter.annotation)[:1] or (parameter.annotation,)
-        location = report.location if (field := _declared(prompt, name)) is None else field
+        location = prompt.places.get(name, report.location)
         if name not in prompt.body.names:
             message = f"the argument {name!r} has no placeholder"
             report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", location)
@@ -67,9 +67,3 @@ def _lint_arguments(prompt: MarkdownPrompt, report: Report) -> None:
             message = f"{name!r} can be None or a bool, which {{{{{name}}}}} does not accept"
             hint = f"write {{{{{name}?}}}} if its line should be omitted, or {{{{#{name}}}}} around its lines"
             report.add(Rule.ABSENT_VALUE, message, hint, location)
-
-
-def _declared(prompt: MarkdownPrompt, name: str) -> Location | None:
-    arguments = prompt.fields.get("arguments")
-    fields = arguments.value if arguments is not None and isinstance(arguments.value, dict) else {}
-    return fields[name].location if name in fields else None

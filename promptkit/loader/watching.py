@@ -85,7 +85,11 @@ class WatchedFiles(Struct, frozen=True):
         Its editor may not be done: the file may be empty, or half written.
         """
         now = time.time_ns()
-        written = (stamp[0] for path, stamp in self.files.items() if stamp and path.endswith((".py", MARKDOWN_ENDING)))
+        written = (
+            stamp[0]
+            for path, stamp in self.files.items()
+            if stamp and path.endswith((".py", MARKDOWN_ENDING))
+        )
         return any(0 <= now - moment < seconds * 1e9 for moment in written)
 
     def changed(self, later: "WatchedFiles") -> set[str]:

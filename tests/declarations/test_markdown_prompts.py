@@ -257,7 +257,7 @@ class TestDiagnostics:
             ("---\ntimeout: soon\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
             ("---\ntimeout: -1\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
             ("---\nelicit: yes\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
-            ("---\nname: a b\n---\nx", Rule.BAD_NAME, 1, 0),
+            ("---\nname: 日本\n---\nx", Rule.BAD_NAME, 1, 0),
             ("---\narguments:\n  x: {type: it}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 7),
             ("---\narguments:\n  x: {typ: int}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 7),
             ("---\narguments:\n  x: {type: int, default: a}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 18),
