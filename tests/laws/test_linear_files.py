@@ -14,7 +14,7 @@ from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.clients.slash_commands.claude import read_claude_command
 from promptkit.clients.slash_commands.command import CommandSyntaxError
 from promptkit.clients.slash_commands.gemini import read_gemini_command
-from promptkit.clients.slash_commands.recipe_source import generate_recipe
+from promptkit.clients.slash_commands.recipe_source import generate_markdown, generate_python, needs_python
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.files.edits import FileEditError
@@ -35,7 +35,10 @@ def import_with(read):
     """Return a function that reads a command and generates its recipe."""
 
     def call(text):
-        markdown, python = generate_recipe(read("name", text), "name", "name")
+        command = read("name", text)
+        if not needs_python(command):
+            return generate_markdown(command, "name")
+        markdown, python = generate_python(command, "name", "name")
         compile(python, "name.py", "exec")
         return markdown
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from keyword import iskeyword
 from typing import Any, Final, NamedTuple, TypeAlias
-from unicodedata import combining, normalize
 
 import attrs
 
 from promptkit.clients import yaml_edits
+from promptkit.declarations.options import name_slug
 from promptkit.files.edits import FileEditError
 from promptkit.loader.discovery import is_recipe, may_enter
 
@@ -264,7 +264,6 @@ _RESERVED: Final = frozenset(
     {"Annotated", "Arg", "EmbeddedResource", "Text", "None", "prompt", "run", "str", "user", "words"}
     | {"dict", "enumerate", "workspace"}
 )
-_MAX_LENGTH: Final = 64
 
 #: A file with this name makes its folder a skill, in which recipes are not discovered.
 _SKILL: Final = "skill"
@@ -272,7 +271,7 @@ _SKILL: Final = "skill"
 
 def identifier(text: str) -> str | None:
     """Convert a text to a Python identifier; return None if it has no usable characters."""
-    slug = re.sub(r"[^A-Za-z0-9]+", "_", _plain(text)).strip("_").lower()[:_MAX_LENGTH]
+    slug = re.sub(r"[_-]+", "_", name_slug(text)).strip("_").lower()
     if not slug:
         return None
     if slug[0].isdigit():
@@ -282,12 +281,22 @@ def identifier(text: str) -> str | None:
 
 def prompt_name(name: str) -> str:
     """Return the prompt name for a command's name."""
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", _plain(name)).strip("-")[:_MAX_LENGTH].strip("-")
-    return slug or "command"
+    return name_slug(name) or "command"
 
 
-def file_stem(name: str) -> str:
-    """Return the file name for a command, without an extension."""
+def markdown_path(name: str) -> str:
+    """Return the path of a command's Markdown prompt, without its ending."""
+    *folders, stem = (name_slug(part).lstrip("_") or "command" for part in name.split("/"))
+    return "/".join([*(folder if may_enter(folder) else f"{folder}-commands" for folder in folders), stem])
+
+
+def python_path(name: str) -> str:
+    """Return the path of a command's Python recipe, without its ending."""
+    *folders, stem = name.split("/")
+    return "/".join([*map(_folder_name, folders), _file_stem(stem)])
+
+
+def _file_stem(name: str) -> str:
     stem = identifier(name) or "command"
     for candidate in (stem, f"{stem}_command", f"command_{stem}", f"command_{stem}_command"):
         if is_recipe(f"{candidate}.py") and candidate != _SKILL:
@@ -295,8 +304,7 @@ def file_stem(name: str) -> str:
     return "command"
 
 
-def folder_name(name: str) -> str:
-    """Return the folder name for a folder of commands."""
+def _folder_name(name: str) -> str:
     folder = identifier(name) or "commands"
     return folder if may_enter(folder) else f"{folder}_commands"
 
@@ -332,11 +340,6 @@ class UniqueNames:
         """Mark *name* as reserved, and return it."""
         self._reserved.add(name.casefold())
         return name
-
-
-def _plain(text: str) -> str:
-    """Return a text without accents."""
-    return "".join(letter for letter in normalize("NFKD", text) if not combining(letter))
 
 
 #: The text between two lines of hyphens, at the start of the file.
