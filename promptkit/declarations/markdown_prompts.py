@@ -166,15 +166,19 @@ def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
 
 
 @contextmanager
-def _reporting(report: Report) -> Iterator[None]:
-    """Report an error of a file in the ``with`` block."""
+def _reporting(report: Report, field: Field = _EMPTY) -> Iterator[None]:
+    """Report an error in the ``with`` block, by default at *field*."""
     try:
         yield
     except MarkdownError as error:
-        report.add(error.rule, str(error), error.hint, error.location)
+        problem = error
     except MediaError as error:
-        message, _, hint = str(error).partition(": ")
-        report.add(Rule.BAD_MARKDOWN, message, hint or "correct the file")
+        problem = MarkdownError.of(error, "correct the file", report.location, Rule.BAD_MARKDOWN)
+    except (TypeError, ValueError) as error:
+        problem = MarkdownError.of(error, "correct the value", field.location)
+    else:
+        return
+    report.add(problem.rule, str(problem), problem.hint, problem.location)
 
 
 def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
@@ -187,9 +191,7 @@ def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
 
 def _declare(name: str, body: Body, fields: Mapping[str, Field], report: Report) -> MarkdownPrompt:
     parameters = _parameters(fields, body, report)
-    options = Options(name=name)
-    with _reporting(report):
-        options = Options(**{"name": name, "description": _first_paragraph(body), **_options(fields)})
+    options = Options(**{"name": name, "description": _first_paragraph(body), **_options(fields, report)})
     function = _function(body, parameters)
     cases = list[Case]()
     with _reporting(report):
@@ -203,34 +205,25 @@ def _declare(name: str, body: Body, fields: Mapping[str, Field], report: Report)
     return declared
 
 
-def _options(fields: Mapping[str, Field]) -> dict[str, Any]:
+def _options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
     """Return the options of `prompt` in the front matter."""
     readers: Mapping[str, Callable[[Field, str], Any]] = {
         "name": lambda field, key: name_slug(field.text(key)) or field.text(key),
         **dict.fromkeys(("title", "description", "version", "deprecated"), Field.text),
         **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
         "icons": lambda field, key: icons_of(field.texts(key)),
-        "timeout": _number,
+        "timeout": lambda field, key: _converted(field.text(key), float, key, field.location),
         "elicit": Field.flag,
         "tool": _tool,
     }
     options = dict[str, Any]()
-    for key, read in readers.items():
-        if (field := fields.get(key)) is not None:
-            try:
-                options[key] = read(field, key)
-                Options(**{"name": "x", key: options[key]})
-            except (TypeError, ValueError) as error:
-                raise MarkdownError.of(error, "correct the value", field.location) from None
+    for key, field in fields.items():
+        with _reporting(report, field):
+            if (read := readers.get(key)) is not None:
+                value = read(field, key)
+                Options(**{"name": "x", key: value})
+                options[key] = value
     return options
-
-
-def _number(field: Field, key: str) -> float:
-    try:
-        return float(field.text(key))
-    except ValueError:
-        msg = f"{key} must be a number, not {field.value!r}"
-        raise MarkdownError(msg, f"write a number of seconds, as in '{key}: 10'", field.location) from None
 
 
 def _tool(field: Field, key: str) -> Tool | bool:
@@ -263,7 +256,7 @@ def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list
         report.add(Rule.BAD_MARKDOWN, msg, "write fewer")
         return parameters
     for name, field in declared.items():
-        with _reporting(report):
+        with _reporting(report, field):
             parameters.append(_parameter(name, field))
     unused = [name for name in declared if name not in body.names]
     words += [hint.value] if isinstance(hint.value, str) else []
@@ -304,8 +297,8 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
     if default is None:
         kind |= None
     arg = Arg(
-        entries["description"].text("description") or None if "description" in entries else None,
-        examples=entries["examples"].texts("examples") if "examples" in entries else (),
+        entries.get("description", _EMPTY).text("description") or None,
+        examples=entries.get("examples", _EMPTY).texts("examples"),
         complete=_completions(entries["complete"]) if "complete" in entries else None,
         secret="secret" in entries and entries["secret"].flag("secret"),
     )

@@ -4,6 +4,8 @@ import gc
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import thread_time
 from typing import Final
 
@@ -16,6 +18,8 @@ from promptkit.clients.slash_commands.command import CommandSyntaxError
 from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import generate_markdown, generate_python, needs_python
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
+from promptkit.compiler.compilation import compile as compile_recipes
+from promptkit.declarations.markdown_fields import MarkdownError, read_fields
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.files.edits import FileEditError
 
@@ -26,6 +30,9 @@ SIZE: Final = 300
 
 #: The same for the YAML parser, which is slow and reads at most 64 or 128 KiB.
 YAML_SIZE: Final = 100
+
+#: The same for Markdown prompts, for which the work that does not depend on the size is larger.
+MARKDOWN_SIZE: Final = 2_000
 
 #: Maximum number of measurements of text that does not seem linear.
 MAX_MEASUREMENTS: Final = 12
@@ -43,6 +50,14 @@ def import_with(read):
         return markdown
 
     return call
+
+
+def compile_markdown(text):
+    """Compile and check a Markdown prompt."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "x.prompt.md")
+        path.write_text(text, encoding="utf-8", newline="")
+        compile_recipes(str(path), lint=True)
 
 
 def edit_with(module):
@@ -148,6 +163,42 @@ YAML = {
     "colons": within("a: ", repeated(":"), "\n"),
     "a long key": within("", repeated("a"), ": 1\n"),
 }
+FIELDS = {
+    "blanks in a key": within("a: b\na", repeated(" "), "b\n"),
+    "blanks in a value": within("a: b", repeated("  c"), "\n"),
+    "blanks": within("a: b", repeated(" "), "c\n"),
+    "brackets on lines": numbered("a{}: [[[[[[[[a]]]]]]]]\n"),
+    "lines with unclosed brackets": numbered("a{}: [[[[[[[[\n"),
+    "quotes": within("a: '", repeated("''"), "\n"),
+    "escapes": within('a: "', repeated('\\"'), "\n"),
+}
+MARKDOWN = {
+    "braces": repeated("{{"),
+    "open placeholders": repeated("{{a "),
+    "blanks in a placeholder": within("{{", repeated(" "), "x"),
+    "blanks in a name": within("{{a", repeated(" "), "x"),
+    "placeholders": repeated("{{a}} "),
+    "lines of placeholders": repeated("{{a}}\n"),
+    "names": numbered("{{{{a{}}}}}\n"),
+    "turns": repeated("[user]\nx\n"),
+    "fences": repeated("```\n"),
+    "long fence": repeated("`"),
+    "blanks before a turn": within("", repeated(" "), "[user"),
+    "backslashes": repeated("\\"),
+    "escapes": repeated("\\{{\n\\[user]\n"),
+    "blanks in an include": within("{{>", repeated(" "), "x"),
+    "open includes": repeated("{{> a "),
+    "blanks in a file": within("{{image:", repeated(" "), "x"),
+    "blocks": repeated("{{#a}}\n{{/a}}\n"),
+    "Jinja": repeated("{% if "),
+    "Handlebars": within("{{#a", repeated(" "), "x"),
+    "commands": repeated("!{"),
+    "inputs": repeated("${input:"),
+    "file names": repeated("@a/"),
+    "hyphens": repeated("---\n"),
+    "blanks in front matter": within("---\na", repeated(" "), "\n---\nx"),
+    "blank lines in front matter": within("---\n", repeated("\n"), "x\n---\nx"),
+}
 JSON = {
     "members on one line": within('{"a": {', numbered('"n{}": 1', ", "), "}}"),
     "members": within('{"a": {\n', numbered('  "n{}": 1', ",\n"), "\n}}"),
@@ -181,6 +232,8 @@ READERS = {
         | {"no end": within("---\n", repeated("a: b\n"), "")},
         YAML_SIZE,
     ),
+    "front matter": (lambda text: read_fields(text, "x.md"), YAML | FIELDS, YAML_SIZE),
+    "Markdown": (compile_markdown, MARKDOWN, MARKDOWN_SIZE),
     "YAML": (edit_with(yaml_edits), YAML, YAML_SIZE),
     "JSON": (edit_with(jsonc_edits), JSON, SIZE),
     "TOML": (edit_with(toml_edits), TOML, SIZE),
@@ -193,7 +246,7 @@ def measure_seconds(read, text):
     gc.disable()
     try:
         start = thread_time()
-        with suppress(CommandSyntaxError, FrontmatterError, FileEditError):
+        with suppress(CommandSyntaxError, FrontmatterError, FileEditError, MarkdownError):
             read(text)
         return thread_time() - start
     finally:
