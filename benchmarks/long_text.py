@@ -1,5 +1,5 @@
 """
-The time to fill long text, and to serve it from a file.
+The time to fill long text, to serve it from a file, and to describe the form of an answer again.
 
 ``python -m benchmarks.long_text`` compares each with a baseline, and prints whether the budgets are kept.
 """
@@ -15,7 +15,7 @@ from typing import Any, Final
 import attrs
 
 from promptkit import Prompt, Text, prompt
-from promptkit.fragments import fill
+from promptkit.fragments import answer_format, bullets, fill
 from promptkit.language.files import reads_once
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
@@ -29,6 +29,26 @@ RECIPE: Final = """
 def from_file(**values):
     return Text.from_path("long.md", **values)
 """
+
+
+@attrs.frozen
+class Finding:
+    """
+    A part of an answer.
+    """
+
+    file: str
+    line: int
+
+
+@attrs.frozen
+class Review:
+    """
+    An answer.
+    """
+
+    summary: str
+    findings: list[Finding]
 
 
 @attrs.frozen
@@ -101,6 +121,14 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
     form = text.replace("{{", "{").replace("}}", "}")
     title = f"fill a text of {LINES} lines with {len(PLACEHOLDERS)} holes"
     yield _compared(title, lambda: fill(text, **VALUES), "str.format", lambda: form.format(**VALUES), 1.5)
+    items, example = ["a", "b", "c"], Review("Fine.", [Finding("a.py", 3)])
+    yield _compared(
+        "describe an answer again",
+        lambda: answer_format(Review, example),
+        "bullets of three items",
+        lambda: bullets(items),
+        3,
+    )
     (folder / "long.md").write_text(text, encoding="utf-8")
     names: dict[str, Any] = {"__file__": str(folder / "recipe.py"), "Text": Text}
     exec(RECIPE, names)  # noqa: S102 (its `__file__` must be in *folder*)

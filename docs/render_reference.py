@@ -62,6 +62,10 @@ _SECTIONS: Final = {
         promptkit.read_below
         promptkit.Icon
     """,
+    "Answers": """
+        promptkit.AnsweredPrompt: parse_answer
+        promptkit.answers.parse_answer
+    """,
     "Fragments": """
         promptkit.fragments.*
     """,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit.version import VERSION as __version__  # noqa: N811 (the conventional name)
 
 if TYPE_CHECKING:
-    from promptkit.declarations.prompts import Prompt, prompt
+    from promptkit.declarations.prompts import AnsweredPrompt, Prompt, prompt
     from promptkit.declarations.resources import Resource, resource
     from promptkit.declarations.skills import Skill, skill
     from promptkit.errors import ArgumentsError, CompileError, PromptError, PromptkitError, UnknownPromptError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from promptkit.types.scalars import register_type
 
 __all__ = [
+    "AnsweredPrompt",
     "Arg",
     "ArgumentsError",
     "Audio",
@@ -61,7 +62,7 @@ __all__ = [
 
 #: Modules of the package and the public names that they define.
 _MODULES: Final = {
-    "declarations.prompts": ("Prompt", "prompt"),
+    "declarations.prompts": ("AnsweredPrompt", "Prompt", "prompt"),
     "declarations.resources": ("Resource", "resource"),
     "declarations.skills": ("Skill", "skill"),
     "types.scalars": ("register_type",),

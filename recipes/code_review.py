@@ -59,7 +59,7 @@ def code_review(
     """Review a piece of code and list its problems by severity."""
     return user(
         f"Review the code below ({language}). Focus on {FOCUS[focus]}.",
-        tag("intent", intent) if intent else "Start by stating what you think the code is meant to do.",
+        tag("intent", intent) or "Start by stating what you think the code is meant to do.",
         code_block(require_text(code, "code"), language),
         ANSWER_FORMAT,
         section("Rules", RULES),

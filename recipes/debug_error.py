@@ -43,4 +43,4 @@ def debug_error(
         "I will find the cause before I suggest a fix, and I will not assume anything that I have not seen. "
         "What have you tried so far, and what happened?"
     )
-    yield user(tag("tried", tried) if tried else "I have not tried anything yet.", STEPS)
+    yield user(tag("tried", tried) or "I have not tried anything yet.", STEPS)

@@ -50,7 +50,7 @@ def git_commit(
         section("Rules", rules),
         section(
             "Change",
-            tag("issue", issue) if issue else None,
+            tag("issue", issue),
             untrusted(truncate(require_text(staged, "diff"), 60_000), "diff"),
         ),
         "Answer with the message alone, in one code block. If the change does several unrelated things, "

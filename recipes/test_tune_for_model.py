@@ -23,7 +23,7 @@ def test_every_phrasing_contains_all_parts(model: Model) -> None:
     """Every phrasing contains the task, the purpose and the material, which is delimited as data."""
     text = render_for(model)
 
-    assert f"<task>{TASK}</task>" in text
+    assert f"<task>\n{TASK}\n</task>" in text
     assert "We sign on Friday." in text
     assert extract_untrusted(text, "data") == MATERIAL
 

@@ -15,7 +15,7 @@ class Brief(NamedTuple):
     """The parts that every phrasing contains, each in its own tag."""
 
     task: Text
-    purpose: Text | None
+    purpose: Text
     material: Text | None
     form: Text
 
@@ -118,7 +118,7 @@ def tune_for_model(
     """Phrase a task the way the model's vendor recommends."""
     brief = Brief(
         task=tag("task", require_text(task, "task")),
-        purpose=tag("purpose", purpose) if purpose else None,
+        purpose=tag("purpose", purpose),
         material=tag("material", untrusted(material)) if material else None,
         form=tag("form", form or "The answer first, then its reasons, as briefly as the task allows."),
     )

@@ -16,12 +16,14 @@ ROOT = Path(__file__).parents[1]
 #: Modules that users import from, whose exports must have complete docstrings.
 PUBLIC_MODULES = (
     *("promptkit", "promptkit.fragments", "promptkit.errors", "promptkit.exports", "promptkit.workspace"),
-    *("promptkit.batch", "promptkit.bridges.inspect_ai", "promptkit.bridges.langchain"),
+    *("promptkit.answers", "promptkit.batch", "promptkit.bridges.inspect_ai", "promptkit.bridges.langchain"),
     *("promptkit.bridges.langfuse", "promptkit.bridges.mlflow", "promptkit.exports.templates"),
 )
 
 #: Classes that only decorators create, so authors never fill their parameters.
-MADE_BY_DECORATORS = {"promptkit.Prompt", "promptkit.Resource", "promptkit.Skill"}
+MADE_BY_DECORATORS = {
+    *("promptkit.AnsweredPrompt", "promptkit.Prompt", "promptkit.Resource", "promptkit.Skill")
+}
 
 
 def test_public_names_are_documented():

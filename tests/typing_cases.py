@@ -6,8 +6,10 @@ unnecessary mark, the test fails if an expected error disappears.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, assert_type
+from typing import Annotated, Any, Literal, TypedDict, assert_type
 
 from hypothesis.strategies import SearchStrategy
 
@@ -30,9 +32,23 @@ from promptkit import (
     system,
     user,
 )
+from promptkit.answers import AnswerError, parse_answer
 from promptkit.catalog.cases import Case
 from promptkit.exports import anthropic_request, openai_chat_request
-from promptkit.fragments import answer_format, bullets, fill, lines, numbered, section, table, tag
+from promptkit.fragments import (
+    answer_format,
+    blocks,
+    bullets,
+    fill,
+    fit,
+    inline,
+    lines,
+    numbered,
+    optional,
+    section,
+    table,
+    tag,
+)
 from promptkit.testing import Client, ProtocolError, call_arguments, wire_arguments
 from promptkit.workspace import files, run, run_async, workspace
 
@@ -73,12 +89,11 @@ def case_has_the_parameters_of_its_prompt() -> None:
     docs.case("first", "1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-def placeholders_accept_text_and_numbers() -> None:
+def placeholders_accept_any_value() -> None:
     assert_type(fill("{{a}} {{b}}", a="x", b=None), Text)
     assert_type(Text.from_path("x.md", a=1, b=Text("y"), c=False), Text)
     assert_type(Text.below(Path("texts"), "x.md", a=1.5), Text)
-    fill("{{a}}", a=["x"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    Text.from_path("x.md", a=b"x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(fill("{{a}} {{#b}}", a=["x", 1], b=object()), Text)
 
 
 def a_system_part_is_a_workflow() -> None:
@@ -107,6 +122,69 @@ def requests_are_dictionaries() -> None:
     assert_type(count("x"), str)
     assert_type(anthropic_request(count.render("x"), model="m", max_tokens=1), dict[str, Any])
     openai_chat_request(count.render("x"), system_role="user")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def a_prompt_parses_its_answers_as_their_type() -> None:
+    @dataclass
+    class Review:
+        summary: str
+
+    class Verdict(Enum):
+        YES = "yes"
+
+    class Query(TypedDict):
+        words: list[str]
+
+    @prompt(answer=Review)
+    def review(diff: str) -> str:
+        return diff
+
+    @prompt(answer=list[Review], timeout=5)
+    def reviews(diff: str) -> list[str]:
+        return [diff]
+
+    @prompt(answer=Verdict)
+    def verdict() -> str:
+        return "x"
+
+    @prompt(answer=Query)
+    async def query() -> str:
+        return "x"
+
+    @prompt(answer=Literal["yes", "no"])
+    def choice() -> str:
+        return "x"
+
+    @prompt(answer=Review | None)
+    def optional() -> str:
+        return "x"
+
+    @prompt(answer=None)
+    def nothing() -> str:
+        return "x"
+
+    some: list[Prompt[..., Any]] = [review, reviews]
+    assert some
+    assert_type(review("+a"), str)
+    assert_type(reviews("+a"), list[str])
+    assert_type(review.parse_answer("{}"), Review)
+    assert_type(reviews.parse_answer("[]", allow_cut=True), list[Review])
+    assert_type(verdict.parse_answer("x"), Verdict)
+    assert_type(query.parse_answer("{}"), Query)
+    assert_type(choice.parse_answer("x"), Any)
+    assert_type(optional.parse_answer("x"), Any)
+    review(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review.parse_answer(b"{}")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    nothing.parse_answer("{}")  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def answers_have_the_type_that_was_asked_for(error: AnswerError) -> None:
+    assert_type(parse_answer("[]", list[int]), list[int])
+    assert_type(parse_answer("x", Literal["a", "b"]), Any)
+    assert_type(error.errors[0].path, str)
+    assert_type(error.for_model(), str)
+    assert_type(answer_format(list[int], [1], lead=""), Text)
+    answer_format(int, lead=None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def a_prompt_with_options_keeps_its_types() -> None:
@@ -290,10 +368,38 @@ def fragments_take_parts_and_each_other(text: str | None, *, verbose: bool) -> N
     assert_type(table([{"a": 1}], ["a", "b"], missing="-"), Text)
     table([["a", None]], missing=0)
     assert_type(tag("a", tag("b", text), id=7), Text)
-    lines("a", 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    lines(["a"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(tag("a", 7, verbose and "b", inline=True, class_="c"), Text)
+    tag("a", ["b"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    tag("a", inline="yes")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    lines("a", 3)  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     section("a", level="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     table([["a"]], missing=[])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def parts_can_be_one_iterable(texts: list[str], *, verbose: bool) -> None:
+    assert_type(lines(texts), Text)
+    assert_type(lines(f"{text}." for text in texts if text), Text)
+    assert_type(lines([Text("a"), None, verbose and "b"]), Text)
+    assert_type(blocks(map(str.strip, texts)), Text)
+    assert_type(inline([1, 2.5, "a"], last=" and "), Text)
+    assert_type(inline("a", 1, None, separator="; "), Text)
+    lines([1])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    lines(texts, "a")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    blocks(user("a"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]
+    inline([["a"]])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType, reportCallIssue]
+
+
+def budgets_take_required_and_optional_parts(texts: list[str], text: str | None) -> None:
+    assert_type(fit("a", Text("b"), text, optional(text, priority=1, trim="start"), tokens=8_000), Text)
+    assert_type(fit(*(optional(text) for text in texts), tokens=1, count=len), Text)
+    user(fit("a", tokens=1, count=lambda text: len(text.split()) / 2))
+    fit("a")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    fit(["a"], tokens=1)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    fit("a", tokens=1, count=str.split)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    optional("a", trim="tail")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    optional(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    user(optional("a"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    section("a", optional("b"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def messages_take_a_role_and_content() -> None:
@@ -319,14 +425,25 @@ def plus_joins_turns(workflow: Workflow, message: Message) -> None:
     assert_type("a" + workflow, Workflow)
     assert_type(message + message, Workflow)
     assert_type(sum([workflow], Workflow()), Workflow)
+    assert_type(workflow + None, Workflow)
+    assert_type(None + workflow, Workflow)
+    assert_type(message + None, Workflow)
+    history: Workflow | None = workflow
+    assert_type(history + workflow, Workflow)
 
 
 def plus_rejects_other_types(workflow: Workflow, message: Message) -> None:
     assert workflow + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert message + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
-    assert workflow + None  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+    assert workflow + False  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert workflow + list("a")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
     assert message + list("a")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+
+
+def messages_of_other_libraries_become_a_workflow(message: dict[str, Any]) -> None:
+    assert_type(Workflow.from_messages([message, {"role": "user", "content": "a"}]), Workflow)
+    assert_type(Workflow.from_messages(iter([message])), Workflow)
+    Workflow.from_messages(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def resources_keep_their_types() -> None:

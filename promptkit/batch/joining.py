@@ -113,7 +113,9 @@ def open_results(results: Path, batch: Folder, *, by_number: bool) -> Iterator[R
         yield Results(database)
 
 
-def join_results(table: Table, results: Results, key: str | None) -> Iterator[dict[str, Any]]:
+def join_results(
+    table: Table, results: Results, key: str | None, parse: Callable[[str], Any] | None = None
+) -> Iterator[dict[str, Any]]:
     """
     Yield each row with its answer.
 
@@ -127,10 +129,13 @@ def join_results(table: Table, results: Results, key: str | None) -> Iterator[di
         key:
             The column that identifies rows; None if their numbers do.
 
+        parse:
+            Parses an answer, or raises `AnswerError`; None if answers stay text.
+
     Returns:
-        The row's values as ``row``, its ``answer`` as text, and its ``error``. Exactly one of ``answer`` and
-        ``error`` is None. Missing results and incomplete answers are errors. If a row has several results, a
-        result with an answer is used.
+        The row's values as ``row``, its ``answer`` as text, and its ``error``; with *parse*, also the
+        ``parsed`` answer. Missing results, incomplete and invalid answers are errors. If a row has several
+        results, a result with an answer is used.
 
     Raises:
         ColumnError: If the key column does not exist.
@@ -141,7 +146,7 @@ def join_results(table: Table, results: Results, key: str | None) -> Iterator[di
         check_key(key, table.columns)
     for chunk in table.chunks:
         for number, line, raw in chunk.numbered():
-            row, answer, error = None, None, None
+            row, answer, parsed, error = None, None, None, None
             try:
                 row = row_of(raw, table.read)
                 if key is None:
@@ -153,9 +158,15 @@ def join_results(table: Table, results: Results, key: str | None) -> Iterator[di
                     answer, error = results.take(row[key]) or (None, None)
                 if answer is None and error is None:
                     error = "the row has no result"
-            except (ValueError, RecursionError) as invalid:  # a `RowError`, or an invalid key
+                if answer is not None and parse is not None:
+                    parsed = parse(answer)
+            except (
+                ValueError,
+                RecursionError,
+            ) as invalid:  # a `RowError`, an `AnswerError` or an invalid key
                 error = str(invalid)
-            yield {"line": line, "row": row, "answer": answer, "error": error}
+            parsed_column = {} if parse is None else {"parsed": parsed}
+            yield {"line": line, "row": row, "answer": answer, **parsed_column, "error": error}
 
 
 def _rejected(batch: Folder) -> Iterator[tuple[str, str | None, str]]:

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from promptkit.catalog.arguments import Argument, shortened
+from promptkit.catalog.arguments import Argument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.types.descriptions import default_clause, described
+from promptkit.types.error_messages import shortened
 from promptkit.types.schemas import Definitions, type_schema, with_words
 from promptkit.types.unstructuring import can_be_sent, json_of
 

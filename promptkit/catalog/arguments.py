@@ -2,8 +2,7 @@
 
 import os
 from collections.abc import Container, Iterator, Mapping, Sequence
-from reprlib import Repr
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
 from msgspec import Struct, structs
 
@@ -11,29 +10,12 @@ from promptkit.catalog.completion import Completer
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
+from promptkit.types.error_messages import invalid_value, reason_of, shortened
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, plain
 from promptkit.types.scalar_parsers import Read, holds_more
 from promptkit.types.scalars import Reader
 from promptkit.types.unstructuring import can_be_sent, text_of
-
-#: The JSON spelling of these values for error messages: clients know it better than Python's spelling.
-_JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
-
-
-class _Short(Repr):
-    """A `Repr` that also accepts integers of any size."""
-
-    def repr_int(self, x: int, level: int) -> str:
-        # Python raises ValueError when it converts an integer with too many digits to text.
-        if x.bit_length() > 200:
-            return f"a whole number of {x.bit_length():,} bits"
-        return super().repr_int(x, level)
-
-
-#: Shortens values for error messages.
-short: Final = _Short()
-short.maxstring = 60
 
 
 class Argument(Struct, frozen=True):
@@ -120,11 +102,11 @@ class Argument(Struct, frozen=True):
             expected = part.expected or self.reader.expected
             yield InvalidArgument(
                 self.name,
-                _reason(part, value, expected, secret=self.arg.secret),
+                reason_of(part, value, expected, secret=self.arg.secret),
                 expected if part.reason is None else None,
                 None if self.arg.secret else part.nearest,
                 "" if self.arg.secret else part.path,  # a path can contain keys that the client sent
-                None if self.arg.secret or part.got is ABSENT else shortened(_invalid_value(part, value)),
+                None if self.arg.secret or part.got is ABSENT else shortened(invalid_value(part, value)),
                 () if part.path else self.reader.values,
             )
 
@@ -132,30 +114,6 @@ class Argument(Struct, frozen=True):
 def takes_blank(annotation: Any) -> bool:
     """Return whether ``""`` is a value of a type. For other types, it means "not given"."""
     return plain(annotation) is str or (is_constrained(annotation) and plain(annotation.__origin__) is str)
-
-
-def shortened(value: Any) -> str:
-    """Return *value* as text for an error's data, truncated to a readable length."""
-    if not isinstance(value, str):
-        return short.repr(value)
-    return value if len(value) <= short.maxstring else f"{value[: short.maxstring]}..."
-
-
-def _invalid_value(part: ConversionError, value: Any) -> Any:
-    return value if part.got is None and not part.path else part.got
-
-
-def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -> str:
-    """Return the part of an error message that follows the argument's name, such as ``is missing``."""
-    if part.got is ABSENT:
-        return "is missing"
-    if part.reason is not None and not secret:
-        return part.reason
-    if part.reason is not None and part.expected is None:
-        return "is invalid"
-    invalid = _invalid_value(part, value)
-    display = _JSON_NAMES[invalid] if invalid is None or isinstance(invalid, bool) else short.repr(invalid)
-    return f"is not {expected}" if secret else f"is {display}, not {expected}"
 
 
 class Arguments(Struct, frozen=True):

@@ -1,7 +1,17 @@
 """A compiled prompt: converts its arguments, calls its function, and turns the result into a workflow."""
 
 import inspect
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct, structs
@@ -10,12 +20,13 @@ from promptkit.catalog.argument_schema import schema_of
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.cases import Case
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import EmptyPromptError, ResultError
+from promptkit.errors.exceptions import EmptyPromptError, ResultError, shortened
 from promptkit.language.annotations import Tool
 from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
 from promptkit.language.context import Context
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow, make_workflow
+from promptkit.language.reprs import noted_reprs
 from promptkit.language.results import FREE_MESSAGES, MessageBuilder
 from promptkit.language.validation import UnsendableError
 from promptkit.types.functions import is_asynchronous, run_async
@@ -72,8 +83,9 @@ class FunctionRenderer(Struct, frozen=True):
         An asynchronous function is run on a new event loop.
 
         Raises:
-            ResultError: If a returned or yielded value cannot be converted to a message, or the reply is too
-                long; the error names the prompt and its location, with a hint.
+            ResultError: If a returned or yielded value cannot be converted to a message, a text contains the
+                ``repr`` of content, or the reply is too long; the error names the prompt and its location,
+                with a hint.
 
             EmptyPromptError: If there are no messages.
 
@@ -87,9 +99,12 @@ class FunctionRenderer(Struct, frozen=True):
                 ".render_async(...)"
             )
             return run_async(self.render_async, args, kwargs, message)
-        return self._workflow(self.function(*args, **kwargs), MAX_REPLY_BYTES)
+        rendered = self.render_sync(kwargs, args=args)
+        return self._workflow(rendered, MAX_REPLY_BYTES) if isinstance(rendered, str) else rendered
 
-    def render_sync(self, values: Mapping[str, Any], limit: int = MAX_REPLY_BYTES) -> Workflow | str:
+    def render_sync(
+        self, values: Mapping[str, Any], limit: int = MAX_REPLY_BYTES, args: tuple[Any, ...] = ()
+    ) -> Workflow | str:
         """
         Call the function, which is not asynchronous.
 
@@ -102,13 +117,23 @@ class FunctionRenderer(Struct, frozen=True):
             limit:
                 The maximum size of the reply in bytes. Generators that exceed it are closed.
 
+            args:
+                Its positional arguments.
+
         Raises:
             Exception: As `render` does.
         """
-        result = self.function(**values)
-        if type(result) is str and result and not result.isspace():
-            return result
-        return self._workflow(result, limit)
+        reprs: list[str] = []
+        token = noted_reprs.set(reprs)
+        try:
+            result = self.function(*args, **values)
+            is_text = type(result) is str and result and not result.isspace()
+            rendered = result if is_text else self._workflow(result, limit)
+        finally:
+            noted_reprs.reset(token)
+        if reprs:
+            self._check_texts(rendered, reprs)
+        return rendered
 
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
         """
@@ -125,6 +150,18 @@ class FunctionRenderer(Struct, frozen=True):
         self, values: Mapping[str, Any], args: tuple[Any, ...] = (), limit: int = MAX_REPLY_BYTES
     ) -> Workflow:
         """Call the function as `render_sync` does, but await it."""
+        reprs: list[str] = []
+        token = noted_reprs.set(reprs)
+        try:
+            workflow = await self._await_workflow(values, args, limit)
+        finally:
+            with suppress(ValueError):  # an abandoned coroutine is closed in another context
+                noted_reprs.reset(token)
+        if reprs:
+            self._check_texts(workflow, reprs)
+        return workflow
+
+    async def _await_workflow(self, values: Mapping[str, Any], args: tuple[Any, ...], limit: int) -> Workflow:
         result = self.function(*args, **values)
         if isinstance(result, Coroutine):
             result = await result
@@ -181,6 +218,23 @@ class FunctionRenderer(Struct, frozen=True):
         except (UnsendableError, TooLongError) as error:
             raise self._result_error(error, "returned") from None
         return messages.workflow()
+
+    def _check_texts(self, rendered: Workflow | str, reprs: Sequence[str]) -> None:
+        """Raise ResultError if a text contains one of *reprs*, which were made while the function ran."""
+        if isinstance(rendered, str):
+            texts = [rendered]
+        else:
+            texts = [text for message in rendered.shown for text in message.content.texts]
+        contained = [repr_text for repr_text in reprs if any(repr_text in text for text in texts)]
+        if contained:
+            outermost = max(contained, key=len)
+            is_turn = outermost.startswith(("Message(", "Workflow("))
+            hint = "join turns with +" if is_turn else "pass it to user(...) as a separate part"
+            msg = (
+                f"prompt {self.name!r} ({self.location}) shows {shortened(outermost)} in a text, in Python's "
+                f"notation: {hint}"
+            )
+            raise ResultError(msg)
 
     def _result_error(self, error: UnsendableError | TooLongError, verb: str) -> ResultError:
         where = "".join(f", at position {i + 1}," for i in error.path).replace(",,", ",")

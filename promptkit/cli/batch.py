@@ -3,8 +3,9 @@
 import sqlite3
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from pickle import PicklingError
@@ -13,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit import compiler
+from promptkit.answers import parse_answer
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.request_lines import LINE_FORMATS
@@ -38,10 +40,14 @@ from promptkit.exports import UnsupportedAnswerError
 from promptkit.files.folder import Folder
 from promptkit.language.messages import make_workflow
 from promptkit.standard_error import stderr_stream
+from promptkit.types.unstructuring import json_of
 from promptkit.version import VERSION
 
 #: The approximate number of characters in a token.
 _CHARACTERS_PER_TOKEN: Final = 4
+
+#: No more names of unused columns are stored after this number.
+_MAX_UNUSED: Final = 1_000
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -55,13 +61,18 @@ def run(options: Namespace, output: Output) -> int:
     try:
         with open_table(options.rows, options.delimiter) as table:
             out = Folder.named(options.out)  # before a recipe can change the current folder
-            if options.join:
+            if options.name is None:  # then there is --join
                 return _join(options, table, out, output)
             recipes = load_recipes(options.targets)
             prompts = [prompt for prompt in recipes.prompts if prompt.options.name == options.name]
             if len(prompts) != 1 or prompts[0].compile()[0] is None:
                 return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
-            return _Batch(options, prompts[0], table, folder, out).write(output)
+            prompt = prompts[0]
+            return (
+                _join(options, table, out, output, _parser(options, prompt))
+                if options.join
+                else _Batch(options, prompt, table, folder, out).write(output)
+            )
     except (RowsError, ColumnError, UnfinishedBatchError, ArgumentSyntaxError) as error:
         return fail(str(error), Exit.USAGE)
     except (ArgumentsError, UnsupportedAnswerError, PicklingError) as error:
@@ -91,10 +102,10 @@ class _Batch:
             key=options.key,
         )
         matched = self._renderer.matched
-        self._unused: list[str] = []
+        self._unused = dict[str, None]()
         if table.columns is not None:
             matched.check(table.columns, options.key)
-            self._unused = matched.unused(filter(None, table.columns))
+            self._add_unused(matched.unused(table.columns))
         self._check_body(prompt.options.answer)
 
     def _check_options(self) -> None:
@@ -147,29 +158,36 @@ class _Batch:
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
         if self._unused:
-            output.print_lines([f"not used: {listed(self._unused)}"])
+            output.print_lines([f"not used: {listed([*self._unused])}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
         """Write the files, and return their sizes and the number of characters in the requests' texts."""
-        options, characters = self._options, 0
+        options, table, characters = self._options, self._table, 0
         folder = None if options.dry_run else self._folder
+        renderer = ChunkRenderer(self._renderer, table.read, table.blank_is_missing)
         with (
-            start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as render,
+            start_workers(renderer, options.workers) as render,
             open_batch(
                 folder, self._line_format, self._fingerprint(), resume=options.resume, force=options.force
             ) as writer,
-            _progress(self._table.size) as advance,
+            _progress(table.size) as advance,
         ):
             if options.key is not None:
                 writer.require_unique_keys()
             rows_done = writer.done.rows
-            for chunk in render(chunk for chunk in self._table.chunks if chunk.last >= rows_done):
+            for chunk in render(chunk for chunk in table.chunks if chunk.last >= rows_done):
                 writer.write(chunk)
                 characters += chunk.characters
+                self._add_unused(chunk.unused)
                 advance(chunk.end)
             writer.finish()
         return writer.done, characters
+
+    def _add_unused(self, columns: Iterable[str]) -> None:
+        """Store the names of unused columns for the summary; in JSON, each row can have different ones."""
+        if len(self._unused) < _MAX_UNUSED:
+            self._unused |= dict.fromkeys(filter(None, columns))
 
     def _fingerprint(self) -> str:
         """Return a digest of the input, so that a different batch cannot resume this one."""
@@ -204,18 +222,33 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
         yield f"rejected {counted(done.rejected, 'row')}{where}"
 
 
-def _join(options: Namespace, table: Table, batch: Folder, output: Output) -> int:
+def _parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str], Any]:
+    """Return the function that parses answers to a prompt."""
+    answer = prompt.options.answer
+    if answer is None:
+        options.error(f"prompt {options.name!r} does not declare answer=: declare it, or omit the name")
+    return partial(parse_answer, answer=answer)
+
+
+def _join(
+    options: Namespace,
+    table: Table,
+    batch: Folder,
+    output: Output,
+    parse: Callable[[str], Any] | None = None,
+) -> int:
     """Print each row with its answer, as JSON lines."""
     unanswered = 0
     with open_results(Path(options.join), batch, by_number=options.key is None) as results:
-        for row in join_results(table, results, options.key):
+        for row in join_results(table, results, options.key, parse):
             line, has_answer = _encode_row(row)
             unanswered += not has_answer
             output.write(f"{line}\n")
             output.send()
         unused, keys = results.unused(MAX_LISTED)
     if unanswered:
-        print_error(f"{counted(unanswered, 'row')} without an answer: see their 'error'")
+        what = "an answer" if parse is None else "a valid answer"
+        print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")
     if unused:
         print_error(f"{counted(unused, 'result')} without a row: {listed(keys, unused)}")
     return Exit.FAILED if unanswered or unused else Exit.OK
@@ -223,10 +256,11 @@ def _join(options: Namespace, table: Table, batch: Folder, output: Output) -> in
 
 def _encode_row(joined_row: dict[str, Any]) -> tuple[str, bool]:
     """Return a row as JSON, and whether it has an answer; a row that JSON cannot represent gets an error."""
+    parsed = {name: joined_row[name] for name in ("parsed",) if name in joined_row}
     try:
-        line = msgspec.json.encode(joined_row, enc_hook=str).decode()
+        line = msgspec.json.encode(joined_row | json_of(parsed), enc_hook=str).decode()
     except Exception as error:  # noqa: BLE001 (values of a table can have any type)
         reason = f"the row cannot be written as JSON: {type(error).__name__}: {error}"
-        fallback = {"line": joined_row["line"], "row": None, "answer": None, "error": reason}
+        fallback = {**dict.fromkeys(joined_row), "line": joined_row["line"], "error": reason}
         return msgspec.json.encode(fallback).decode(), False
     return line, joined_row["error"] is None

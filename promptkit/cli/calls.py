@@ -24,8 +24,8 @@ from promptkit.catalog.samples import choice_calls
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.output_formats import encoded
-from promptkit.errors.diagnostics import Diagnostic, Location
-from promptkit.errors.exceptions import ArgumentsError, PromptError, UnsendableMediaError
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner
+from promptkit.errors.exceptions import INPUT_ERRORS, ArgumentsError, PromptError
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import explain_filling, format_exception
 from promptkit.language.documents import EmbeddedResource
@@ -42,9 +42,6 @@ from promptkit.server.direct_calls import (
 from promptkit.server.lookup import name_of
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
-
-#: A function that returns the diagnostics for a rendering, given the text files that it has read.
-RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow, Sequence[TextRead]], Iterable[Diagnostic]]
 
 #: The reason why an item without examples is not rendered or read.
 NEEDS_EXAMPLES: Final = "it needs examples"
@@ -110,11 +107,11 @@ class Call(Struct, frozen=True):
         """
         Return the message of the `PromptError` that a prompt raises for its defaults or generated arguments.
 
-        Return None if it raises none, or if it raises one for an image or audio of its author.
+        Return None if it raises none, or if it raises one for an image, audio or text of its author.
         """
         if self.case is not None or not isinstance(outcome, PromptError):
             return None
-        is_authors = isinstance(outcome, UnsendableMediaError) and not self.arguments
+        is_authors = isinstance(outcome, INPUT_ERRORS) and not self.arguments
         return str(outcome) if self.is_sample or not (self.arguments or is_authors) else None
 
     def outcome(self, seconds: float | None = None) -> Workflow | EmbeddedResource | BaseException:
@@ -122,6 +119,12 @@ class Call(Struct, frozen=True):
         if isinstance(self.item, CompiledPrompt):
             return call_within_limit(rendering_of(self.item, self.sent), seconds or time_limit(self.item))
         return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
+
+
+#: A function that returns the diagnostics for a rendering, given the text files that were read, and the call.
+RenderingCheck: TypeAlias = Callable[
+    [CompiledPrompt, Workflow, Sequence[TextRead], Call], Iterable[Diagnostic]
+]
 
 
 def call_within_limit(
@@ -239,6 +242,11 @@ def render_examples(
     return diagnostics, skipped
 
 
+def owner_of(item: Item) -> Owner:
+    """Return the owner of an item's diagnostics."""
+    return Owner(f"{item.arguments.kind} {item.name!r}", item.location)
+
+
 def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
     """
     Return the diagnostics for an item, up to its first failing example, and why it is not rendered, if so.
@@ -258,7 +266,7 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
                 break
         elif isinstance(item, CompiledPrompt) and isinstance(outcome, Workflow):
             is_rendered = True
-            diagnostics |= dict.fromkeys(check_rendering(item, outcome, texts))
+            diagnostics |= dict.fromkeys(check_rendering(item, outcome, texts, call))
     if not calls:
         return diagnostics, reason_not_rendered(item)
     return diagnostics, None if is_rendered or diagnostics or not refusals else refusals[0]
@@ -275,12 +283,13 @@ def _encoding_error(item: Item, result: Any) -> ValueError | None:
 
 def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
-    item, case = call.item, call.case
-    subject = f"{item.arguments.kind} {item.name!r}: "
+    item, case, owner = call.item, call.case, owner_of(call.item)
     if case is not None and (mismatch := case.mismatch(outcome)) is not None:
-        message = call.redactor.redacted(f"{subject}{call.label} {mismatch}")
+        message = call.redactor.redacted(f"{call.label} {mismatch}")
         hint = "fix it, or declare the expected error with .refused('...')"
-        return Diagnostic(Rule.CASE_FAILS, message, hint, case.location)
+        if case.location.file.endswith(".md"):  # cases in front matter declare no errors
+            hint = "correct the values of the case, or the prompt"
+        return owner.diagnostic(Rule.CASE_FAILS, message, hint, case.location)
     error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
@@ -293,9 +302,8 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         hint = "fix it, or give examples that can be read"
 
     reason, hint = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or hint))
-    return Diagnostic(
-        rule, f"{subject}it fails for {call.label}: {reason}", hint, _location(item.location, error)
-    )
+    message, location = f"it fails for {call.label}: {reason}", _location(item.location, error)
+    return owner.diagnostic(rule, message, hint, location)
 
 
 def failure_reason(error: BaseException) -> str:

@@ -7,7 +7,6 @@ import sys
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from importlib.util import find_spec
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -17,7 +16,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.cli import Exit
-from promptkit.cli.calls import NEEDS_EXAMPLES, Call, Item, failure_reason, render_examples
+from promptkit.cli.calls import NEEDS_EXAMPLES, Call, Item, failure_reason, owner_of, render_examples
 from promptkit.cli.diagnostics import (
     counted,
     fail,
@@ -27,9 +26,12 @@ from promptkit.cli.diagnostics import (
 )
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
-from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.errors.diagnostics import Diagnostic, Owner, Severity
 from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
+from promptkit.fragments.budget import estimate_tokens
+from promptkit.language.files import TextRead
+from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
 from promptkit.server.direct_calls import CallTimeoutError
 from promptkit.transports.auth.token_file import TokenFile
@@ -45,6 +47,8 @@ _GENERATED: Final = 24
 #: Environments in which the order of sets differs, and the date, because the time zones are 26 hours apart.
 _STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
+_SIZE_HINT: Final = "shorten it, or give its parts a budget with promptkit.fragments.fit(...)"
+
 _UNSTABLE_HINT: Final = (
     "remove text that changes by itself, such as dates, random words and the order of sets: "
     "hosts ask users to approve a skill again after any change"
@@ -55,8 +59,9 @@ def run(options: Namespace, output: Output) -> int:
     """
     Print every diagnostic with its location and hint, as text, JSON or GitHub annotations.
 
-    With ``--cache``, also print the common prefix of each prompt's renderings; with ``--token-file`` and
-    ``--state-keys``, why a server would reject these files.
+    With ``--render`` or ``--max-tokens``, that includes the diagnostics of renderings. With ``--cache``, also
+    print the common prefix of each prompt's renderings; with ``--token-file`` and ``--state-keys``, why a
+    server would reject these files.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -67,11 +72,18 @@ def run(options: Namespace, output: Output) -> int:
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = load_catalog(options.targets, lint=True)
     diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
-    notes: dict[str, Any] = {}
-    if options.render:
-        rendered, notes["not_rendered"] = render_examples(
-            catalog, partial(checks.of_rendering, known=tuple(diagnostics))
-        )
+    notes: dict[str, Any] = {"not_described": [p.name for p in catalog.prompts if not p.description]}
+    if options.render or options.max_tokens is not None:
+        known = tuple(diagnostics)
+
+        def check_rendering(
+            prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead], call: Call
+        ) -> Iterator[Diagnostic]:
+            yield from checks.of_rendering(prompt, workflow, texts, known)
+            if options.max_tokens is not None:
+                yield from _check_size(workflow, call, options.max_tokens)
+
+        rendered, notes["not_rendered"] = render_examples(catalog, check_rendering)
         diagnostics += rendered
     catalog = catalog.with_diagnostics(checks.without_ignored(diagnostics))
     if options.cache:
@@ -81,10 +93,21 @@ def run(options: Namespace, output: Output) -> int:
     if options.format == "json":
         output.print_json({**_data(catalog), **notes})
     else:
+        if not catalog.healthy:  # errors are more important
+            del notes["not_described"]
         _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_healthy = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
     return Exit.OK if is_healthy and not secret_file_errors else Exit.FAILED
+
+
+def _check_size(workflow: Workflow, call: Call, limit: int) -> Iterator[Diagnostic]:
+    """Yield a diagnostic if a rendering has more tokens than *limit*, as `dev` estimates them."""
+    size = sum(estimate_tokens(text) for message in workflow.shown for text in message.content.texts)
+    if size > limit:
+        message = f"about {size:,} tokens for {call.label}, more than {limit:,}"
+        location = "def" if call.case is None else call.case.location
+        yield owner_of(call.item).diagnostic(Rule.TOO_MANY_TOKENS, message, _SIZE_HINT, location)
 
 
 def _secret_file_errors(options: Namespace) -> Iterator[str]:
@@ -107,6 +130,7 @@ def _data(catalog: Catalog) -> dict[str, Any]:
 
 
 def _format_notes(
+    not_described: Sequence[str] = (),
     not_rendered: Mapping[str, str] = MappingProxyType({}),
     common_prefixes: Mapping[str, _Prefix] = MappingProxyType({}),
     refused: Iterable[str] = (),
@@ -115,6 +139,9 @@ def _format_notes(
     Yield notes as text, each with its level for GitHub.
 
     Args:
+        not_described:
+            The names of the prompts without a description.
+
         not_rendered:
             Why prompts and resources were not rendered, by their names.
 
@@ -126,6 +153,8 @@ def _format_notes(
     """
     if (other := other_package()) is not None:
         yield "warning", other
+    if not_described:
+        yield "notice", f"without a docstring or description, which clients show: {', '.join(not_described)}"
     phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
     for reason, phrase in phrases.items():
         if names := [name for name, skip_reason in not_rendered.items() if skip_reason == reason]:
@@ -170,12 +199,8 @@ _FAILS: Final = (
 
 def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
     """Return the items without those that have an error because of which they fail when they are rendered."""
-    messages = [diagnostic.message for diagnostic in diagnostics if diagnostic.rule in _FAILS]
-    return [
-        item
-        for item in items
-        if not any(message.startswith(f"{item.arguments.kind} {item.name!r}: ") for message in messages)
-    ]
+    failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _FAILS}
+    return [item for item in items if owner_of(item) not in failing]
 
 
 def _summary(catalog: Catalog) -> str:
@@ -261,8 +286,9 @@ def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagn
             uri = skill.uri_of(file.path)
             # a skill that cannot be made again is missing from the digests
             if uri not in first or first[uri] != second.get(uri):
-                message = f"skill {skill.name!r}: {file.path!r} differs between two starts"
-                yield Diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT, skill.location)
+                message = f"{file.path!r} differs between two starts"
+                owner = Owner(f"skill {skill.name!r}", skill.location)
+                yield owner.diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT)
 
 
 def _skill_digests(targets: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:

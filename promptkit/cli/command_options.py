@@ -158,6 +158,8 @@ def _add_check(check: ArgumentParser) -> None:
     _add_format(check)
     examples = "also render every prompt and read every resource with its examples"
     add("--render", action="store_true", help=examples)
+    max_tokens = "like --render, and report renderings with more tokens, estimated as 4 characters each"
+    add("--max-tokens", type=whole_number, metavar="NUMBER", help=max_tokens)
     cache = "also print the prefix that all renderings of a prompt share, which vendors can cache"
     add("--cache", action="store_true", help=cache)
     fail_on = "the lowest severity that makes check exit with 1 (default: the configured one, or error)"
@@ -271,7 +273,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     existing.add_argument("--force", action="store_true", help="replace the batch in the output folder")
     add("--dry-run", action="store_true", help="count requests, bytes and tokens without writing anything")
     join = "print ROWS with their answers as JSON Lines, from the vendor's result file or a folder of them"
-    add("--join", metavar="RESULTS", help=join)
+    add("--join", metavar="RESULTS", help=f"{join}; name PROMPT to parse the answers")
 
 
 def _add_import(importing: ArgumentParser) -> None:
@@ -300,6 +302,8 @@ def _add_export(export: ArgumentParser) -> None:
     add("--live", action="store_true", help=live)
     value = "freeze an argument at this value instead of its default, as for render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
+    lossy = "write a file even if the prompt fences, truncates or indents typed text, and the file does not"
+    add("--lossy", action="store_true", help=lossy)
     add("--remove", action="store_true", help="remove the written files that have not changed since")
     add("--dry-run", action="store_true", help="print the changes without making them")
 
@@ -307,8 +311,11 @@ def _add_export(export: ArgumentParser) -> None:
 def _add_new(new: ArgumentParser) -> None:
     folder = "the folder of the project (default: the current folder)"
     new.add_argument("folder", nargs="?", default=".", metavar="FOLDER", help=folder)
+    kind = new.add_mutually_exclusive_group()
     skill = "create a skill instead of a prompt"
-    new.add_argument("--skill", action="store_true", help=skill)
+    kind.add_argument("--skill", action="store_true", help=skill)
+    markdown = "create a prompt in a Markdown file, without Python"
+    kind.add_argument("--markdown", action="store_true", help=markdown)
     _add_json(new, "print the created files and the next commands as JSON")
 
 

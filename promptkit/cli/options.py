@@ -233,7 +233,7 @@ def _find_typed(options: Namespace) -> None:
 
 def _check_batch(options: Namespace) -> None:
     """Check that there is a prompt and a vendor, or ``--join``."""
-    if (options.name is None) != (options.join is not None):
+    if options.name is None and options.join is None:
         options.error("write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
         options.error("specify a vendor with --for: each has its own file format")

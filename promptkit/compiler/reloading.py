@@ -12,6 +12,7 @@ from threading import Event, Thread
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
@@ -37,6 +38,7 @@ _MAX_OLD_VERSIONS: Final = 5
 
 #: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
 _CACHES: Final = {
+    "promptkit.types.caching": "forget_types",
     "promptkit.types.pydantic": "forget_types",
     "promptkit.types.structuring": "forget_types",
     "promptkit.fragments.text": "clear_cache",
@@ -295,8 +297,11 @@ class Reloader:
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile all recipes."""
-        # Files that are not Python are the SKILL.md of a skill.
-        skills = [str(file.file.parent) for file in self._served if file.file and file.file.suffix == ".md"]
+        skills = [
+            str(loaded.file.parent)
+            for loaded in self._served
+            if loaded.file is not None and loaded.file.name == SKILL_FILE
+        ]
         recipes = load(self._targets, importing=importing, keep=False, cases=self._has_cases, skills=skills)
         return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, compiling=importing))
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
 
-from promptkit.catalog.arguments import Argument, Arguments, short, shortened, takes_blank
+from promptkit.catalog.arguments import Argument, Arguments, takes_blank
 from promptkit.catalog.completion import Completer
 from promptkit.declarations.options import check_sendable
 from promptkit.declarations.signature import Parameter, Signature, read_signature
@@ -26,6 +26,7 @@ from promptkit.language.context import Context
 from promptkit.language.validation import describe
 from promptkit.types.constraints import InZone
 from promptkit.types.descriptions import default_clause, described
+from promptkit.types.error_messages import short, shortened
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
 from promptkit.types.parsing import reader_of

@@ -56,6 +56,12 @@ _BRACE, _NOTHING, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
 _MEANINGS: Final = {ord(_BRACE): "{", ord(_NOTHING): None}
 
 
+class BodyError(MarkdownError):
+    """An error in the body of a Markdown prompt."""
+
+    rule = Rule.BAD_MARKDOWN
+
+
 class Line(Struct, frozen=True):
     """
     A line of a body, without its line ending.
@@ -210,7 +216,7 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
             The folder that included files must stay in.
 
     Raises:
-        MarkdownError: For the first error.
+        BodyError: For the first error.
     """
     includes = _Includes(root)
     turns, lines, names = list[Turn](), list[Line](), dict[str, Location]()
@@ -265,7 +271,7 @@ def _split(lines: Iterable[Line]) -> list[tuple[str, list[list[Line] | Line]]]:
     if len(turns) > 1 and filled:
         hint = "write [user] on a line above it, or \\[user] if that line is text"
         msg = "there is text before the first turn"
-        raise MarkdownError(msg, hint, filled[0].location, Rule.BAD_MARKDOWN)
+        raise BodyError(msg, hint, filled[0].location)
     return turns[1:] or turns
 
 
@@ -287,7 +293,7 @@ def _file_part(line: Line, file: Path, root: Path) -> FilePart:
     try:
         part.content()
     except (MediaError, OSError) as error:
-        raise MarkdownError.of(error, "correct the path", line.location, Rule.UNSENDABLE_VALUE) from None
+        raise BodyError.of(error, "correct the path", line.location) from None
     return part
 
 
@@ -297,7 +303,7 @@ def _path_below(path: str, file: Path, root: Path, location: Location) -> str:
     if below.startswith(("/", "../")) or below == ".." or "\\" in path:
         hint = f"write a path relative to the file, to a file below {root.name!r}"
         msg = f"{path!r} is outside {root.name!r}"
-        raise MarkdownError(msg, hint, location, Rule.BAD_MARKDOWN)
+        raise BodyError(msg, hint, location)
     return below
 
 
@@ -324,20 +330,22 @@ class _Includes:
         Return the lines with the texts that they include.
 
         Raises:
-            MarkdownError: If an included file is missing, includes itself, or is too deep or too large.
+            BodyError: If an included file is missing, includes itself, or is too deep or too large.
         """
         return [expanded for line in lines for expanded in self._expanded_line(line, stack)]
 
     def _expanded_line(self, line: Line, stack: tuple[Path, ...]) -> list[Line]:
         *marks, rest = _INCLUDE.split(line.marked)
         lines = [Line("", line.location)]
-        for before, path in zip(marks[::2], marks[1::2], strict=True):
+        for text, path in zip(marks[::2], marks[1::2], strict=True):
             included = self._read(path.strip(), stack, line.location)
-            text = append_indented(lines[-1].marked + before, "\n".join(each.marked for each in included))
-            lines[-1:] = [
-                Line(part, each.location) for part, each in zip(text.split("\n"), included, strict=True)
-            ]
-        return [*lines[:-1], Line(lines[-1].marked + rest, lines[-1].location)] if marks else [line]
+            before, location = lines[-1].marked + text, lines[-1].location
+            texts = append_indented(before, "\n".join(each.marked for each in included)).split("\n")
+            lines[-1:] = [Line(part, each.location) for part, each in zip(texts, included, strict=True)]
+            if before.strip():
+                lines[-len(included)] = Line(texts[0], location)
+        location = line.location if rest.strip() else lines[-1].location
+        return [*lines[:-1], Line(lines[-1].marked + rest, location)]
 
     def _read(self, path: str, stack: tuple[Path, ...], location: Location) -> list[Line]:
         below = _path_below(path, stack[-1], self._root, location)
@@ -345,7 +353,7 @@ class _Includes:
             file = self._root / below
             text = read_text(confine(below, self._root), self._root)
         except MediaError as error:
-            raise MarkdownError.of(error, "correct the path", location, Rule.MISSING_TEXT) from None
+            raise BodyError.of(error, "correct the path", location) from None
         self._count += 1
         self._size += len(text)
         problems = {
@@ -355,7 +363,7 @@ class _Includes:
             f"the included texts have more than {MAX_BYTES:,} characters": self._size > MAX_BYTES,
         }
         for problem in (problem for problem, is_given in problems.items() if is_given):
-            raise MarkdownError(problem, "remove an include", location, Rule.BAD_MARKDOWN)
+            raise BodyError(problem, "remove an include", location)
         _, body, first_line = split_front_matter(text)
         return self.expanded(_lines(body, first_line, file), (*stack, file))
 
@@ -372,7 +380,7 @@ def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceh
     except MarkError as error:
         hint = "write each mark on a line of its own, and close blocks in reverse order"
         location = lines[error.line - 1].location
-        raise MarkdownError(error.problem, hint, location, Rule.MISPLACED_MARK) from None
+        raise BodyError(error.problem, hint, location) from None
     return parsed.with_literals(_unmarked)
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from io import StringIO
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -38,7 +38,7 @@ _KINDS: Final[Mapping[type, str]] = {str: "text", list: "a list", dict: "a mappi
 
 class MarkdownError(Exception):
     """
-    An error in a Markdown prompt.
+    An error in a Markdown prompt; by default, one of its front matter.
 
     Args:
         message:
@@ -50,23 +50,22 @@ class MarkdownError(Exception):
         location:
             Where.
 
+    Attributes:
         rule:
             The rule of the diagnostic.
     """
 
-    def __init__(
-        self, message: str, hint: str, location: Location, rule: Rule = Rule.BAD_FRONT_MATTER
-    ) -> None:
+    rule: ClassVar[Rule] = Rule.BAD_FRONT_MATTER
+
+    def __init__(self, message: str, hint: str, location: Location) -> None:
         super().__init__(message)
-        self.hint, self.location, self.rule = hint, location, rule
+        self.hint, self.location = hint, location
 
     @classmethod
-    def of(
-        cls, error: Exception, hint: str, location: Location, rule: Rule = Rule.BAD_FRONT_MATTER
-    ) -> "MarkdownError":
+    def of(cls, error: Exception, hint: str, location: Location) -> "MarkdownError":
         """Return an error for another one, whose message can end with a colon and a better hint."""
         message, _, own_hint = str(error).partition(": ")
-        return cls(message, own_hint or hint, location, rule)
+        return cls(message, own_hint or hint, location)
 
 
 class Field(Struct, frozen=True):

@@ -10,13 +10,15 @@ from functools import partial
 from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
+from pickle import PicklingError
 from types import FunctionType
 from typing import Annotated, Any, Final, Literal
+from weakref import WeakValueDictionary
 
 import attrs
 
 from promptkit.catalog.cases import Case
-from promptkit.declarations.markdown_body import Body, parse_body, read_text
+from promptkit.declarations.markdown_body import Body, BodyError, parse_body, read_text
 from promptkit.declarations.markdown_fields import Field, MarkdownError, read_fields
 from promptkit.declarations.options import Options, icons_of, name_slug
 from promptkit.declarations.prompts import Prompt
@@ -65,6 +67,9 @@ _EMPTY: Final = Field("", Location(""))
 
 _NAME: Final = re.compile(r"[^\W\d]\w*")
 
+#: The last version of each prompt in use, by its file and the folder that included files must stay in.
+_last_read: Final = WeakValueDictionary[tuple[str, str], "MarkdownPrompt"]()
+
 
 @attrs.frozen(slots=False, eq=False, repr=False)
 class MarkdownPrompt(Prompt[..., Workflow]):
@@ -87,7 +92,12 @@ class MarkdownPrompt(Prompt[..., Workflow]):
     found: tuple[Diagnostic, ...]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return markdown_prompt_at, (str(self.body.file), str(self.body.root))
+        key = str(self.body.file), str(self.body.root)
+        if _last_read.get(key) is not self:
+            subject = f"<prompt {self.options.name!r} at {self.location}>"
+            msg = f"{subject} cannot be pickled: its file was read again"
+            raise PicklingError(msg)
+        return markdown_prompt_at, key
 
     def _report(self) -> Report:
         return _FieldReport(f"prompt {self.options.name!r}", self.location, [*self.found], self.places)
@@ -112,10 +122,10 @@ class _FieldReport(Report, frozen=True):
 
     places: Mapping[str, Location] = {}
 
-    def _location(self, location: Any) -> Location:
-        if isinstance(location, str):
-            return self.places.get(location, self.location)
-        return super()._location(location)
+    def add(self, rule: Rule, message: str, hint: str, location: Any = None) -> None:
+        """Add a diagnostic. The name of a parameter means its location."""
+        place = self.places.get(location, self.location) if isinstance(location, str) else location
+        super().add(rule, message, hint, place)
 
 
 def prompt_name(path: Path, folder: Path) -> str:
@@ -138,17 +148,16 @@ def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None,
     Returns:
         The prompt, and the errors that keep its file from being a prompt.
     """
-    name = prompt_name(path, root)
-    report = Report(f"prompt {name!r}", Location(str(path), 1))
+    report = Report(f"prompt {prompt_name(path, root)!r}", Location(str(path), 1))
     with _reporting(report):
         front_matter, body_text, first_line = split_front_matter(read_text(path, root))
         fields = read_fields(front_matter, str(path))
         _check_keys(fields, report)
         body = parse_body(body_text, first_line, path, root)
         if not body_text.strip():
-            report.add(Rule.NO_MESSAGE, "the file has no text", "write the prompt below the front matter")
+            report.add(Rule.BAD_MARKDOWN, "the file has no text", "write the prompt below the front matter")
         elif not report.found:
-            return _declare(name, body, fields, report), ()
+            return _declare(body, fields, report), ()
     return None, tuple(report.found)
 
 
@@ -159,6 +168,8 @@ def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
     Raises:
         LoadError: If the file is not a prompt, or not any longer.
     """
+    if (read := _last_read.get((file, root))) is not None:
+        return read
     prompt, diagnostics = read_markdown_prompt(Path(file), Path(root))
     if prompt is None:
         raise LoadError(file, f"{diagnostics[0].message}: give every process the same files at the same path")
@@ -171,9 +182,9 @@ def _reporting(report: Report, field: Field = _EMPTY) -> Iterator[None]:
     try:
         yield
     except MarkdownError as error:
-        problem = error
+        problem: MarkdownError = error
     except MediaError as error:
-        problem = MarkdownError.of(error, "correct the file", report.location, Rule.BAD_MARKDOWN)
+        problem = BodyError.of(error, "correct the file", report.location)
     except (TypeError, ValueError) as error:
         problem = MarkdownError.of(error, "correct the value", field.location)
     else:
@@ -189,9 +200,10 @@ def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
             report.add(Rule.BAD_FRONT_MATTER, message, f"did you mean {near!r}?", field.location)
 
 
-def _declare(name: str, body: Body, fields: Mapping[str, Field], report: Report) -> MarkdownPrompt:
+def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> MarkdownPrompt:
     parameters = _parameters(fields, body, report)
-    options = Options(**{"name": name, "description": _first_paragraph(body), **_options(fields, report)})
+    defaults = {"name": prompt_name(body.file, body.root), "description": _first_paragraph(body)}
+    options = Options(**{**defaults, **_options(fields, report)})
     function = _function(body, parameters)
     cases = list[Case]()
     with _reporting(report):
@@ -200,6 +212,7 @@ def _declare(name: str, body: Body, fields: Mapping[str, Field], report: Report)
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
     declared = MarkdownPrompt(function, options, {}, body, fields, tuple(report.found))
     vars(function)["__declaration__"] = declared  # no module contains it, in which pickling could find it
+    _last_read[str(body.file), str(body.root)] = declared
     for case in cases:
         declared.saved.add(case)
     return declared

@@ -2,13 +2,12 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextvars import ContextVar
-from types import MappingProxyType, ModuleType
-from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
-from weakref import WeakKeyDictionary
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import attrs
 
+from promptkit.answers.parsing import parse_answer
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared
@@ -29,14 +28,7 @@ from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-#: The prompts that are declared while the loader imports a module; None at other times.
-declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar(
-    "declared_prompts", default=None
-)
-
-#: The prompts of modules that Python itself imports, as in tests.
-imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]] = WeakKeyDictionary()
+A = TypeVar("A")
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -221,6 +213,32 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         return DirectArguments(self.options.name, self.function, self.names, self.location)
 
 
+class AnsweredPrompt(Prompt[P, R], Generic[P, R, A]):
+    """A `Prompt` that declares the type of its answer."""
+
+    def parse_answer(self, text: str, *, allow_cut: bool = False) -> A:
+        """
+        Find the JSON in a model's answer to this prompt, and convert it to the declared type.
+
+        See `promptkit.answers.parse_answer`.
+
+        Args:
+            text:
+                The model's answer: at most 1 MiB, nested at most 100 deep.
+
+            allow_cut:
+                Whether to repair an answer whose end is missing. Its last text can be incomplete.
+
+        Raises:
+            AnswerError: If no JSON value in the answer is valid, or its end is missing. The error lists all
+                problems with their paths.
+
+            TypeError: If *text* is not a string, or promptkit does not support the declared type.
+        """
+        answer: A = parse_answer(text, self.options.answer, allow_cut=allow_cut)
+        return answer
+
+
 @overload
 def prompt(function: Callable[P, R], /) -> Prompt[P, R]: ...
 @overload
@@ -238,10 +256,48 @@ def prompt(
     elicit: bool = False,
     scopes: Collection[str] = (),
     tool: Tool | bool | None = None,
-    answer: Any = None,
+    answer: None = None,
     deprecated: str | None = None,
     sample: bool = True,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
+@overload
+def prompt(
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
+    scopes: Collection[str] = (),
+    tool: Tool | bool | None = None,
+    answer: type[A],
+    deprecated: str | None = None,
+    sample: bool = True,
+) -> Callable[[Callable[P, R]], AnsweredPrompt[P, R, A]]: ...
+@overload
+def prompt(
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
+    scopes: Collection[str] = (),
+    tool: Tool | bool | None = None,
+    answer: Any,
+    deprecated: str | None = None,
+    sample: bool = True,
+) -> Callable[[Callable[P, R]], AnsweredPrompt[P, R, Any]]: ...
 def prompt(  # noqa: PLR0913 (each is an option for authors)
     function: Callable[P, R] | None = None,
     /,
@@ -312,7 +368,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
 
         answer:
             The type of the answer that the prompt asks for. Its JSON Schema is added to requests to vendors,
-            and to ``_meta``. Answers themselves are not validated.
+            and to ``_meta``, and ``.parse_answer(text)`` converts an answer to this type.
 
         deprecated:
             What to use instead, as in ``"use review-change"``. The prompt is still served; its description
@@ -323,7 +379,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             ``pytest --promptkit``.
 
     Returns:
-        The function as a `Prompt`; without *function*, a decorator that creates a `Prompt`.
+        The function as a `Prompt`, or with *answer* as an `AnsweredPrompt`; without *function*, a decorator
+        that creates it.
 
     Raises:
         TypeError: If the decorated object is not a function, or an option has the wrong type.
@@ -351,13 +408,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             deprecated=deprecated,
             sample=sample,
         )
-        declared = Prompt(function, options, dict(names) if is_local(function) else {})
-        if (collected := declared_prompts.get()) is not None:
-            collected.append(declared)
-        elif type(module := sys.modules.get(function.__module__)) is ModuleType and (
-            getattr(module.__spec__, "_initializing", False)
-        ):
-            imported_prompts.setdefault(module, []).append(declared)
-        return declared
+        kind = Prompt if answer is None else AnsweredPrompt
+        return kind(function, options, dict(names) if is_local(function) else {})
 
     return decorate if function is None else decorate(function)

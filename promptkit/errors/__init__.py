@@ -7,20 +7,22 @@ The exceptions that promptkit raises, as one tree.
     ├── PromptError         an author's error message for the user
     │   ├── MediaError      bytes or a path that cannot become content
     │   │   └── UnsendableMediaError  bytes that cannot be sent as an image or audio
+    │   ├── BudgetError     text that exceeds a budget even without its optional parts
     │   └── EmptyPromptError     a prompt that rendered to nothing
     ├── UnknownPromptError       no prompt has that name
     │   └── UnknownToolError     no prompt with that name is available as a tool
     ├── MissingClientCapabilityError  a prompt requires a capability that the client does not declare
     ├── UnknownResourceError     no resource has that URI
     ├── ArgumentsError      all errors in the arguments of one request
+    ├── AnswerError         all errors in a model's answer
     ├── CompileError        a prompt or resource that does not compile
     ├── LoadError           a target that cannot be loaded
     ├── ConfigurationError  an invalid setting in pyproject.toml
     └── ExportError         content that a vendor does not support, in `promptkit.exports`
 
 An invalid value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
-`TypeError` for a value that an author's function returned. `InvalidArgument` is not an exception, but an
-entry of `ArgumentsError`.
+`TypeError` for a value that an author's function returned. `InvalidArgument` and `InvalidAnswerPart` are not
+exceptions, but entries of `ArgumentsError` and `AnswerError`.
 """
 
 from promptkit.errors import exceptions

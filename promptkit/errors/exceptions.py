@@ -9,10 +9,13 @@ if TYPE_CHECKING:
 
 #: The public names of `promptkit.errors`.
 __all__ = [
+    "AnswerError",
     "ArgumentsError",
+    "BudgetError",
     "CompileError",
     "ConfigurationError",
     "EmptyPromptError",
+    "InvalidAnswerPart",
     "InvalidArgument",
     "LoadError",
     "MediaError",
@@ -93,6 +96,38 @@ class UnsendableMediaError(MediaError):
         message:
             The problem and how to fix it, for the user.
     """
+
+
+class BudgetError(PromptError, ValueError):
+    """
+    The required parts of `promptkit.fragments.fit` exceed their budget.
+
+    It is a `PromptError`, because their length usually depends on the arguments, which the user can shorten.
+    If the caller sent no arguments, the text is the author's, and so is the error.
+
+    Args:
+        tokens:
+            The budget.
+
+        excess:
+            The number of tokens by which the text exceeds it.
+    """
+
+    def __init__(self, tokens: int, excess: float) -> None:
+        super().__init__(
+            f"the text is {excess:,} tokens longer than its budget of {tokens:,}, even without its optional "
+            "parts: shorten it"
+        )
+        self.args = (tokens, excess)  # copies are made from them
+        self.tokens = tokens
+        self.excess = excess
+
+    def __str__(self) -> str:
+        return self.message
+
+
+#: Errors about the user's input. Without arguments, they are the author's.
+INPUT_ERRORS: Final = (UnsendableMediaError, BudgetError)
 
 
 class EmptyPromptError(PromptError):
@@ -265,6 +300,61 @@ class ArgumentsError(PromptkitError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.errors))
+
+
+class InvalidAnswerPart(Struct, frozen=True):
+    """
+    An error in one part of a model's answer.
+
+    Args:
+        path:
+            The location in the JSON: ``findings[0].line``; ``""`` for the whole answer.
+
+        reason:
+            The problem, as a predicate of the path: ``is missing``.
+
+        expected:
+            A short description of valid values; None if there is none.
+
+        nearest:
+            The valid name or value that is most similar to the given one; None if none is similar.
+    """
+
+    path: str
+    reason: str
+    expected: str | None = None
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        subject = repr(shortened(self.path)) if self.path else "the answer"
+        hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
+        return f"{subject} {self.reason}{hint}"
+
+
+class AnswerError(PromptkitError, ValueError):
+    """
+    A model's answer is invalid for its type.
+
+    Args:
+        text:
+            The answer.
+
+        errors:
+            One `InvalidAnswerPart` for each missing, unknown or invalid part.
+    """
+
+    def __init__(self, text: str, errors: tuple[InvalidAnswerPart, ...]) -> None:
+        super().__init__(text, errors)
+        self.text = text
+        self.errors = errors
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.errors))
+
+    def for_model(self) -> str:
+        """Return a text that asks the model for a correction and lists all problems."""
+        problems = "\n".join(f"- {error}" for error in self.errors)
+        return f"This answer is invalid:\n{problems}\nSend the whole answer again, corrected, as JSON only."
 
 
 class CompileError(PromptkitError):

@@ -63,6 +63,7 @@ class Rule(Enum):
     MISPLACED_MARK = "PK223", "a mark of optional lines that shares its line, or has no counterpart"
     ABSENT_VALUE = "PK224", "a value that can be None, for a placeholder without `?`", _WARNING
     INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
+    TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows"
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
@@ -134,6 +135,7 @@ IGNORABLE: Final = WARNINGS | {
     Rule.MISSING_TEXT,
     Rule.UNKNOWN_PLACEHOLDER,
     Rule.MISPLACED_MARK,
+    Rule.TOO_MANY_TOKENS,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.MISSING_REFERENCE,

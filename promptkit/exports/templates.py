@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct
 
-from promptkit.catalog.arguments import Argument, short
+from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
@@ -16,6 +16,7 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 from promptkit.language.validation import Role
 from promptkit.server.direct_calls import explanation
+from promptkit.types.error_messages import short
 from promptkit.types.kinds import plain
 
 __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]

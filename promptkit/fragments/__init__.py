@@ -6,6 +6,7 @@ annotations of the `Text` values in it. No text is ever parsed as a template aga
 """
 
 from promptkit.fragments.answers import answer_format
+from promptkit.fragments.budget import fit, optional
 from promptkit.fragments.markdown import (
     bullets,
     code_block,
@@ -24,10 +25,12 @@ __all__ = [
     "code_block",
     "dedent",
     "fill",
+    "fit",
     "inline",
     "json_block",
     "lines",
     "numbered",
+    "optional",
     "quote",
     "section",
     "table",

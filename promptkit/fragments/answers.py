@@ -7,19 +7,22 @@ import msgspec
 
 from promptkit.fragments.markdown import indented_json
 from promptkit.language.placeholders import hanging_indent
-from promptkit.language.text import Text
+from promptkit.language.text import Text, plain_string
+from promptkit.types.caching import cached_by_type
 from promptkit.types.schemas import answer_schema
 
 #: Common names of the types of JSON Schema.
 _NAMES: Final = {"string": "string", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 
 
-def answer_format(answer: Any, example: Any = None) -> Text:
+def answer_format(
+    answer: Any, example: Any = None, lead: str = "Answer with JSON in this form, and nothing else:"
+) -> Text:
     """
     Describe the required JSON format of an answer with an outline of a type, in the order of its fields.
 
-    Descriptions (``msgspec.Meta(description=...)``) become comments, and all choices are listed. promptkit
-    does not parse answers; the caller of the model does.
+    Descriptions (``msgspec.Meta(description=...)``) become comments, and all choices are listed. Docstrings
+    are omitted. `promptkit.answers.parse_answer` reads the answer.
 
     Args:
         answer:
@@ -29,32 +32,42 @@ def answer_format(answer: Any, example: Any = None) -> Text:
         example:
             A value of the type, to be shown as JSON; None for no example.
 
+        lead:
+            The sentence before the outline; ``""`` for none, for example if the model must explain first.
+
     Returns:
         The description.
 
     Raises:
-        TypeError: If promptkit does not support the type, or the example cannot be encoded as JSON.
+        TypeError: If promptkit does not support the type, the example cannot be encoded as JSON, or *lead* is
+            not text.
 
     See Also:
         https://json-schema.org/draft/2020-12/schema
     """
-    schema = answer_schema(answer, outlined=True)
-    definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
-    parts = ["Answer with JSON in this form, and nothing else:", *definitions, _outline(schema)]
+    parts = [plain_string(lead, "answer_format(lead)"), _answer_outline(answer)]
     if example is not None:
         encoded = indented_json(example, "answer_format(example)", "pass a value of the type")
         parts += ["For example:", encoded]
-    return Text("\n".join(parts))
+    return Text("\n".join(filter(None, parts)))
+
+
+@cached_by_type
+def _answer_outline(answer: Any) -> str:
+    """Return the outline of a type, after those of the recursive classes in it."""
+    schema = answer_schema(answer, outlined=True)
+    definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
+    return "\n".join([*definitions, _outline(schema)])
 
 
 def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of cases)
     """Return the outline of a schema's values, on several lines for an object."""
     if "$ref" in schema:
         return str(schema["$ref"]).rpartition("/")[2]
-    if "enum" in schema:
-        return " or ".join(msgspec.json.encode(choice).decode() for choice in schema["enum"])
-    if "anyOf" in schema:
-        return " or ".join(map(_outline, schema["anyOf"]))
+    if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
+        return " or ".join(msgspec.json.encode(choice).decode() for choice in choices)
+    if members := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(map(_outline, members))
     match schema.get("type"):
         case "array":
             items = [_outline(item) for item in schema.get("prefixItems", ())]
@@ -68,7 +81,8 @@ def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of case
 
 def _object(schema: Mapping[str, Any]) -> str:
     if "properties" not in schema:
-        values = _outline(schema.get("additionalProperties") or {})
+        additional = schema.get("additionalProperties")  # Pydantic writes true for any value
+        values = _outline(additional if isinstance(additional, Mapping) else {})
         return f"{{string: {values}, ...}}"
     members = [
         line for name, member in schema["properties"].items() for line in _member(name, member, schema)

@@ -9,7 +9,7 @@ import msgspec
 
 from promptkit.fragments.text import Cell, Item, Part, checked_sequence, nonblank_parts
 from promptkit.language.placeholders import LINE_END, hanging_indent
-from promptkit.language.text import Mark, Text, get_mark, marked, plain_string, scalar_text, with_annotations
+from promptkit.language.text import Text, is_list, mark_list, plain_string, scalar_text, with_annotations
 
 __all__ = ["BLOCKS", "bullets", "code_block", "json_block", "numbered", "quote", "section", "table"]
 
@@ -23,14 +23,14 @@ def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
             The heading. Its white space is collapsed to single spaces, so that it is one line.
 
         *parts:
-            Strings and `Text`. None, False and blank parts are omitted; the heading is always kept. Nested
-            sections keep the levels of their headings, because lines that look like headings can be data.
+            Strings and `Text`. None, False and blank parts are omitted. Nested sections keep the levels of
+            their headings, because lines that look like headings can be data.
 
         level:
             The level of the heading, from 1 to 6.
 
     Returns:
-        The section.
+        The section; if there are parts and all are omitted, an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If *title* or a part is not text (the message names it), or *level* is not a whole number.
@@ -45,7 +45,9 @@ def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
         msg = f"section(level) is {level!r}: Markdown headings have levels from 1 to 6"
         raise ValueError(msg)
     texts = nonblank_parts(parts, f"section({heading!r})")
-    return _block([title, *texts], "\n\n".join([f"{'#' * level} {heading}", *map(str, texts)]))
+    if parts and not texts:
+        return Text("")
+    return with_annotations([title, *texts], "\n\n".join([f"{'#' * level} {heading}", *map(str, texts)]))
 
 
 def bullets(items: Iterable[Item]) -> Text:
@@ -98,7 +100,7 @@ def _list(items: Iterable[Item], marker: Callable[[int], str], label: str) -> Te
     for position, item in enumerate(checked_sequence(items, label), 1):
         item_label = f"{label}: item {position}"
         entry = _list(item, marker, item_label) if isinstance(item, list | tuple) else item
-        is_sublist = get_mark(entry) == "list"
+        is_sublist = is_list(entry)
         text = "" if entry is None or entry is False else scalar_text(entry, item_label).strip()
         if not text:
             continue
@@ -107,7 +109,7 @@ def _list(items: Iterable[Item], marker: Callable[[int], str], label: str) -> Te
             indent = " " * len(marker(number))
         entries.append(hanging_indent(text, indent if is_sublist else marker(number), indent))
         sources.append(entry)
-    return _block(sources, "\n".join(entries), "list")
+    return mark_list(with_annotations(sources, "\n".join(entries)))
 
 
 def code_block(source: str | Text, language: str = "") -> Text:
@@ -136,7 +138,7 @@ def code_block(source: str | Text, language: str = "") -> Text:
         raise ValueError(msg)
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", code))])
     end = "" if not code or code.endswith("\n") else "\n"
-    return _block([source], f"{fence}{info}\n{code}{end}{fence}")
+    return with_annotations([source], f"{fence}{info}\n{code}{end}{fence}")
 
 
 def table(
@@ -183,7 +185,9 @@ def table(
         return Text("")
     formatted = [" | ".join(map(_cell, row)) for row in grid]
     formatted.insert(1, " | ".join("---" for _ in columns))
-    return _block((cell for row in grid for cell in row), "\n".join(f"| {row} |" for row in formatted))
+    return with_annotations(
+        (cell for row in grid for cell in row), "\n".join(f"| {row} |" for row in formatted)
+    )
 
 
 def _cells(row: Any, columns: Sequence[Any], missing: Cell, number: int) -> list[Any]:
@@ -225,7 +229,7 @@ def quote(text: str | Text) -> Text:
         TypeError: If *text* is not text.
     """
     quoted = plain_string(text, "quote(text)").strip("\r\n")
-    return _block([text], hanging_indent(quoted, "> ", "> ") if quoted.strip() else "")
+    return with_annotations([text], hanging_indent(quoted, "> ", "> ") if quoted.strip() else "")
 
 
 def json_block(value: Any, *, fence: bool = True) -> Text:
@@ -258,11 +262,6 @@ def indented_json(value: Any, source: str, hint: str) -> str:
         msg = f"{source}: {error}; {hint}"
         raise TypeError(msg) from error
     return msgspec.json.format(encoded, indent=2).decode()
-
-
-def _block(sources: Iterable[object], text: str, mark: Mark = "block") -> Text:
-    """Create a block, which Markdown recognizes only at the start of a line."""
-    return marked(with_annotations(sources, text), mark)
 
 
 #: The fragments that need separate lines in Markdown; `promptkit check` verifies their positions.

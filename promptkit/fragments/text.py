@@ -6,20 +6,21 @@ Every fragment checks its parts, converts them to text, and keeps their annotati
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, time
 from functools import lru_cache
+from numbers import Number
 from operator import index
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args, overload
 
 from promptkit.fragments.invisible import strip_invisible
 from promptkit.language.bounds import read_all
-from promptkit.language.placeholders import LINE_END, TextWithPlaceholders, append_indented
+from promptkit.language.messages import Workflow
+from promptkit.language.placeholders import TextWithPlaceholders, append_indented
 from promptkit.language.text import (
     PlaceholderValue,
     Scalar,
     Text,
     filled_text,
-    get_mark,
-    marked,
     plain_string,
     scalar_text,
     with_annotations,
@@ -34,6 +35,9 @@ Item: TypeAlias = "Scalar | Sequence[Item] | None"
 #: Cells of tables.
 Cell: TypeAlias = Scalar | None
 
+#: The part of a text to keep.
+Keep: TypeAlias = Literal["head", "tail", "both"]
+
 #: The conversions ``!a``, ``!r`` and ``!s`` of t-strings.
 _CONVERSIONS: Final[dict[Any, Any]] = {None: lambda value: value, "a": ascii, "r": repr, "s": str}
 
@@ -42,6 +46,22 @@ _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]*")
 
 #: Limit of cached texts in characters. Longer texts are parsed on every call, because they may vary.
 _MAX_CACHED_LENGTH: Final = 100_000
+
+
+def unpacked(parts: Sequence[object], label: str) -> Sequence[object]:
+    """
+    Return *parts*, or the items of the only part if it is an iterable of parts.
+
+    Raises:
+        TypeError: If it is a set, which has no order.
+
+        ValueError: If it is endless.
+    """
+    if len(parts) != 1 or not isinstance(part := parts[0], Iterable):
+        return parts
+    if isinstance(part, str | bytes | Mapping | Workflow):
+        return parts
+    return checked_sequence(part, label)
 
 
 def nonblank_parts(parts: Iterable[object], label: str) -> list[str | Text]:
@@ -172,53 +192,76 @@ def _parse(literal: str, names: tuple[str, ...]) -> TextWithPlaceholders:
     return TextWithPlaceholders.parse(dedent(literal).text, names, "fill(...)")
 
 
-def lines(*parts: Part) -> Text:
+@overload
+def lines(parts: Iterable[Part], /) -> Text: ...
+@overload
+def lines(*parts: Part) -> Text: ...
+def lines(*parts: Part | Iterable[Part]) -> Text:
     """
     Join parts with line endings between them.
 
     Args:
         *parts:
-            Strings and `Text`. None, False and blank parts are omitted.
+            Strings and `Text`, or a single iterable of them, such as a list or a generator. None, False and
+            blank parts are omitted.
 
     Returns:
         The lines; without parts an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If a part is not text; the message names the part.
+        TypeError: If a part is not text (the message names the part), or if the iterable is a set.
 
-        ValueError: If the annotations of `Text` values differ.
+        ValueError: If the annotations of `Text` values differ, or the iterable is endless.
     """
-    texts = nonblank_parts(parts, "lines(...)")
+    texts = nonblank_parts(unpacked(parts, "lines(...)"), "lines(...)")
     return with_annotations(texts, "\n".join(map(str, texts)))
 
 
-def blocks(*parts: Part) -> Text:
+@overload
+def blocks(parts: Iterable[Part], /) -> Text: ...
+@overload
+def blocks(*parts: Part) -> Text: ...
+def blocks(*parts: Part | Iterable[Part]) -> Text:
     """
     Join parts with blank lines between them, like `user`.
 
     Args:
         *parts:
-            Strings and `Text`. None, False and blank parts are omitted.
+            Strings and `Text`, or a single iterable of them, such as a list or a generator. None, False and
+            blank parts are omitted.
 
     Returns:
         The blocks; without parts an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If a part is not text; the message names the part.
+        TypeError: If a part is not text (the message names the part), or if the iterable is a set.
 
-        ValueError: If the annotations of `Text` values differ.
+        ValueError: If the annotations of `Text` values differ, or the iterable is endless.
     """
-    texts = nonblank_parts(parts, "blocks(...)")
+    texts = nonblank_parts(unpacked(parts, "blocks(...)"), "blocks(...)")
     return with_annotations(texts, "\n\n".join(map(str, texts)))
 
 
-def inline(*items: Scalar | Literal[False] | None, separator: str = ", ", last: str | None = None) -> Text:
+@overload
+def inline(
+    items: Iterable[Scalar | Literal[False] | None], /, *, separator: str = ", ", last: str | None = None
+) -> Text: ...
+@overload
+def inline(
+    *items: Scalar | Literal[False] | None, separator: str = ", ", last: str | None = None
+) -> Text: ...
+def inline(
+    *items: Scalar | Literal[False] | Iterable[Scalar | Literal[False] | None] | None,
+    separator: str = ", ",
+    last: str | None = None,
+) -> Text:
     """
     Join items within a line: ``inline("a", "b", "c", last=" and ")`` is ``a, b and c``.
 
     Args:
         *items:
-            Strings, `Text`, numbers, dates and times. None, False and blank items are omitted.
+            Strings, `Text`, numbers, dates and times, or a single iterable of them, such as a list or a
+            generator. None, False and blank items are omitted.
 
         separator:
             The text between two items.
@@ -230,18 +273,19 @@ def inline(*items: Scalar | Literal[False] | None, separator: str = ", ", last: 
         The line; without items an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If an item has a different type; the message names the item.
+        TypeError: If an item has a different type (the message names the item), or if the iterable is a set.
 
-        ValueError: If the annotations of `Text` values differ.
+        ValueError: If the annotations of `Text` values differ, or the iterable is endless.
     """
+    values = unpacked(items, "inline(...)")
     texts = [
         scalar_text(item, f"inline(...): item {position}")
-        for position, item in enumerate(items, 1)
+        for position, item in enumerate(values, 1)
         if item is not None and item is not False
     ]
     *before, end = list(filter(str.strip, texts)) or [""]
     line = (separator if last is None else last).join(filter(None, (separator.join(before), end)))
-    return with_annotations(items, line)
+    return with_annotations(values, line)
 
 
 def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"] = "head") -> Text:
@@ -273,17 +317,21 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
     if index(limit) < 1:
         msg = f"truncate(limit) is {limit!r}: pass the number of characters to keep, at least 1"
         raise ValueError(msg)
-    heads = {"head": limit, "tail": 0, "both": limit - limit // 2}
-    if keep not in heads:
-        msg = f"truncate() got keep={keep!r}: choose one of {', '.join(map(repr, heads))}"
+    if keep not in (choices := get_args(Keep)):
+        msg = f"truncate() got keep={keep!r}: choose one of {', '.join(map(repr, choices))}"
         raise ValueError(msg)
-    if len(full_text) <= limit:
-        return with_annotations([text], full_text)
-    head = _beginning(full_text, heads[keep])
-    tail = _beginning(full_text[-limit - 1 :][::-1], limit - heads[keep])[::-1]
-    cut = len(full_text) - len(head) - len(tail)
+    shortened = full_text if len(full_text) <= limit else shorten(full_text, limit, keep)[0]
+    return with_annotations([text], shortened)
+
+
+def shorten(text: str, limit: int, keep: Keep) -> tuple[str, str]:
+    """Return a text of more than *limit* characters as `truncate` shortens it, and the characters kept."""
+    head_limit = {"head": limit, "tail": 0, "both": limit - limit // 2}[keep]
+    head = _beginning(text, head_limit)
+    tail = _beginning(text[-limit - 1 :][::-1], limit - head_limit)[::-1]
+    cut = len(text) - len(head) - len(tail)
     notice = f"[... {cut:,} {'character' if cut == 1 else 'characters'} cut ...]"
-    return with_annotations([text], "\n".join(filter(None, (head, notice, tail))))
+    return "\n".join(filter(None, (head, notice, tail))), head + tail
 
 
 def _beginning(text: str, limit: int) -> str:
@@ -292,27 +340,32 @@ def _beginning(text: str, limit: int) -> str:
     return text[: next((end for end in ends if end >= 0), limit)]
 
 
-def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
+def tag(
+    name: str, /, *parts: Scalar | Literal[False] | None, inline: bool = False, **attributes: Scalar | None
+) -> Text:
     """
-    Put text between ``<name>`` and ``</name>``; without parts it is ``<name/>``.
+    Put text between ``<name>`` and ``</name>``, on lines of their own; without parts it is ``<name/>``.
 
-    A tag with a single part of one line is written on one line: ``<id>7</id>``. A part that is another tag,
-    a list, a section or a quotation is put on separate lines.
+    ``tag("id", 7, inline=True)`` is ``<id>7</id>``.
 
     Args:
         name:
             The tag's name: ASCII letters, digits, ``_``, ``-``, ``.`` and ``:``, a letter or ``_`` first.
 
         *parts:
-            Strings, in which ``&``, ``<`` and ``>`` are escaped, and `Text`, which is not escaped, so
-            that tags can be nested. None, False and blank parts are omitted.
+            Strings, numbers, dates and times, in which ``&``, ``<`` and ``>`` are escaped, and `Text`, which
+            is not escaped, so that tags can be nested. They are joined with blank lines between them. None,
+            False and blank parts are omitted.
+
+        inline:
+            Whether to write the text on the same line as the tags.
 
         **attributes:
             Strings, `Text`, numbers, dates and times, which are escaped. None is omitted. One trailing
             underscore of an attribute's name is removed: ``class_="note"``.
 
     Returns:
-        The element.
+        The element; if there are parts and all are omitted, an empty `Text`, which other fragments omit.
 
     Raises:
         TypeError: If a part is not text, or an attribute has a different type; the message names it.
@@ -327,12 +380,20 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
         if value is not None:
             attribute = checked_name(key.removesuffix("_"), f"an attribute of {label}")
             opening += f' {attribute}="{escape(scalar_text(value, f"{label}: {attribute}"))}"'
-    texts = nonblank_parts(parts, label)
+    if not parts:
+        return with_annotations(attributes.values(), f"<{opening}/>")
+    texts = nonblank_parts(map(_number_text, parts), label)
+    if not texts:
+        return Text("")
     body = "\n\n".join(part.text if isinstance(part, Text) else escape(part, quote=False) for part in texts)
-    is_leaf = len(texts) == 1 and get_mark(texts[0]) is None and not LINE_END.search(body)
-    end = "" if is_leaf else "\n"
-    element = f"<{opening}>{end}{body}{end}</{name}>" if texts else f"<{opening}/>"
-    return marked(with_annotations([*texts, *attributes.values()], element), "block")
+    end = "" if inline else "\n"
+    return with_annotations([*texts, *attributes.values()], f"<{opening}>{end}{body}{end}</{name}>")
+
+
+def _number_text(part: object) -> object:
+    """Return the text of a number, a date or a time, and other parts unchanged."""
+    is_number = isinstance(part, Number | date | time) and not isinstance(part, bool)
+    return str(part) if is_number else part
 
 
 def checked_name(name: str, label: str) -> str:

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 import attrs
 
+from promptkit.language.reprs import note_repr
 from promptkit.language.validation import (
     Role,
     checked_audience,
@@ -44,7 +45,7 @@ def _short(value: object) -> str:
 
 
 class _Marked:
-    """A slot for a mark, which is not a field: it is neither compared, shown, copied nor sent."""
+    """A slot for the mark of a list, which is not a field: it is neither compared, shown, copied nor sent."""
 
     __slots__ = ("_mark",)
 
@@ -129,4 +130,4 @@ class Content(_Marked):
             for field, value in values
             if value != field.default
         )
-        return f"{type(self).__name__}({', '.join(arguments)})"
+        return note_repr(f"{type(self).__name__}({', '.join(arguments)})")

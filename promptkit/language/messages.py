@@ -6,7 +6,7 @@ The position of a cache point is the index of a message and an offset into its t
 part would start; once everything is joined, such a point moves to the end of the text.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
@@ -16,11 +16,12 @@ import attrs
 from promptkit.language.bounds import read_all
 from promptkit.language.content import Content
 from promptkit.language.media import Image, Showable, render_png
+from promptkit.language.reprs import note_repr
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, checked_role, describe
 
-#: What ``+`` joins with a message or a workflow. Text and content become user turns.
-Joinable: TypeAlias = "str | Content | Message | Workflow"
+#: What ``+`` joins with a message or a workflow. Text and content become user turns, and None is ignored.
+Joinable: TypeAlias = "str | Content | Message | Workflow | None"
 
 CachePosition: TypeAlias = tuple[int, int]
 
@@ -127,7 +128,7 @@ class Message:
         _raise_format_error(self)
 
     def __repr__(self) -> str:
-        return f"Message({self.role!r}, {self.content!r})"
+        return note_repr(f"Message({self.role!r}, {self.content!r})")
 
     def __add__(self, other: Joinable) -> "Workflow":
         return make_workflow((self,)) + other
@@ -159,7 +160,7 @@ class Workflow(Sequence[Message]):
     A workflow compares by value, iterates over its messages and slices like a tuple; ``str()`` returns a
     transcript. ``in`` finds a string within the texts, a content block, a message, or a workflow as
     consecutive messages. ``+`` joins a workflow with workflows, messages, content and strings; strings and
-    content become user turns, and system parts are joined with a blank line between them.
+    content become user turns, None is ignored, and system parts are joined with a blank line between them.
 
     Args:
         messages:
@@ -191,6 +192,56 @@ class Workflow(Sequence[Message]):
     system: Text | None = attrs.field(default=None, converter=_system_part)
     answer: Any = attrs.field(default=None, init=False)
     cache_points: tuple[CachePosition, ...] = attrs.field(default=(), init=False)
+
+    @classmethod
+    def from_messages(cls, messages: Iterable[Any]) -> "Workflow":
+        """
+        Convert the messages of another library.
+
+        Each part becomes a separate message, except for blank text, which is omitted. System messages become
+        the system part, and a vendor's cache marker becomes a cache point. Nothing is downloaded: images and
+        documents must be in the messages, as base64 or ``data:`` URIs.
+
+        Args:
+            messages:
+                Dictionaries with ``role`` and ``content``, as in requests to OpenAI and Anthropic; a
+                ``PromptMessage`` of the official SDK, a ``Message`` of fastmcp, or messages of LangChain.
+
+        Returns:
+            The workflow. For the messages of a vendor's request, it is the workflow that `promptkit.exports`
+            would convert to them.
+
+        Raises:
+            TypeError: If *messages* is not a list of such messages.
+
+            ValueError: If a message has a role or a part that a workflow cannot represent, such as a tool
+                call; the error has its position.
+
+            MediaError: If an image or audio cannot be sent.
+        """
+        from promptkit.language.foreign_messages import read_message  # few prompts need it, and documents
+
+        if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
+            msg = f"Workflow.from_messages() takes a list of messages, not {describe(messages)}"
+            raise TypeError(msg)
+        turns: list[Message] = []
+        systems: list[Text] = []
+        points: list[CachePosition] = []
+        for number, message in enumerate(read_all(messages, "Workflow.from_messages(...) got "), 1):
+            role, parts = read_message(message, f"message {number}")
+            for content, is_cached in parts:
+                if role != "system":
+                    turns.append(message_of(role, content))
+                elif isinstance(content, Text):
+                    systems.append(content)
+                else:
+                    msg = f"message {number} is a system message with {describe(content)}: pass only text"
+                    raise ValueError(msg)
+                if is_cached:
+                    point = (SYSTEM, end_of_system(systems)) if role == "system" else (len(turns), 0)
+                    points.append(point)
+        system = system_text(*systems)
+        return make_workflow(tuple(turns), system, None, resolve_points(points, system))
 
     @property
     def sent(self) -> tuple[Message, ...]:
@@ -300,7 +351,7 @@ class Workflow(Sequence[Message]):
 
     def __repr__(self) -> str:
         system = "" if self.system is None else f", system={self.system!r}"
-        return f"Workflow([{', '.join(map(repr, self.messages))}]{system})"
+        return note_repr(f"Workflow([{', '.join(map(repr, self.messages))}]{system})")
 
     def __add__(self, other: Joinable) -> "Workflow":
         tail = other if isinstance(other, Workflow) else _joinable(other)
@@ -402,7 +453,7 @@ def _joinable(value: Any) -> Workflow | None:
         return value
     if isinstance(value, Message):
         return make_workflow((value,))
-    if isinstance(value, str | Content):
+    if value is None or isinstance(value, str | Content):
         block = to_block(value)
         return make_workflow(() if block is None else (message_of("user", block),))
     return None

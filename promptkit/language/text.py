@@ -6,7 +6,7 @@ from decimal import Decimal
 from enum import Enum
 from numbers import Number
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 import msgspec
@@ -15,10 +15,7 @@ from promptkit.errors.exceptions import shortened
 from promptkit.language.content import Content
 from promptkit.language.files import parsed_file, parsed_file_below, source_file, source_folder
 from promptkit.language.placeholders import TextWithPlaceholders
-from promptkit.language.validation import checked_text
-
-#: How a text is inserted into another one: a block needs separate lines, and a list is a block.
-Mark: TypeAlias = Literal["block", "list"]
+from promptkit.language.validation import checked_text, is_optional_part
 
 _MARK: Final = "_mark"
 
@@ -149,15 +146,15 @@ Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 PlaceholderValue: TypeAlias = object
 
 
-def marked(text: Text, mark: Mark) -> Text:
-    """Set the mark of a new `Text` and return it. Texts composed from it do not inherit the mark."""
-    object.__setattr__(text, _MARK, mark)
+def mark_list(text: Text) -> Text:
+    """Mark a new `Text` as a list and return it. Texts composed from it do not inherit the mark."""
+    object.__setattr__(text, _MARK, "list")
     return text
 
 
-def get_mark(value: object) -> Mark | None:
-    """Return the mark of a value, or None if it has none."""
-    return getattr(value, _MARK, None)
+def is_list(value: object) -> bool:
+    """Return whether a value is a `Text` that is marked as a list."""
+    return getattr(value, _MARK, None) == "list"
 
 
 def plain_text(text: str) -> Text:
@@ -206,10 +203,12 @@ def plain_string(value: object, label: str) -> str:
     if isinstance(value, str):
         return str.__str__(value)  # an enum member becomes its value, as on the wire
     hint = "convert it to a str first"
-    if _is_part(value):
+    if is_optional_part(value):
+        hint = "pass optional(...) to fit(...)"
+    elif _is_part(value):
         hint = "pass it to user(...) next to the text"
     elif isinstance(value, list | tuple):
-        hint = "convert it to text with bullets(...) or inline(*...)"
+        hint = "convert it to text with bullets(...) or inline(...)"
     msg = f"{label}: expected text, not {type(value).__name__}; {hint}"
     raise TypeError(msg)
 
@@ -258,8 +257,9 @@ def _placeholder_text(value: object, name: str, label: str) -> str:
 
 
 def _is_part(value: object) -> bool:
-    """Return whether a value is a part of a message other than text, or a message."""
-    return type(value).__module__.startswith("promptkit.language.") and not isinstance(value, Text)
+    """Return whether a value is a part of a message or of `fit` other than text, or a message."""
+    is_own = type(value).__module__.startswith("promptkit.language.") or is_optional_part(value)
+    return is_own and not isinstance(value, Text)
 
 
 def _is_scalar(value: object) -> bool:

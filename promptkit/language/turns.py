@@ -17,6 +17,7 @@ from promptkit.language.messages import (
     system_text,
     to_block,
 )
+from promptkit.language.reprs import note_repr
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, describe
 
@@ -35,7 +36,7 @@ class CachePoint(Workflow):
         object.__setattr__(self, "cache_points", ((0, 0),))
 
     def __repr__(self) -> str:
-        return "cache_point()"
+        return note_repr("cache_point()")
 
 
 def cache_point() -> CachePoint:

@@ -192,6 +192,8 @@ _TURN_HINT: Final = "write user(...) or assistant(...) for a turn, or a list for
 
 _SYSTEM_HINT: Final = "write system(...) for a system part"
 
+_MESSAGES_HINT: Final = "convert a list of messages with Workflow.from_messages(...)"
+
 
 class UnsendableError(TypeError):
     """
@@ -227,10 +229,17 @@ def is_role_tuple(value: object) -> bool:
     return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in _ROLES
 
 
-def _is_vendors_message(value: object) -> bool:
-    """Return whether *value* looks like a message or request of OpenAI, Anthropic, Gemini or LangChain."""
+def _is_foreign_message(value: object) -> bool:
+    """Return whether *value* looks like a message of OpenAI, Anthropic, MCP or LangChain, or a request."""
     if isinstance(value, Mapping):
-        return not {"role", "messages", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
+        return "messages" in value or {"role", "content"} <= value.keys()
+    return hasattr(value, "content") and hasattr(value, "model_dump")
+
+
+def _is_other_message(value: object) -> bool:
+    """Return whether *value* looks like a message of another library, or like a part of a message."""
+    if isinstance(value, Mapping):
+        return not {"role", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
     if not hasattr(value, "content") and not hasattr(value, "parts"):
         return False
     return hasattr(value, "role") or (hasattr(value, "type") and not callable(value))
@@ -238,6 +247,11 @@ def _is_vendors_message(value: object) -> bool:
 
 def _is_turn(value: object) -> bool:
     return type(value).__module__ in ("promptkit.language.messages", "promptkit.language.turns")
+
+
+def is_optional_part(value: object) -> bool:
+    """Return whether *value* is a result of `promptkit.fragments.optional`."""
+    return type(value).__module__ == "promptkit.fragments.budget"
 
 
 def _is_resource(value: object) -> bool:
@@ -253,14 +267,8 @@ def _is_iterable(value: object) -> bool:
 
 
 def _turn_hint(value: Any) -> str:
-    """Return the hint for a vendor's message or a tuple with a role."""
-    role = value[0] if isinstance(value, tuple) else None
-    if isinstance(value, Mapping):
-        role = value.get("role")
-    elif role is None:
-        role = getattr(value, "role", None) or getattr(value, "type", None)
-    role = role.value if isinstance(role, Enum) else role
-    return _SYSTEM_HINT if role in ("system", "developer") else _TURN_HINT
+    """Return the hint for a tuple with a role."""
+    return _SYSTEM_HINT if value[0] in ("system", "developer") else _TURN_HINT
 
 
 def _call_hint(value: Any) -> str:
@@ -280,7 +288,9 @@ _HINTS: Final[tuple[tuple[Any, str | Callable[[Any], str]], ...]] = (
     (Path, "read it, with .read_text() or Image.from_path(...)"),
     (is_role_tuple, _turn_hint),
     (_is_turn, "join turns with +, as in user(...) + message"),
-    (_is_vendors_message, _turn_hint),
+    (is_optional_part, "pass optional(...) to fit(...)"),
+    (_is_foreign_message, _MESSAGES_HINT),
+    (_is_other_message, _TURN_HINT),
     (Mapping, "show it as text, with promptkit.fragments.json_block(...)"),
     (_is_resource, "embed it with .embed(...), or link to it with .link(...)"),
     (Awaitable, "await it, in an `async def` prompt"),

@@ -165,7 +165,8 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
     for declaration in declarations:
         compiled: Any = declaration.compiled
         if isinstance(declaration.definition, MarkdownPrompt):
-            yield from lint_markdown(declaration.definition) if compiled is not None else ()
+            if compiled is not None:
+                yield from lint_markdown(declaration.definition, compiled.arguments)
         elif isinstance(declaration.definition, Prompt):
             arguments = compiled.arguments if isinstance(compiled, CompiledPrompt) else None
             with suppress(RecursionError):  # the source may be nested too deeply

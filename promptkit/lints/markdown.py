@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final, get_args
+from typing import Final
 
+from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.declarations.markdown_body import is_turn_mark
 from promptkit.declarations.markdown_prompts import KEYS, MarkdownPrompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import text_of
 from promptkit.language.front_matter import split_front_matter
+from promptkit.lints.prompts import lint_examples
 from promptkit.types.kinds import plain
 
 #: Marks that other tools replace, and their blocks.
@@ -20,11 +22,14 @@ _FOREIGN: Final = re.compile(
 )
 
 
-def lint_markdown(prompt: MarkdownPrompt) -> Iterator[Diagnostic]:
+def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diagnostic]:
     """Yield probable mistakes in a Markdown prompt."""
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
     _lint_front_matter(prompt, report)
-    _lint_arguments(prompt, report)
+    for argument in arguments.ordered:
+        place = prompt.places.get(argument.name, report.location)
+        lint_examples(argument, report, place)
+        _lint_placeholder(argument, prompt, report, place)
     for line in prompt.body.lines:
         if match := _FOREIGN.search(line.marked):
             message = f"{match[0]!r} is sent literally"
@@ -55,15 +60,12 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
         )
 
 
-def _lint_arguments(prompt: MarkdownPrompt, report: Report) -> None:
-    required = prompt.body.required()
-    for parameter in prompt.function.__signature__.parameters.values():  # type: ignore[attr-defined]
-        name, kind = parameter.name, get_args(parameter.annotation)[:1] or (parameter.annotation,)
-        location = prompt.places.get(name, report.location)
-        if name not in prompt.body.names:
-            message = f"the argument {name!r} has no placeholder"
-            report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", location)
-        elif name in required and (parameter.default is None or plain(kind[0]) is bool):
-            message = f"{name!r} can be None or a bool, which {{{{{name}}}}} does not accept"
-            hint = f"write {{{{{name}?}}}} if its line should be omitted, or {{{{#{name}}}}} around its lines"
-            report.add(Rule.ABSENT_VALUE, message, hint, location)
+def _lint_placeholder(argument: Argument, prompt: MarkdownPrompt, report: Report, place: Location) -> None:
+    name = argument.name
+    if name not in prompt.body.names:
+        message = f"the argument {name!r} has no placeholder"
+        report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", place)
+    elif name in prompt.body.required() and (argument.default is None or plain(argument.annotation) is bool):
+        message = f"{name!r} can be None or a bool, which {{{{{name}}}}} does not accept"
+        hint = f"write {{{{{name}?}}}} if its line should be omitted, or {{{{#{name}}}}} around its lines"
+        report.add(Rule.ABSENT_VALUE, message, hint, place)

@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 from markupsafe import Markup
 
+from promptkit.fragments.budget import estimate_tokens
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.content import Content, human_size
 from promptkit.language.documents import EmbeddedResource, ResourceLink
@@ -191,7 +192,7 @@ class ConversationBuilder:
     def _build_turn(self, number: int, message: Message, max_length: int | None) -> TurnView:
         content = message.content
         kind, view = self._build_view(content, max_length)
-        tokens = sum(map(_estimate_tokens, content.texts))
+        tokens = sum(map(estimate_tokens, content.texts))
         return TurnView(number, message, kind, view, tokens, self.redact)
 
     def _build_view(
@@ -216,8 +217,3 @@ class ConversationBuilder:
     def _build_media(self, data: bytes, mime_type: str) -> MediaView:
         name = canonical_type(mime_type)
         return MediaView(classify_media(name), mime_type, human_size(len(data)), self.media.store(data, name))
-
-
-def _estimate_tokens(text: str) -> int:
-    """Return the approximate number of tokens: English text has about 4 characters per token."""
-    return -(-len(text) // 4)

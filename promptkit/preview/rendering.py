@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import copy_context
 from functools import cached_property, partial
@@ -23,6 +23,7 @@ from promptkit.declarations.skill_markdown import read_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptError, UnknownResourceError
 from promptkit.errors.tracebacks import format_exception
+from promptkit.fragments.budget import Fitted, fitted
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
@@ -193,6 +194,9 @@ class Rendering:
 
         warnings:
             The warnings about the text files that the prompt has read.
+
+        fitted:
+            The texts from which `fit` has dropped or cut parts.
     """
 
     prompt: CompiledPrompt
@@ -206,6 +210,7 @@ class Rendering:
     elicited: tuple[Argument, ...] = ()
     uploads: Mapping[str, Upload] = MappingProxyType({})
     warnings: tuple[Diagnostic, ...] = ()
+    fitted: Sequence[Fitted] = ()
 
     @property
     def elicitation_message(self) -> str:
@@ -258,8 +263,9 @@ async def render(
     if not (values or is_requested or prompt.sample or prompt.arguments.required):
         return attrs.evolve(rendering, skip_reason=NO_SAMPLE)
     texts: list[TextRead] = []
+    reports: list[Fitted] = []
     try:
-        with collecting(texts_read, texts):
+        with collecting(texts_read, texts), collecting(fitted, reports):
             workflow = await calls.call(prompt.name, rendering_of(prompt, values), time_limit(prompt))
     except asyncio.CancelledError:
         raise
@@ -273,9 +279,8 @@ async def render(
         return attrs.evolve(rendering, error=message, exception=error)
     report = Report(f"prompt {prompt.name!r}", prompt.location)
     lint_texts_read(texts, report)
-    return attrs.evolve(
-        rendering, workflow=workflow, warnings=without_suppressed(report.without_duplicates())
-    )
+    warnings = without_suppressed(report.without_duplicates())
+    return attrs.evolve(rendering, workflow=workflow, warnings=warnings, fitted=reports)
 
 
 @attrs.frozen

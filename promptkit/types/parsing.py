@@ -194,7 +194,7 @@ def _decode(text: str) -> Any:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         if not text.lstrip().startswith(("[", "{")):
             raise ConversionError from None  # the text is not meant as JSON
-        raise _unreadable(text, error) from None
+        raise unreadable(text, error) from None
 
 
 _READABLE: Final = "valid JSON"
@@ -206,16 +206,29 @@ _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
 _LONE_SURROGATE: Final = r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])"
 
 
-def _unreadable(text: str, error: Exception) -> ConversionError:
-    """Explain why and where JSON cannot be read."""
+def unreadable(text: str, error: Exception, start: int = 0) -> ConversionError:
+    """
+    Return the error for JSON that cannot be read, with the reason and the location.
+
+    Args:
+        text:
+            A text that ends with the JSON.
+
+        error:
+            The error of msgspec.
+
+        start:
+            The position of the JSON in the text.
+    """
     if isinstance(error, RecursionError):
         return ConversionError(_READABLE, reason="is nested too deeply")
     if isinstance(error, UnicodeError | msgspec.ValidationError):
         return ConversionError(_READABLE, reason=f"is not valid JSON: {error}")
     reason, before = str(error).replace("Input data was truncated", "it ends too early"), text
     if match := re.fullmatch(_MALFORMED, reason):
-        reason, before = match[1], text.encode()[: int(match[2])].decode(errors="ignore")
-    elif match := re.search(_LONE_SURROGATE, text):
+        json_before = text[start:].encode()[: int(match[2])].decode(errors="ignore")
+        reason, before = match[1], text[:start] + json_before
+    elif match := re.compile(_LONE_SURROGATE).search(text, start):
         reason, before = "an unpaired surrogate", text[: match.start()]
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     reason = f"is not valid JSON at line {line}, column {column}: {reason}"

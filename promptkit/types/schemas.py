@@ -46,11 +46,13 @@ class Definitions(Struct):
     The ``$defs`` of a schema: recursive classes.
 
     With *places*, arrays have a schema per position. With *brief*, descriptions do not repeat an outline.
+    Without *docstrings*, the docstrings of classes are not descriptions.
     """
 
     schemas: dict[str, Schema]
     places: bool = False
     brief: bool = False
+    docstrings: bool = True
     _names: dict[Any, str] = {}
 
     def has(self, kind: Any) -> bool:
@@ -75,6 +77,11 @@ def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schem
     """Return the schema of a surrogate, with its own definitions inlined unless they are recursive."""
     defined = surrogate.schema.get("$defs", {})
 
+    def without_docstring(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the schema of a class without the description, which is the docstring."""
+        is_class = not definitions.docstrings and not schema.keys().isdisjoint(("properties", "enum"))
+        return {key: part for key, part in schema.items() if key != "description"} if is_class else schema
+
     def inline_references(node: Any, ancestors: frozenset[str]) -> Any:
         if isinstance(node, list):
             return [inline_references(part, ancestors) for part in node]
@@ -94,14 +101,14 @@ def schema_of_surrogate(surrogate: Surrogate, definitions: Definitions) -> Schem
         name = reference.rpartition("/")[2]
         kind = (surrogate.build, name)
         if name not in ancestors and not definitions.has(kind):
-            schema: Schema = inline_references(defined[name], ancestors | {name})
+            schema: Schema = inline_references(without_docstring(defined[name]), ancestors | {name})
             if not definitions.has(kind):
                 return schema
             definitions.schemas[definitions.name(kind, name)] = schema
         return definitions.refer(kind, name)
 
     root = {key: part for key, part in surrogate.schema.items() if key != "$defs"}
-    inlined: Schema = inline_references(root, frozenset())
+    inlined: Schema = inline_references(without_docstring(root), frozenset())
     return inlined
 
 
@@ -223,7 +230,7 @@ class _Writer(Struct):
         if kind in self.ancestors or definitions.has(kind):
             return definitions.refer(kind)
         writer = _Writer(definitions, self.ancestors | {kind})
-        docstring = _docstring(get_origin(kind) or kind)
+        docstring = _docstring(get_origin(kind) or kind) if definitions.docstrings else ""
         schema = {"description": docstring} if docstring else {}
         schema |= writer._array(kind) if is_named_tuple(get_origin(kind) or kind) else writer._members(kind)
         if not definitions.has(kind):
@@ -319,7 +326,7 @@ def _docstring(kind: Any) -> str:
 
 def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     """
-    Return the JSON Schema of an answer type.
+    Return the JSON Schema of an answer type, without the docstrings of classes: they are not for models.
 
     Args:
         answer:
@@ -332,6 +339,18 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     Raises:
         TypeError: If promptkit does not support the type.
     """
+    check_answer_type(answer)
+    definitions = Definitions({}, places=outlined, brief=outlined, docstrings=False)
+    schema, form = type_schema(answer, definitions)
+    schemas = definitions.schemas
+    if "$ref" in schema:  # a recursive class
+        schema = schemas[schema["$ref"].rpartition("/")[2]]
+    description = {} if outlined or not form else {"description": form}
+    return {**description, **schema} | ({"$defs": schemas} if schemas else {})
+
+
+def check_answer_type(answer: Any) -> None:
+    """Raise `TypeError` if promptkit does not support *answer* as the type of an answer."""
     try:
         reader = reader_of(answer)
     except Exception:  # noqa: BLE001 (inspecting an arbitrary object can raise anything)
@@ -343,13 +362,6 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
             "msgspec, a TypedDict, a list, a Literal, an Enum, text or a number"
         )
         raise TypeError(msg)
-    definitions = Definitions({}, places=outlined, brief=outlined)
-    schema, form = type_schema(answer, definitions)
-    schemas = definitions.schemas
-    if "$ref" in schema:  # a recursive class
-        schema = schemas[schema["$ref"].rpartition("/")[2]]
-    description = {} if outlined or not form else {"description": form}
-    return {**description, **schema} | ({"$defs": schemas} if schemas else {})
 
 
 def answer_name(answer: Any) -> str:

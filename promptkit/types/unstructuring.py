@@ -1,12 +1,15 @@
 """Conversion of values to JSON, or to text that is read back."""
 
 from enum import Enum, Flag
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from promptkit.types.kinds import surrogate_of
 from promptkit.types.scalars import scalar_of_value
+
+#: The types of JSON's own values, which most defaults and choices have.
+_JSON_TYPES: Final = (str, int, float, bool, type(None))
 
 
 def json_of(value: Any) -> Any:
@@ -76,6 +79,8 @@ def can_be_sent(value: Any) -> bool:
 
 def _dump_surrogates(value: Any) -> Any:
     """Replace values that have surrogates by JSON, because msgspec would write the fields of some."""
+    if type(value) in _JSON_TYPES:
+        return value
     if (surrogate := surrogate_of(type(value))) is not None:
         return surrogate.dump(value)
     if type(value) in (list, tuple):

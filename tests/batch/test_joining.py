@@ -373,3 +373,72 @@ def test_many_results_without_a_row(batch, folder):
 
     assert "promptkit: 100 results without a row: '000', '001'," in result.err
     assert result.err.endswith("'019', and 80 more\n")
+
+
+class TestParsedAnswers:
+    @pytest.fixture
+    def joined(self, batch, folder):
+        """A function that joins answers with rows, and returns the rows and the result of the command."""
+
+        def join(*arguments, answers=("ok",)):
+            rows = "".join(f"{number},x\n" for number in range(len(answers)))
+            (folder / "t.csv").write_text(f"id,ticket\n{rows}", encoding="utf-8")
+            lines = "".join(result_line(str(number), answer) for number, answer in enumerate(answers))
+            (folder / "r.jsonl").write_text(lines, encoding="utf-8")
+            result = batch(*arguments, "--join", "r.jsonl", "t.csv", "--key", "id")
+            return [json.loads(line) for line in result.out.splitlines()], result
+
+        return join
+
+    def test_answers_are_parsed(self, joined):
+        """With the name of a prompt that declares `answer=`, rows have parsed answers or their problems."""
+        answers = (
+            'Sure:\n```json\n{"label": "bug", "reason": "It hangs."}\n```',
+            "{'label': 'bug', 'reason': 'It hangs.',}",
+            '{"label": 3}',
+        )
+
+        rows, result = joined("judge", answers=answers)
+
+        verdict = {"label": "bug", "reason": "It hangs."}
+        assert [(row["answer"], row["parsed"], row["error"]) for row in rows] == [
+            (answers[0], verdict, None),
+            (answers[1], verdict, None),
+            (answers[2], None, "'label' is 3, not text; 'reason' is missing"),
+        ]
+        assert (result.code, result.err) == (
+            1,
+            "promptkit: 1 row without a valid answer: see their 'error'\n",
+        )
+
+    def test_without_a_prompt(self, joined):
+        """Without the name of a prompt, answers stay text."""
+        rows, result = joined(answers=['{"label": 3}'])
+
+        assert [*rows[0]] == ["line", "row", "answer", "error"]
+        assert (rows[0]["answer"], result.code) == ('{"label": 3}', 0)
+
+    def test_a_row_without_a_result(self, joined, folder, batch):
+        """A row without a result has no parsed answer."""
+        joined("judge")
+        (folder / "t.csv").write_text("id,ticket\nnone,x\n", encoding="utf-8")
+
+        result = batch("judge", "--join", "r.jsonl", "t.csv", "--key", "id")
+
+        row = json.loads(result.out)
+        assert (row["answer"], row["parsed"], row["error"]) == (None, None, "the row has no result")
+
+    def test_a_prompt_without_a_type_of_answers(self, joined, capsys):
+        """A prompt that does not declare `answer=` is a usage error."""
+        with pytest.raises(SystemExit) as caught:
+            joined("triage")
+
+        assert caught.value.code == 2
+        assert "prompt 'triage' does not declare answer=" in capsys.readouterr().err
+
+    def test_an_unknown_prompt(self, joined):
+        """The name of an unknown prompt is a usage error."""
+        rows, result = joined("jugde")
+
+        assert (rows, result.code) == ([], 2)
+        assert "did you mean 'judge'?" in result.err

@@ -117,11 +117,15 @@ def test_inspect_ai(run_tool):
 
 
 def test_langchain_pydantic_ai_and_litellm(run_tool):
-    """The test models receive the rendered prompt, and LangChain recognizes all content blocks."""
+    """
+    The test models receive the rendered prompt. LangChain recognizes all content blocks, and its messages are
+    converted back to the workflow.
+    """
     output = run_tool("models")
 
     assert (output["langchain"], output["litellm"]) == ("high", "high")
     assert output["pydantic_ai"] == ["high", MESSAGES]
+    assert output["is_restored"]
     (system, user_message, *other_messages) = output["kinds"]
     assert system[:2] == ["SystemMessage", "Be brief."]
     assert user_message[1] == user_message[2]

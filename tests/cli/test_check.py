@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import ANY
 
 import pytest
 
@@ -24,9 +25,11 @@ EXAMPLES_IN_DOCS = {
     code: re.search(
         r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", PAGE[PAGE.index(f"\n## {code}\n") :], re.DOTALL
     ).groups()
-    for code in ("PK220", "PK231", "PK420")
+    for code in ("PK220", "PK226", "PK231", "PK420")
 }
 
+#: The line about prompts that have no description, before their names.
+UNDESCRIBED = "without a docstring or description, which clients show"
 BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = "x"):\n    return diff\n'
 
 #: A prompt with a warning.
@@ -268,6 +271,7 @@ class TestGitHub:
 
         assert code == 1
         assert capsys.readouterr().out == (
+            f"::notice title=promptkit::{UNDESCRIBED}: needs\n"
             "::notice title=promptkit::not rendered because they need examples: needs\n"
             "::error title=promptkit::a server would not start with no,file: cannot be read: "
             "No such file or directory\n"
@@ -452,12 +456,37 @@ class TestRender:
             0,
             [
                 "2 prompts and 1 resource can be served",
+                f"{UNDESCRIBED}: both, review",
                 "not rendered with default or generated arguments: review: there is no difference to HEAD",
                 "not rendered with default or generated arguments: diff://staged: nothing is staged",
             ],
         )
         recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
         assert main(["check", "--render"]) == 1
+
+    def test_prompts_that_always_fail_are_not_counted(self, recipes, folder, capsys):
+        """
+        A prompt or resource with an error because of which it always fails is not counted as served. An error
+        of another prompt with the same name, which is not served, does not count.
+        """
+        recipes(
+            first="from promptkit import prompt\n\n@prompt\ndef same():\n    return 'x'\n",
+            second="from promptkit import prompt\n\n@prompt\ndef same():\n    return {'a': 'b'}\n",
+            third="""
+            from promptkit import Text, resource
+
+            @resource("note://today")
+            def note() -> str:
+                return Text.from_path("none.md").text
+
+            @resource("note://tomorrow")
+            def later() -> str:
+                return "Nothing."
+            """,
+        )
+
+        assert main(["check"]) == 1
+        assert capsys.readouterr().out.splitlines()[-1] == "1 prompt and 1 resource can be served, 3 errors"
 
     def test_unsampled_prompts_are_listed(self, recipes, folder, capsys):
         """A prompt with `sample=False` is called neither for its examples nor for its defaults."""
@@ -480,7 +509,11 @@ class TestRender:
 
         assert (code, capsys.readouterr().out.splitlines()) == (
             0,
-            ["2 prompts can be served", "not rendered because they have sample=False: order, publish"],
+            [
+                "2 prompts can be served",
+                f"{UNDESCRIBED}: order, publish",
+                "not rendered because they have sample=False: order, publish",
+            ],
         )
 
     def test_prompts_are_not_called_by_default(self, recipes, folder, capsys):
@@ -524,6 +557,66 @@ class TestRender:
 
         assert main(["check", "--render"]) == 1
         assert capsys.readouterr().out == f"{expected}{served} can be served, 1 error\n"
+
+    def test_max_tokens(self, recipes, folder, capsys):
+        """The example of the documentation exceeds 100 tokens with one case, and only with that limit."""
+        source, expected = EXAMPLES_IN_DOCS["PK226"]
+        recipes(too_many_tokens=source)
+
+        assert main(["check", "--max-tokens", "100"]) == 1
+        assert capsys.readouterr().out == f"{expected}1 prompt can be served, 1 error\n"
+        assert main(["check", "--render", "--max-tokens", "305"]) == 0
+        assert main(["check", "--render"]) == 0
+
+    def test_max_tokens_of_examples(self, recipes, folder, capsys):
+        """Every turn and the system part count; a comment or the configuration ignores the diagnostic."""
+        source = """
+from typing import Annotated
+from promptkit import Arg, prompt, system, user
+
+@prompt
+def ask(text: Annotated[str, Arg(examples=["a" * 8])]):
+    return system("b" * 4) + user("c", text)
+"""
+        recipes(ask=source)
+
+        assert check(capsys, "--max-tokens", "4") == (0, ANY)
+        code, report = check(capsys, "--max-tokens", "3")
+        assert code == 1
+        (diagnostic,) = report["diagnostics"]
+        assert diagnostic["code"] == "PK226"
+        assert "about 4 tokens for text='aaaaaaaa', more than 3" in diagnostic["message"]
+        recipes(ask=source.replace("):\n", "):  # promptkit: ignore[PK226]\n"))
+        assert check(capsys, "--max-tokens", "3")[0] == 0
+
+    def test_max_tokens_of_generated_arguments(self, recipes, folder, capsys):
+        """A prompt without cases and examples is measured with generated arguments, each choice once."""
+        recipes(
+            explain="""
+from typing import Literal
+from promptkit import prompt
+
+@prompt
+def explain(text: str, depth: Literal["short", "long"]):
+    return text + "a" * {"short": 40, "long": 400}[depth]
+"""
+        )
+
+        code, report = check(capsys, "--max-tokens", "50")
+
+        assert code == 1
+        (diagnostic,) = report["diagnostics"]
+        assert "depth='long', more than 50" in diagnostic["message"]
+
+    @pytest.mark.parametrize("number", ["0", "-1", "many", "1.5"])
+    def test_invalid_max_tokens(self, recipes, folder, capsys, number):
+        """The limit is a positive whole number."""
+        recipes(ask=FORGOTTEN)
+
+        with pytest.raises(SystemExit) as exited:
+            main(["check", f"--max-tokens={number}"])
+        assert exited.value.code == 2
+        assert "is not a whole number" in capsys.readouterr().err
 
     def test_on_a_terminal(self, recipes, folder, run_on_terminal):
         """A terminal shows the line that raised."""
@@ -771,6 +864,44 @@ def test_json_is_a_format(recipes, folder, capsys):
     assert outputs[0] == outputs[1]
     with pytest.raises(SystemExit):
         main(["check", "--json", "--format", "github"])
+
+
+def test_prompts_without_a_description(recipes, folder, capsys):
+    """
+    Prompts without a description are listed, but do not fail. They are not listed as text next to errors,
+    which are more important.
+    """
+    source = """
+        from promptkit import prompt
+
+        @prompt
+        def silent():
+            return "x"
+
+        @prompt
+        def documented():
+            \"\"\"Say x.\"\"\"
+            return "x"
+
+        @prompt(description="Say x.")
+        def described():
+            return "x"
+
+        @prompt(deprecated="use silent")
+        def replaced():
+            return "x"
+    """
+    recipes(some=source)
+
+    assert main(["check", "--fail-on", "warning"]) == 0
+    assert capsys.readouterr().out == f"4 prompts can be served\n{UNDESCRIBED}: silent\n"
+    assert main(["check", "--fail-on", "warning", "--format", "github"]) == 0
+    assert capsys.readouterr().out == f"::notice title=promptkit::{UNDESCRIBED}: silent\n"
+    recipes(broken=BROKEN)
+    assert main(["check"]) == 1
+    assert UNDESCRIBED not in capsys.readouterr().out
+    assert main(["check", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["not_described"] == ["silent"]
 
 
 def test_locations_without_a_file(capsys):

@@ -513,7 +513,10 @@ class TestErrors:
         assert (code, err) == (1, "promptkit: nothing was built: fix the errors above\n")
         assert out.startswith("empty: error PK102: no prompt is defined here\n")
 
-    @pytest.mark.parametrize("targets", [["prompts/review.py"], ["prompts", "more"], ["json"], ["prompts/*.md"], ["prompts", "more/*.md"]])
+    @pytest.mark.parametrize(
+        "targets",
+        [["prompts/review.py"], ["prompts", "more"], ["json"], ["prompts/*.md"], ["prompts", "more/*.md"]],
+    )
     def test_other_targets(self, targets, acme, package):
         """Only a single folder can be packaged."""
         (acme / "more").mkdir()

@@ -43,7 +43,7 @@ def acme(tmp_path, monkeypatch):
     monkeypatch.chdir(project)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # for monkeypatch to undo what the command sets
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda _: None)
+    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda *_: None)
     return project
 
 

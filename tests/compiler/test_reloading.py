@@ -152,6 +152,65 @@ class TestSeveralTargets:
         author.wait_for(greet="two", part="Bye")
 
 
+class TestMarkdown:
+    """Edits of Markdown prompts, in a folder with a recipe in Python."""
+
+    @pytest.fixture
+    def author(self, make_author):
+        """An author of two Markdown prompts, one of which includes a text, that are being watched."""
+        author = make_author(greet=greet("one"))
+        author.write("fix.prompt.md", "Fix it. {{> style.md}}")
+        author.write("style.md", "Be kind.")
+        author.reloader.load()
+        author.start()
+        return author
+
+    def test_saved_files(self, author):
+        """A saved prompt and a saved text that a prompt includes are published."""
+        author.write("fix.prompt.md", "Fix all. {{> style.md}}")
+        author.wait_for(greet="one", fix="Fix all. Be kind.")
+        author.write("style.md", "Be brief.")
+
+        author.wait_for(greet="one", fix="Fix all. Be brief.")
+
+    def test_new_renamed_and_removed_files(self, author):
+        """New, renamed and removed prompts change the catalog."""
+        author.write("tidy.prompt.md", "Tidy up.")
+        author.wait_for(greet="one", fix="Fix it. Be kind.", tidy="Tidy up.")
+        (author.folder / "tidy.prompt.md").rename(author.folder / "clean.prompt.md")
+        author.wait_for(greet="one", fix="Fix it. Be kind.", clean="Tidy up.")
+        (author.folder / "clean.prompt.md").unlink()
+
+        author.wait_for(greet="one", fix="Fix it. Be kind.")
+
+    @pytest.mark.parametrize(
+        ("name", "text", "code"),
+        [("fix.prompt.md", "---\ntitel: x\n---\nFix it.", "PK701"), ("style.md", b"\xff", "PK702")],
+    )
+    def test_an_invalid_save_keeps_the_last_version(self, author, name, text, code):
+        """A prompt that becomes invalid keeps its last version, also through a text that it includes."""
+        (author.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        assert author.codes() == [code]
+        author.write("greet.py", greet("two"))
+
+        author.wait_for(greet="two", fix="Fix it. Be kind.")
+
+    def test_files_of_a_pattern(self, make_author):
+        """New and saved files of a pattern are published."""
+        author = make_author()
+        (author.folder / "commands").mkdir()
+        author.write("commands/fix.md", "Fix it.")
+        author.reloader = Reloader(str(author.folder / "commands" / "*.md"), author.reports.put)
+        author.reloader.load()
+        author.start()
+
+        author.write("commands/fix.md", "Fix all.")
+        author.wait_for(fix="Fix all.")
+        author.write("commands/tidy.md", "Tidy up.")
+
+        author.wait_for(fix="Fix all.", tidy="Tidy up.")
+
+
 class TestPublishing:
     def test_an_edit_is_published(self, watch_recipes):
         """The new version of an edited recipe is served."""
@@ -962,6 +1021,8 @@ class TestLoadAgain:
             from typing import NamedTuple, TypedDict
             import msgspec
             from promptkit import prompt
+            from promptkit.answers import parse_answer
+            from promptkit.fragments import answer_format
             from ._shape import Shape
 
             class Colour(Enum):
@@ -983,7 +1044,8 @@ class TestLoadAgain:
             @prompt
             def greet(c: Colour, p: list[Point], s: Struct, r: Row, q: Pair, t: Shape | None = None) -> str:
                 """Say hello."""
-                return "hello"
+                assert parse_answer('[{"x": 1}]', list[Point]) == p
+                return f"hello {answer_format(list[Point])}"
             ''',
         )
         arguments = {

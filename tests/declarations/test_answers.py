@@ -22,7 +22,6 @@ class Verdict:
 
 
 SCHEMA = {
-    "description": "The verdict on a change.",
     "type": "object",
     "properties": {
         "word": {"type": "string", "enum": ["yes", "no"]},

@@ -323,6 +323,7 @@ class TestDiagnostics:
             ("---\narguments:\n  x: {typ: int}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 7),
             ("---\narguments:\n  x: {type: int, default: a}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 18),
             ("---\narguments:\n  x: {choices: [a], default: b}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 21),
+            ("---\narguments:\n  x: {type: int, examples: [a]}\n---\n{{x}}", Rule.BAD_EXAMPLE, 3, 3),
             ("---\narguments:\n  class: x\n---\n{{class}}", Rule.BAD_FRONT_MATTER, 3, 3),
             ("---\narguments:\n  depht: x\n---\n{{depth}}", Rule.BAD_FRONT_MATTER, 5, 1),
             ("---\narguments:\n  x: a\n---\nx", Rule.UNUSED_ARGUMENT, 3, 3),
@@ -330,26 +331,26 @@ class TestDiagnostics:
             ("---\narguments:\n  x: {type: bool}\n---\n{{x}}", Rule.ABSENT_VALUE, 3, 3),
             ("---\nmodel: gpt\n---\nx", Rule.FOREIGN_KEY, 2, 1),
             ("---\ntitle: x\nnot a key\n---\nx", Rule.TEXT_BETWEEN_HYPHENS, 1, 0),
-            ("\nx\n{{#a}} b", Rule.MISPLACED_MARK, 3, 0),
-            ("x\n{{#a}}\nb", Rule.MISPLACED_MARK, 2, 0),
+            ("\nx\n{{#a}} b", Rule.BAD_MARKDOWN, 3, 0),
+            ("x\n{{#a}}\nb", Rule.BAD_MARKDOWN, 2, 0),
             ("hello\n[user]\nx", Rule.BAD_MARKDOWN, 1, 0),
-            ("{{> nope.md}}", Rule.MISSING_TEXT, 1, 0),
+            ("{{> nope.md}}", Rule.BAD_MARKDOWN, 1, 0),
             ("{{> ../x.md}}", Rule.BAD_MARKDOWN, 1, 0),
             ("{{> /etc/hostname}}", Rule.BAD_MARKDOWN, 1, 0),
             ("{{> a\\..\\b.md}}", Rule.BAD_MARKDOWN, 1, 0),
             ("{{> review.prompt.md}}", Rule.BAD_MARKDOWN, 1, 0),
-            ("{{image: nope.png}}", Rule.UNSENDABLE_VALUE, 1, 0),
+            ("{{image: nope.png}}", Rule.BAD_MARKDOWN, 1, 0),
             ("a\n$ARGUMENTS", Rule.TEMPLATE_SYNTAX, 2, 1),
             ("a $1", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a !`git diff`", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a ${input:name}", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("{{#if a}}\nb", Rule.TEMPLATE_SYNTAX, 1, 1),
-            ("", Rule.NO_MESSAGE, 1, 0),
+            ("", Rule.BAD_MARKDOWN, 1, 0),
             (b"\xff", Rule.BAD_MARKDOWN, 1, 0),
             (b"x" * (4 * 1024 * 1024 + 1), Rule.BAD_MARKDOWN, 1, 0),
             ("---\na: " + "x" * 70_000 + "\n---\nx", Rule.BAD_FRONT_MATTER, 1, 0),
         ],
-        ids=range(48),
+        ids=range(49),
     )
     def test_a_mistake_is_one_diagnostic_at_its_line(self, text, rule, line, column, diagnose):
         """Each mistake is one diagnostic at its line and column."""
@@ -385,7 +386,7 @@ class TestDiagnostics:
             each for each in markdown(review="{{> link.md}}").diagnostics if each.rule is not Rule.NO_PROMPTS
         ]
 
-        assert diagnostic.rule is Rule.MISSING_TEXT
+        assert diagnostic.rule is Rule.BAD_MARKDOWN
         assert "secret" not in str(diagnostic).replace("secret.md", "")
 
     def test_a_prompt_that_is_a_link_is_confined(self, markdown, tmp_path):

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Literal, Union
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, Union
 from uuid import UUID
 
 import pytest
@@ -173,6 +174,37 @@ def test_extras_are_listed():
     assert f"mcp_promptkit-{VERSION}-py3-none-any.whl" in page
 
 
+def test_all_extras_have_a_common_name():
+    """The extra `all` installs every other extra for users."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = sorted({*project["optional-dependencies"]} - {"all", "bench", "dev", "docs"})
+
+    assert project["optional-dependencies"]["all"] == [f"{project['name']}[{','.join(extras)}]"]
+
+
+def test_retry_loop():
+    """The loop on the page about the language sends the problems of an answer to the model."""
+    page = MarkdownIt().parse((ROOT / "docs" / "language.md").read_text(encoding="utf-8"))
+    sources = [token.content for token in page if token.type == "fence" and token.info == "python"]
+    declaration = next(source for source in sources if "class Verdict" in source)
+    loop = next(source for source in sources if "AnswerError" in source)
+    answers = ['{"summary": 1}', '{"summary": "Fine.", "verdict": "approve", "lines": []}']
+    requests = list[dict[str, Any]]()
+
+    def create(**request):
+        requests.append(request)
+        return SimpleNamespace(content=[SimpleNamespace(text=answers[len(requests) - 1])])
+
+    names: dict[str, Any] = {"prompt": prompt, "user": user, "__name__": "page"}
+    exec(declaration + loop, names)  # noqa: S102 (it is our page)
+    verdict = names["judge_with"](SimpleNamespace(messages=SimpleNamespace(create=create)), "-a")
+
+    assert verdict.summary == "Fine."
+    assert [turn["role"] for turn in requests[1]["messages"]] == ["user", "assistant", "user"]
+    assert "'verdict' is missing" in str(requests[1]["messages"][-1])
+    assert requests[0]["output_config"] == requests[1]["output_config"]
+
+
 def test_readme_is_short():
     """The README has at most 200 lines."""
     assert len(README.splitlines()) <= 200
@@ -203,6 +235,7 @@ def test_dependencies_have_a_range():
     """Dependencies have a lower and an upper bound, and benchmarked packages are pinned."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = dict(project["optional-dependencies"])
+    del extras["all"]
     measured = [name for name in extras.pop("bench") if name not in extras["http"]]
     extras = [name for names in extras.values() for name in names]
 

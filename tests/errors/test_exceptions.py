@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from promptkit import errors
 from promptkit.errors import (
+    AnswerError,
     ArgumentsError,
+    BudgetError,
     CompileError,
     ConfigurationError,
     EmptyPromptError,
+    InvalidAnswerPart,
     InvalidArgument,
     LoadError,
     MediaError,
@@ -24,7 +27,7 @@ from promptkit.errors import (
     UnknownToolError,
     UnsendableMediaError,
 )
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, Severity
 from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnsupportedAnswerError
@@ -37,6 +40,7 @@ MISSING = Diagnostic(
     "prompt 'review': parameter 'diff' has no annotation",
     "write its type, as in 'diff: str'",
     Location("/recipes/review.py", 12),
+    Owner("prompt 'review'", Location("/recipes/review.py", 12)),
 )
 
 #: An instance of each exception, and its message.
@@ -44,6 +48,13 @@ EXAMPLES = {
     "PromptError": (PromptError("there are no logs yet"), "there are no logs yet"),
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
     "UnsendableMediaError": (UnsendableMediaError("the data is empty"), "the data is empty"),
+    "BudgetError": (
+        BudgetError(8_000, 1_234),
+        (
+            "the text is 1,234 tokens longer than its budget of 8,000, even without its optional parts: "
+            "shorten it"
+        ),
+    ),
     "EmptyPromptError": (
         EmptyPromptError("review"),
         "prompt 'review' rendered no messages for these arguments",
@@ -103,6 +114,20 @@ EXAMPLES = {
             "'diff' is missing"
         ),
     ),
+    "AnswerError": (
+        AnswerError(
+            "{}",
+            (
+                InvalidAnswerPart("findings[0].line", "is 'x', not a whole number", "a whole number"),
+                InvalidAnswerPart("sumary", "is not a member of this object", nearest="summary"),
+                InvalidAnswerPart("", "is cut: its end is missing"),
+            ),
+        ),
+        (
+            "'findings[0].line' is 'x', not a whole number; 'sumary' is not a member of this object "
+            "(did you mean 'summary'?); the answer is cut: its end is missing"
+        ),
+    ),
     "CompileError": (
         CompileError((MISSING, MISSING)),
         "\n".join(
@@ -142,9 +167,11 @@ class TestTree:
             (PromptError, (PromptkitError,)),
             (MediaError, (PromptError, ValueError)),
             (UnsendableMediaError, (MediaError,)),
+            (BudgetError, (PromptError, ValueError)),
             (EmptyPromptError, (PromptError,)),
             (UnknownPromptError, (PromptkitError, KeyError)),
             (ArgumentsError, (PromptkitError, ValueError)),
+            (AnswerError, (PromptkitError, ValueError)),
             (CompileError, (PromptkitError,)),
             (LoadError, (PromptkitError,)),
         ],
@@ -166,7 +193,8 @@ class TestTree:
 
 def test_every_exception_has_an_example():
     """Each public exception has an example."""
-    public = {getattr(errors, name) for name in errors.__all__} - {InvalidArgument, PromptkitError}
+    entries = {InvalidAnswerPart, InvalidArgument}
+    public = {getattr(errors, name) for name in errors.__all__} - entries - {PromptkitError}
 
     assert public - {type(error) for error, _ in EXAMPLES.values()} == set()
 

@@ -1,14 +1,18 @@
+import gc
+import weakref
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 import msgspec
+import pydantic
 import pytest
 
 from promptkit import Text
-from promptkit.fragments import answer_format
+from promptkit.fragments import answer_format, answers
+from promptkit.types.caching import forget_types
 from promptkit.types.schemas import answer_schema
 
 HEAD = "Answer with JSON in this form, and nothing else:\n"
@@ -36,6 +40,11 @@ class Review(msgspec.Struct):
 
 
 @dataclass
+class Own:
+    x: int
+
+
+@dataclass
 class Tree:
     name: str
     below: "list[Tree]"
@@ -49,7 +58,7 @@ class Span:
 
 
 def test_the_outline_of_a_class():
-    """Fields are in order, with descriptions as comments and all choices."""
+    """Fields are in order, with descriptions as comments and all choices, but without docstrings."""
     assert answer_format(Review) == Text(
         HEAD
         + """{
@@ -109,6 +118,49 @@ def test_outlines_of_other_types(answer, outline):
     assert answer_format(answer).text == HEAD + outline
 
 
+class Settings(pydantic.BaseModel):
+    """Not for models."""
+
+    values: dict[str, Any]
+
+
+class Query(pydantic.BaseModel):
+    """Not for models."""
+
+    kind: Literal["query"]
+    settings: Annotated[Settings, pydantic.Field(description="Optional settings")]
+
+
+class Stop(pydantic.BaseModel):
+    """Not for models."""
+
+    kind: Literal["stop", "end"]
+
+
+class Step(pydantic.BaseModel):
+    """Not for models."""
+
+    step: Annotated[Query | Stop, pydantic.Field(discriminator="kind")]
+
+
+def test_the_outline_of_a_pydantic_model():
+    """A model can have a dictionary of any values, a single choice, and kinds; docstrings are omitted."""
+    assert (
+        answer_format(Step, lead="").text
+        == """{
+  step: {
+    kind: "query",
+    // Optional settings
+    settings: {
+      values: {string: any, ...},
+    },
+  } or {
+    kind: "stop" or "end",
+  },
+}"""
+    )
+
+
 @pytest.mark.parametrize(
     ("bounds", "comment"),
     [
@@ -132,6 +184,85 @@ def test_an_example_is_appended_as_json():
     )
     with pytest.raises(TypeError, match=r"answer_format\(example\): .*; pass a value of the type"):
         answer_format(int, object())
+
+
+def test_another_lead_or_none():
+    """The sentence before the outline can be replaced or omitted; it must be text."""
+    assert (
+        answer_format(int, 1, "JSONで答えてください。").text == "JSONで答えてください。\nint\nFor example:\n1"
+    )
+    assert answer_format(bool, lead="").text == "bool"
+    with pytest.raises(TypeError, match=r"answer_format\(lead\): expected text"):
+        answer_format(bool, lead=None)
+
+
+class TestCache:
+    @pytest.fixture
+    def described(self, monkeypatch):
+        """The types whose schemas are made."""
+        described: list[Any] = []
+        make = answers.answer_schema
+        monkeypatch.setattr(
+            answers,
+            "answer_schema",
+            lambda answer, **options: described.append(answer) or make(answer, **options),
+        )
+        return described
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: Own,
+            lambda: list[Own],
+            lambda: Literal["x", "y"],
+            lambda: Own | None,
+            lambda: Annotated[list[Own], msgspec.Meta(min_length=1)],
+        ],
+        ids=["class", "list", "Literal", "union", "Annotated"],
+    )
+    def test_a_type_is_described_once(self, described, make):
+        """The outline of a type is made once, also if the type is made for each call."""
+        forget_types()
+
+        texts = {answer_format(make(), example).text for example in (None, [], None)}
+
+        assert (len(described), len(texts)) == (1, 2)
+
+    def test_another_class_with_the_same_name(self):
+        """A class that replaces another one, as after a reload, has its own outline."""
+        old, new = (dataclass(type("Own", (), {"__annotations__": {"x": kind}})) for kind in (int, str))
+
+        assert [answer_format(kind, lead="").text for kind in (list[old], list[new])] == [
+            "[{\n  x: int,\n}, ...]",
+            "[{\n  x: string,\n}, ...]",
+        ]
+
+    def test_the_order_of_choices(self):
+        """Types that are equal but list their members in another order have their own outlines."""
+        kinds = (Literal["a", "b"], Literal["b", "a"], list[int | str], list[str | int])
+
+        assert [answer_format(kind, lead="").text for kind in kinds] == [
+            '"a" or "b"',
+            '"b" or "a"',
+            "[int or string, ...]",
+            "[string or int, ...]",
+        ]
+
+    def test_unhashable_metadata(self):
+        """A type with metadata that cannot be hashed is described for each call."""
+        assert answer_format(Annotated[int, ["x"]], lead="").text == "int"
+
+    def test_a_class_is_freed_after_a_reload(self):
+        """`forget_types`, which reloading calls, drops the cached types."""
+        kind = dataclass(type("Own", (), {"__annotations__": {"x": int}}))
+        answer_format(kind)
+        reference = weakref.ref(kind)
+
+        del kind
+        forget_types()
+        gc.collect()
+
+        assert reference() is None
 
 
 def test_an_unsupported_type_is_rejected():

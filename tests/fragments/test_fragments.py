@@ -1,5 +1,6 @@
 import enum
 import inspect
+import itertools
 import json
 import pickle
 import re
@@ -80,7 +81,7 @@ class TestAll:
             ("numbered", "items"),
             ("code_block", "source language=''"),
             ("table", "rows header=None missing=None"),
-            ("tag", "name *parts **attributes"),
+            ("tag", "name *parts inline=False **attributes"),
             ("quote", "text"),
             ("json_block", "value fence=True"),
             ("dedent", "text"),
@@ -153,11 +154,28 @@ class TestAll:
             (lambda: section("a", Image(PNG)), "part 1: expected text, not Image; pass it to user(...)"),
             (lambda: section("a", level=2.5), "'float' object cannot be interpreted as an integer"),
             (lambda: lines("a", 3), "lines(...): part 2: expected text, not int; convert it to a str first"),
-            (lambda: lines(["a"]), "part 1: expected text, not list; convert it to text with bullets(...)"),
+            (
+                lambda: lines("a", ["b"]),
+                "part 2: expected text, not list; convert it to text with bullets(...)",
+            ),
+            (
+                lambda: lines(["a", 3]),
+                "lines(...): part 2: expected text, not int; convert it to a str first",
+            ),
+            (
+                lambda: lines({"a"}),
+                "lines(...): expected a list, not set; write [...], or sorted(...) for a set",
+            ),
+            (lambda: blocks(frozenset("a")), "blocks(...): expected a list, not frozenset; write [...]"),
+            (lambda: inline({"a": 1}), "inline(...): item 1: expected text, not dict"),
+            (lambda: inline(b"a"), "inline(...): item 1: expected text, not bytes"),
+            (lambda: lines(user("a")), "lines(...): part 1: expected text, not Workflow"),
+            (lambda: lines(Image(PNG)), "lines(...): part 1: expected text, not Image"),
             (lambda: blocks("a", 3), "blocks(...): part 2: expected text, not int"),
             (lambda: inline("a", None, b"b"), "inline(...): item 3: expected text, not bytes"),
             (lambda: section(None), "section(title): expected text, not NoneType"),
-            (lambda: tag("a", "b", 0), "tag('a'): part 2: expected text, not int"),
+            (lambda: tag("a", "b", *[True]), "tag('a'): part 2: expected text, not bool"),
+            (lambda: tag("a", ["b"]), "tag('a'): part 1: expected text, not list"),
             (lambda: tag("a", b=b"c"), "tag('a'): b: expected text, not bytes"),
             (lambda: bullets(["a", b"b"]), "bullets(items): item 2: expected text, not bytes"),
             (lambda: numbered(["a", ["b", {}]]), "numbered(items): item 2: item 2: expected text, not dict"),
@@ -249,6 +267,8 @@ class TestSection:
         ("parts", "expected"),
         [
             ((), "## T"),
+            ((None,), ""),
+            ((bullets([]), "", False), ""),
             (("a", "b"), "## T\n\na\n\nb"),
             (("a", None, False, "", " \n", Text(""), "b"), "## T\n\na\n\nb"),
             ((Text("a\n"), "b"), "## T\n\na\n\n\nb"),
@@ -257,7 +277,10 @@ class TestSection:
         ],
     )
     def test_a_heading_then_its_parts(self, parts, expected):
-        """The parts follow the heading, separated by blank lines and without blank parts."""
+        """
+        The parts follow the heading, separated by blank lines and without blank parts. If all are blank, the
+        section is omitted; a heading alone is kept.
+        """
         assert expected == str(section("T", *parts))
 
     def test_the_title_is_one_line(self):
@@ -301,6 +324,39 @@ class TestLines:
     def test_lines_can_be_nested(self, parts, index):
         """`lines` can be nested without a difference."""
         assert lines(*parts) == lines(lines(*parts[:index]), lines(*parts[index:]))
+
+
+class TestIterables:
+    @pytest.mark.parametrize("join", [lines, blocks, inline])
+    @given(parts=st.lists(st.text("ab \n") | st.none() | st.sampled_from([False]) | st.text("a").map(Text)))
+    def test_one_iterable_replaces_the_parts(self, join, parts):
+        """One iterable is the same as its items: a list, a tuple, a generator, a view of a dictionary."""
+        expected = join(*parts)
+
+        for iterable in (
+            parts,
+            tuple(parts),
+            iter(parts),
+            (part for part in parts),
+            dict(enumerate(parts)).values(),
+        ):
+            assert join(iterable) == expected
+
+    @pytest.mark.parametrize("join", [lines, blocks, inline])
+    def test_a_string_is_a_part(self, join):
+        """A string or a `Text` is a part, and not an iterable of characters."""
+        assert join("ab") == join(Text("ab")) == Text("ab")
+
+    @pytest.mark.parametrize("join", [lines, blocks, inline])
+    def test_an_endless_iterable_is_rejected(self, join):
+        """An endless iterable is rejected instead of filling the memory."""
+        with pytest.raises(ValueError, match="make it finite"):
+            join("x" * 1_000_000 for _ in itertools.count())
+
+    def test_annotations_are_kept(self):
+        """The annotations of the items are kept."""
+        assert lines([Text("a", priority=1), "b"]) == Text("a\nb", priority=1)
+        assert inline([Text("a", priority=1), 2]) == Text("a, 2", priority=1)
 
 
 class TestBlocks:
@@ -618,15 +674,15 @@ class TestTag:
         ("fragment", "expected"),
         [
             (tag("a"), "<a/>"),
-            (tag("a", None, ""), "<a/>"),
             (tag("a", "b", None, "c"), "<a>\nb\n\nc\n</a>"),
-            (tag("a", "x < y && 'z'"), "<a>x &lt; y &amp;&amp; 'z'</a>"),
-            (tag("a", tag("b", "<")), "<a>\n<b>&lt;</b>\n</a>"),
-            (tag("a", Text("<kept>")), "<a><kept></a>"),
+            (tag("a", "x < y && 'z'"), "<a>\nx &lt; y &amp;&amp; 'z'\n</a>"),
+            (tag("a", tag("b", "<")), "<a>\n<b>\n&lt;\n</b>\n</a>"),
+            (tag("a", Text("<kept>")), "<a>\n<kept>\n</a>"),
+            (tag("a", 0, Decimal("1.50"), date(2026, 1, 31)), "<a>\n0\n\n1.50\n\n2026-01-31\n</a>"),
             (tag("a", id=1, class_="n", lang=None), '<a id="1" class="n"/>'),
             (tag("a", name="b", title=Text("\"'<&>")), '<a name="b" title="&quot;&#x27;&lt;&amp;&gt;"/>'),
             (tag("a", **{"data-x": Colour.RED}), '<a data-x="red"/>'),
-            (tag(Colour.RED, "b"), "<red>b</red>"),
+            (tag(Colour.RED, "b", inline=True), "<red>b</red>"),
         ],
     )
     def test_strings_are_escaped_and_text_is_kept(self, fragment, expected):
@@ -634,35 +690,42 @@ class TestTag:
         assert Text(expected) == fragment
 
     @pytest.mark.parametrize(
-        ("fragment", "expected"),
+        ("parts", "body"),
         [
-            (tag("a", "7"), "<a>7</a>"),
-            (tag("a", None, " 7 ", ""), "<a> 7 </a>"),
-            (tag("a", "7", id=1), '<a id="1">7</a>'),
-            (tag("a", dedent("\n    7\n")), "<a>7</a>"),
-            (tag("a", truncate("7", 9)), "<a>7</a>"),
-            (tag("a", lines("7", None)), "<a>7</a>"),
-            (tag("a", "- 7"), "<a>- 7</a>"),
-            (tag("a", "7\n8"), "<a>\n7\n8\n</a>"),
-            (tag("a", "7\r8"), "<a>\n7\r8\n</a>"),
-            (tag("a", "7", "8"), "<a>\n7\n\n8\n</a>"),
-            (tag("a", tag("b")), "<a>\n<b/>\n</a>"),
-            (tag("a", bullets(["7"])), "<a>\n- 7\n</a>"),
-            (tag("a", quote("7")), "<a>\n> 7\n</a>"),
-            (tag("a", section("7")), "<a>\n## 7\n</a>"),
+            (("7",), "7"),
+            ((None, " 7 ", ""), " 7 "),
+            (("7\n8",), "7\n8"),
+            (("7", "8"), "7\n\n8"),
+            ((tag("b"),), "<b/>"),
+            ((bullets(["7"]),), "- 7"),
+            ((7,), "7"),
         ],
-        ids=lambda value: repr(str(value)),
+        ids=repr,
     )
-    def test_a_single_line_is_on_the_line_of_its_tags(self, fragment, expected):
-        """A single part of one line is on the line of its tags, unless it is a Markdown block or a tag."""
-        assert Text(expected) == fragment
+    def test_only_inline_determines_the_lines(self, parts, body):
+        """The text is on lines of its own, whatever it is, unless `inline` is true."""
+        assert tag("a", *parts) == Text(f"<a>\n{body}\n</a>")
+        assert tag("a", *parts, inline=True) == Text(f"<a>{body}</a>")
+        assert tag("a", *parts, id=1) == Text(f'<a id="1">\n{body}\n</a>')
 
-    @given(st.text(st.characters(min_codepoint=32, max_codepoint=0xD7FF, exclude_characters="\x7f")))
-    def test_an_xml_parser_reads_a_leaf_unchanged(self, text):
-        """An XML parser reads exactly the text of a leaf."""
-        element = ET.fromstring(str(tag("a", text)))  # noqa: S314  # our own
+    @pytest.mark.parametrize("parts", [(None,), ("", False, " \n"), (bullets([]),)], ids=repr)
+    def test_a_tag_of_empty_parts_is_omitted(self, parts):
+        """A tag whose parts are all empty is omitted, with its attributes; without parts it is kept."""
+        assert tag("a", *parts, id=1) == tag("a", *parts, inline=True) == Text("")
+        assert tag("a", inline=True) == tag("a") == Text("<a/>")
 
-        assert (text if text.strip() else None) == element.text
+    def test_an_attribute_can_be_called_inline(self):
+        """The attribute `inline` is written with an underscore."""
+        assert tag("a", inline_="x") == Text('<a inline="x"/>')
+
+    @given(
+        st.text(st.characters(min_codepoint=32, max_codepoint=0xD7FF, exclude_characters="\x7f"), min_size=1)
+    )
+    def test_an_xml_parser_reads_inline_text_unchanged(self, text):
+        """An XML parser reads exactly the text of an inline tag."""
+        element = str(tag("a", text, inline=True))
+
+        assert (ET.fromstring(element).text == text) if text.strip() else not element  # noqa: S314  # our own
 
     @given(st.text(st.characters(min_codepoint=32, max_codepoint=0xD7FF, exclude_characters="\x7f")))
     def test_an_xml_parser_reads_content_and_attributes_unchanged(self, text):

@@ -21,7 +21,7 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.results import workflow_from
 from promptkit.language.text import Text
-from promptkit.language.turns import assistant, user
+from promptkit.language.turns import assistant, cache_point, system, user
 from promptkit.language.validation import UnsendableError, describe
 
 LINK = ResourceLink("a:b", name="a")
@@ -576,7 +576,25 @@ class TestPlus:
         assert workflow == user("a") + assistant("b")
         assert before == user("a")
 
-    @pytest.mark.parametrize("other", [3, None, ["a"], b"a", {"a": 1}], ids=repr)
+    @pytest.mark.parametrize(
+        "workflow",
+        [user("a") + None, None + user("a"), Message("user", "a") + None, None + Message("user", "a")],
+        ids=["workflow, None", "None, workflow", "message, None", "None, message"],
+    )
+    def test_plus_ignores_none(self, workflow):
+        """Adding None on either side gives the same turns, as when there is no history."""
+        assert isinstance(workflow, Workflow)
+        assert workflow == user("a")
+
+    def test_plus_none_keeps_system_part_and_cache_points(self):
+        """The system part and the cache points are kept."""
+        workflow = system("a", cache_point()) + user("b", cache_point())
+
+        for same in (workflow + None, None + workflow):
+            assert same == workflow
+            assert same.cache_points == workflow.cache_points
+
+    @pytest.mark.parametrize("other", [3, False, ["a"], b"a", {"a": 1}], ids=repr)
     @pytest.mark.parametrize("turns", [user("a"), Message("user", "a")], ids=["workflow", "message"])
     def test_plus_rejects_other_types(self, turns, other):
         """Adding any other type raises a TypeError on either side."""
@@ -589,6 +607,7 @@ class TestPlus:
 #: The hint for a turn in the form of another library.
 A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
 NO_SYSTEM = "write system(...) for a system part"
+MESSAGES = "convert a list of messages with Workflow.from_messages(...)"
 
 
 class TestForeignTurns:
@@ -604,18 +623,16 @@ class TestForeignTurns:
             (("assistant", None), A_TURN),
             (("user", "a", "b"), A_TURN),
             (Named("user", "Hello"), A_TURN),
-            ({"role": "user", "content": "Hello"}, A_TURN),
-            ({"role": "system", "content": "Be nice"}, NO_SYSTEM),
-            ({"role": "developer", "content": [{"type": "text", "text": "x"}]}, NO_SYSTEM),
+            ({"role": "user", "content": "Hello"}, MESSAGES),
+            ({"role": "developer", "content": [{"type": "text", "text": "x"}]}, MESSAGES),
             ({"role": "model", "parts": [{"text": "Hello"}]}, A_TURN),
-            ({"messages": [{"role": "user", "content": "x"}]}, A_TURN),
+            ({"messages": [{"role": "user", "content": "x"}]}, MESSAGES),
             ({"contents": []}, A_TURN),
             ({"type": "text", "text": "Hello"}, A_TURN),
             (MappingProxyType({"role": "user"}), A_TURN),
             (SimpleNamespace(role="user", content="Hello"), A_TURN),
             (SimpleNamespace(role="model", parts=[]), A_TURN),
-            (SimpleNamespace(type="system", content="Be nice"), NO_SYSTEM),
-            (SimpleNamespace(role=Role.SYSTEM, content="Be nice"), NO_SYSTEM),
+            (SimpleNamespace(type="system", content="Be nice"), A_TURN),
         ],
         ids=repr,
     )
@@ -629,17 +646,19 @@ class TestForeignTurns:
 
     def test_user_rejects_foreign_turns(self):
         """`user` rejects them, too."""
-        with pytest.raises(TypeError, match=re.escape(A_TURN)):
+        with pytest.raises(TypeError, match=re.escape(MESSAGES)):
             user({"role": "user", "content": "Hello"})
 
     def test_message_of_the_official_sdk_is_rejected(self):
-        """A message of the official SDK is rejected, too."""
+        """A message of the official SDK is rejected, too, and the error names the conversion once."""
         message = mcp.types.PromptMessage(
             role="user", content=mcp.types.TextContent(type="text", text="Hello")
         )
 
-        with pytest.raises(UnsendableError, match=re.escape(A_TURN)):
+        with pytest.raises(UnsendableError, match=re.escape(MESSAGES)) as caught:
             workflow_from([message])
+
+        assert str(caught.value).count("from_messages") == 1
 
     @pytest.mark.parametrize(
         "value",

@@ -504,14 +504,15 @@ class TestObjects:
 
 A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
 NO_SYSTEM = "write system(...) for a system part"
+MESSAGES = "convert a list of messages with Workflow.from_messages(...)"
 
 
 class TestUnsendable:
     @pytest.mark.parametrize(
         ("body", "hint"),
         [
-            ('return {"role": "user", "content": name}', A_TURN),
-            ('return [{"role": "system", "content": "Be kind."}]', NO_SYSTEM),
+            ('return {"role": "user", "content": name}', MESSAGES),
+            ('return [{"role": "system", "content": "Be kind."}]', MESSAGES),
             ('yield {"role": "model", "parts": [name]}', A_TURN),
             ('return [("system", "Be kind.")]', NO_SYSTEM),
             ('return "user", name', A_TURN),
@@ -530,8 +531,8 @@ class TestUnsendable:
             ("return [logs]", "embed it with .embed(...), or link to it with .link(...)"),
             ("return fetch(text)", "await it, in an `async def` prompt"),
             ("return user(name, [name])", "unpack it, with *"),
-            ('return user({"role": "user", "content": name})', A_TURN),
-            ('turns = [{"role": "user", "content": name}]\nreturn turns', A_TURN),
+            ('return user({"role": "user", "content": name})', MESSAGES),
+            ('turns = [{"role": "user", "content": name}]\nreturn turns', MESSAGES),
             ('turns = []\nturns.append(("user", name))\nreturn turns', A_TURN),
             ("return user(count)", "convert it to text, with str(...) or an f-string"),
             ("return [name, count]", "convert it to text, with str(...) or an f-string"),

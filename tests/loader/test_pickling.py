@@ -176,6 +176,16 @@ class TestInOneProcess:
             "resource": own_document,
         }
 
+    def test_markdown_prompt_is_the_same_object(self, tmp_path):
+        """A Markdown prompt and its compiled form unpickle as the same objects."""
+        (tmp_path / "fix.prompt.md").write_text("Fix {{issue}}.")
+        (declared,) = load(tmp_path).prompts
+        compiled = declared.compiled
+
+        assert round_trip(declared) is declared
+        assert round_trip(compiled) is compiled
+        assert copy.deepcopy(compiled) is compiled
+
 
 class TestPicklingErrors:
     def catch_message(self, declared):
@@ -212,6 +222,15 @@ class TestPicklingErrors:
 
         assert round_trip(after) is after is not before
         assert "cannot find it by name in module 'shelf.below.deep'" in self.catch_message(before)
+
+    def test_markdown_prompt_from_before_a_reload_cannot_be_pickled(self, tmp_path):
+        """A Markdown prompt cannot be pickled once its file was read again."""
+        (tmp_path / "fix.prompt.md").write_text("Fix {{issue}}.")
+        (before,) = load(tmp_path).prompts
+        (after,) = load(tmp_path).prompts
+
+        assert round_trip(after) is after is not before
+        assert "its file was read again" in self.catch_message(before)
 
     def test_second_prompt_of_a_name_cannot_be_pickled(self, recipes, tmp_path, monkeypatch):
         """The second of two prompts with the same name cannot be pickled by that name."""
@@ -343,6 +362,26 @@ class TestSpawn:
             "borrowed": ["/", "The library greets Ada."],
             "greet": ["/", "The folder greets Ada."],
         }
+
+    def test_markdown_prompt_renders_in_another_process(self, tmp_path):
+        """A compiled Markdown prompt renders in another process, as long as its file exists."""
+        file = tmp_path / "shelf" / "fix.prompt.md"
+        file.parent.mkdir()
+        file.write_text("Fix {{issue}}.")
+        (tmp_path / "pickled").write_bytes(pickle.dumps(compile(str(file.parent))["fix"]))
+        script = "import pickle\nwith open('pickled', 'rb') as file: prompt = pickle.load(file)\n"
+
+        rendered = run_python("-c", f"{script}print(prompt.render({{'issue': 'it'}}).text)", cwd=tmp_path)
+        file.unlink()
+        absent = run_python(
+            "-c",
+            f"try:\n    {script.strip().replace(chr(10), chr(10) + '    ')}\n"
+            "except Exception as error: print(type(error).__name__, error)",
+            cwd=tmp_path,
+        )
+
+        assert rendered == "Fix it.\n"
+        assert absent.startswith(f"LoadError cannot load {str(file)!r}")
 
     def test_returned_prompt_is_the_same_object(self, spawned):
         """A prompt that the other process returns is the same object here."""

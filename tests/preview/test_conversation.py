@@ -3,7 +3,6 @@ import re
 import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text, Workflow, user
-from promptkit.preview import conversation
 from promptkit.preview.conversation import ConversationBuilder
 from promptkit.preview.media import MediaStore
 from promptkit.preview.templating import environment, format_markdown
@@ -224,11 +223,6 @@ def test_secrets_are_hidden():
     )
 
     assert "key" not in page
-
-
-def test_tokens_are_estimated():
-    """Four characters count as one token, rounded up."""
-    assert [conversation._estimate_tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("language", ["python", "nothing-of-that-name", "", "html"])

@@ -13,6 +13,21 @@ from promptkit.preview.prompt_pages import PANELS
 from promptkit.preview.routes import create_application
 from tests.preview.conftest import HOST, TOKEN, get_cookie
 
+BUDGET = """
+from typing import Annotated
+from promptkit import Arg, prompt
+from promptkit.fragments import fit, optional
+
+@prompt
+def summarize(notes: Annotated[str, Arg(secret=True)]):
+    return fit(
+        "Summarize.",
+        optional("history " * 50, priority=0.7, trim="start"),
+        optional(notes.ljust(200, "x"), priority=0.2),
+        tokens=40,
+    )
+"""
+
 RECIPE = '''
 from typing import Annotated, Literal
 from promptkit import Arg, PromptError, assistant, prompt, resource, user
@@ -188,6 +203,18 @@ class TestPrompt:
         assert "<li><strong>x</strong></li>" in page
         assert '<pre class="content raw" hx-ignore>\nReview this python:\n\n- **x**</pre>' in page
         assert "about 3 tokens" in page
+
+    def test_parts_that_fit_left_out_are_shown(self, serve_preview):
+        """The parts that `fit` dropped or cut are listed below the turns, without secrets."""
+        page = serve_preview(shelf=BUDGET).page("/prompts/summarize?notes=hunter2hunter2")
+        text = extract_text(page)
+
+        assert "To stay within 40 tokens, fit left out:" in text
+        assert "part 3, priority 0.2: 200 characters:" in text
+        assert "text of part 2, priority 0.7: " in text
+        assert "of 400 characters are left" in text
+        assert "hunter2" not in page.replace('value="hunter2hunter2"', "")
+        assert "fit left out" not in extract_text(serve_preview(shelf=RECIPE).page("/prompts/review?code=x"))
 
     def test_errors_are_shown_at_their_fields(self, serve_preview):
         """Errors are shown at their fields and summarized in the state."""

@@ -8,6 +8,7 @@ import pytest
 from promptkit import Context, PromptError, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.diagnostics import Location
+from promptkit.fragments import fit, optional
 from promptkit.preview.rendering import LimitedCalls, call, render
 from promptkit.server.direct_calls import CallTimeoutError
 
@@ -28,6 +29,25 @@ def render_prompt(function, values=None, **options):
     """Render a function as a prompt once."""
     catalog = make_catalog(function, **options)
     return asyncio.run(render(LimitedCalls(), catalog.prompts[0], values or {}))
+
+
+class TestFitted:
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_a_rendering_has_the_parts_that_fit_dropped(self, is_async):
+        """A rendering has a report for each text with dropped parts, also of asynchronous prompts."""
+
+        def summarize():
+            return fit("a", optional("b" * 20), tokens=2)
+
+        async def summarize_later():
+            await asyncio.sleep(0)
+            return await asyncio.to_thread(summarize)
+
+        rendering = render_prompt(summarize_later if is_async else summarize)
+
+        (report,) = rendering.fitted
+        assert [part.text for part in report.dropped] == ["b" * 20]
+        assert render_prompt(lambda: fit("a", tokens=2), name="short").fitted == []
 
 
 class TestCall:

@@ -420,6 +420,26 @@ class TestPytest:
             'review.case_wire("a name", {"code": "x = 1", "since": "2026-01-31"})',
         ]
 
+    def test_case_of_a_markdown_prompt_is_front_matter(self, tmp_path):
+        """The case of a Markdown prompt is front matter, without secrets, which gives the same values."""
+        arguments = (
+            "arguments:\n  text: The text\n  token: {secret: true}\n  count: {type: int, default: 1}\n"
+        )
+        body = "{{text}} {{count}}{{token}}"
+        file = tmp_path / "prompts" / "echo.prompt.md"
+        file.parent.mkdir()
+        file.write_text(f"---\n{arguments}---\n{body}")
+        sent = {"text": "a: 'b'\n\"c\" # \\", "count": "007", "token": SECRET}
+        rendering = render_by_name(compile(str(file.parent)), "echo", sent)
+
+        test, case = render_blocks("test", rendering, target="prompts")
+
+        assert 'rendered = compile("prompts")["echo"].render({' in test
+        assert SECRET not in test + case
+        file.write_text(f"---\n{arguments}{case}\n---\n{body}")
+        (saved,) = compile(str(file.parent))["echo"].saved()
+        assert (saved.name, saved.sent()) == ("a name", {key: sent[key] for key in ("text", "count")})
+
     def test_long_call_has_one_line_per_argument(self, tmp_path):
         """A long call has one line per argument, for a rendering and for an error."""
         catalog, target = create_project(

@@ -45,7 +45,7 @@ def prompt_of(annotation):
     """Return a prompt with one parameter of a type."""
 
     def typed(value) -> str:
-        return f"It is {value!r}."
+        return f"It is a {type(value).__name__}."
 
     typed.__annotations__["value"] = annotation
     return prompt(typed)

@@ -10,6 +10,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai_agent import ask as ask_pydantic
 from sample_workflow import WORKFLOW
 
+from promptkit import Audio, Image, Text, Workflow
 from promptkit.bridges.langchain import messages
 
 TICKET = "Nobody can pay."
@@ -29,11 +30,14 @@ def main() -> None:
     kinds = [
         [type(message).__name__, message.content, message.content_blocks] for message in messages(WORKFLOW)
     ]
+    kept = [message for message in WORKFLOW if isinstance(message.content, Text | Image | Audio)]
+    held = Workflow(kept, WORKFLOW.system)
     replies = {
         "langchain": ask_langchain(FakeListChatModel(responses=["high"]), TICKET).content,
         "litellm": ask_litellm("gpt-5", TICKET, mock_response="high"),
         "pydantic_ai": [triaged.severity, json.loads(triaged.why)],
         "kinds": kinds,
+        "is_restored": Workflow.from_messages(messages(held)) == held,
     }
     print(json.dumps(replies))  # noqa: T201 (the test reads it)
 

@@ -25,6 +25,17 @@ class TestInstall:
             f"{line}: nothing to change" for line in lines
         ]
 
+    def test_pattern_of_markdown_prompts(self, project, promptkit):
+        """A pattern is installed as an absolute path, which the client's command serves."""
+        (project / "commands" / "git").mkdir(parents=True)
+        (project / "commands" / "git" / "tidy.md").write_text("Tidy up.")
+        for words in (["commands/**/*.md"], ["commands", "--markdown", "**/*.md"]):
+            assert promptkit("install", "claude-code", *words)[0] == 0
+            command, *targets = entries("claude-code")["team-prompts"]["args"]
+
+            assert (command, targets[-1]) == ("serve", str(project / "commands" / "**" / "*.md"))
+            assert promptkit("list", *targets)[1] == "prompt git-tidy: Tidy up.\n"
+
     def test_every_client(self, project, run_json):
         """A command can install into all clients, and uninstall from all of them."""
         installed = run_json("install", *INSTALLABLE)["changes"]

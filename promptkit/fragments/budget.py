@@ -1,0 +1,287 @@
+"""Text within a budget: required parts, and optional ones as far as they fit."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextvars import ContextVar
+from operator import attrgetter, index
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from promptkit.errors.exceptions import BudgetError
+from promptkit.fragments.text import Keep, Part, shorten
+from promptkit.language.reprs import note_repr
+from promptkit.language.text import Text, plain_string
+from promptkit.language.validation import checked_priority
+
+#: Returns the number of tokens, or of other units, of a text.
+Counter: TypeAlias = Callable[[str], float]
+
+#: The part of a text that `truncate` keeps.
+_KEEP: Final[dict[str, Keep]] = {"start": "tail", "end": "head", "middle": "both"}
+
+_GAP: Final = "\n\n"
+
+#: How often a part is counted to find its longest text that fits. The whole text is counted once more.
+_MAX_TRIALS: Final = 19
+
+
+class OptionalPart(Struct, frozen=True):
+    """
+    A part of `fit` that can be dropped, as created by `optional`.
+
+    Args:
+        text:
+            The text.
+
+        priority:
+            The importance, from 0 to 1.
+
+        trim:
+            Where to cut the text if it does not fit; None to drop it.
+    """
+
+    text: str
+    priority: float
+    trim: str | None
+
+    def __repr__(self) -> str:
+        trim = "" if self.trim is None else f", trim={self.trim!r}"
+        return note_repr(f"optional({self.text!r}, priority={self.priority!r}{trim})")
+
+
+class Candidate(Struct, frozen=True, eq=False):
+    """
+    A part of `fit` that is not blank.
+
+    Args:
+        position:
+            Its position among the arguments, starting at 1.
+
+        text:
+            Its text.
+
+        optional:
+            Its options; None if it is required.
+
+        cut_length:
+            The number of characters that are left after cutting it; None if it is whole.
+    """
+
+    position: int
+    text: str
+    optional: OptionalPart | None
+    cut_length: int | None = None
+
+    @property
+    def priority(self) -> float:
+        """The importance; that of a required part is higher than any other."""
+        return 2 if self.optional is None else self.optional.priority
+
+
+class Fitted(Struct, frozen=True):
+    """
+    The result of a call of `fit` that has dropped or cut parts.
+
+    Args:
+        budget:
+            The budget.
+
+        size:
+            The size of the text, as counted.
+
+        dropped:
+            The dropped parts, in the written order.
+
+        cut:
+            The parts that were cut.
+    """
+
+    budget: int
+    size: float
+    dropped: Sequence[Candidate]
+    cut: Sequence[Candidate]
+
+
+#: Collects what `fit` drops and cuts, for tools that show it.
+fitted: Final[ContextVar[list[Fitted] | None]] = ContextVar("fitted", default=None)
+
+
+def estimate_tokens(text: str) -> int:
+    """Return the approximate number of tokens: English text has about 4 characters per token."""
+    return -(-len(text) // 4)
+
+
+def optional(
+    text: Part, *, priority: float = 0.5, trim: Literal["start", "end", "middle"] | None = None
+) -> OptionalPart:
+    """
+    Mark a part of `fit` as optional: it is dropped if it does not fit into the budget.
+
+    Args:
+        text:
+            A string or a `Text`. None, False and blank text are omitted.
+
+        priority:
+            The importance, from 0 to 1. Parts of lower priority are dropped first; of equal ones, the last.
+
+        trim:
+            Where to cut the text if it only fits partly: at the ``"start"``, the ``"end"`` or in the
+            ``"middle"``, with the notice of `truncate`. None drops it as a whole. Do not cut text with
+            delimiters, such as that of `untrusted` and `code_block`, which would lose one of them.
+
+    Returns:
+        The part, which only `fit` accepts.
+
+    Raises:
+        TypeError: If *text* is not text, or *priority* is not a number.
+
+        ValueError: If *priority* is not from 0 to 1, or *trim* is not one of the three values.
+    """
+    full_text = "" if text is None or text is False else plain_string(text, "optional(text)")
+    if trim is not None and trim not in _KEEP:
+        msg = f"optional() got trim={trim!r}: choose one of {', '.join(map(repr, _KEEP))}, or None"
+        raise ValueError(msg)
+    checked = checked_priority(priority)
+    if checked is None:
+        msg = "optional(priority) is None: pass a number from 0 to 1"
+        raise TypeError(msg)
+    return OptionalPart(full_text, checked, trim)
+
+
+def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] | None = None) -> Text:
+    """
+    Join parts like `blocks`, and drop optional ones so that the text fits into a budget.
+
+    Required parts are always kept. Optional parts are added by descending priority, up to the first one that
+    does not fit. It is cut if it has *trim*. So a larger budget never removes anything. The parts stay in the
+    written order.
+
+    Args:
+        *parts:
+            Strings and `Text`, which are required, and `optional` parts. None, False and blank parts are
+            omitted.
+
+        tokens:
+            The maximum size of the text.
+
+        count:
+            A function that returns the size of a text, such as a tokenizer's:
+            ``lambda text: len(encoding.encode(text))``. It is called at most twice per part, and 20 times
+            more for a part to cut. The default estimates one token for 4 characters, which suits English
+            text.
+
+    Returns:
+        The text, without the annotations of its parts.
+
+    Raises:
+        BudgetError: If the required parts alone exceed the budget; its message says by how much. It is a
+            `PromptError`, because their length usually depends on arguments: the client sees its message.
+
+        TypeError: If a part is not text (the message names the part), *tokens* is not a whole number, or
+            *count* does not return a number.
+    """
+    budget, measure = index(tokens), estimate_tokens if count is None else _checked(count)
+    candidates = list(_candidates(parts))
+    text = _join(candidates)
+    if (size := measure(text)) <= budget:
+        return Text(text)
+    ranked = sorted(candidates, key=attrgetter("priority"), reverse=True)  # stable: equal ones stay in order
+    required = sum(candidate.optional is None for candidate in ranked)
+    if required == len(ranked):
+        raise BudgetError(budget, size - budget)
+    selected = _select(ranked, required, budget, measure)
+    ordered = sorted(selected, key=attrgetter("position"))
+    while (size := measure(text := _join(ordered))) > budget:  # the sizes of the parts may not add up
+        if len(selected) == required:
+            raise BudgetError(budget, size - budget)
+        ordered.remove(selected.pop())
+    if (reports := fitted.get()) is not None:
+        positions = {candidate.position for candidate in selected}
+        dropped = [candidate for candidate in candidates if candidate.position not in positions]
+        reports.append(
+            Fitted(budget, size, dropped, [part for part in ordered if part.cut_length is not None])
+        )
+    return Text(text)
+
+
+def _select(ranked: list[Candidate], required: int, budget: int, measure: Counter) -> list[Candidate]:
+    """
+    Return the parts to keep, by their sizes alone; not all parts fit.
+
+    Args:
+        ranked:
+            The parts by descending priority.
+
+        required:
+            The number of required parts, which come first.
+
+        budget:
+            The maximum size of the text.
+
+        measure:
+            Returns the size of a text.
+    """
+    gap = measure(_GAP) if len(ranked) > 1 else 0
+    selected, remaining = ranked[:required], budget + gap
+    for candidate in selected:
+        remaining -= measure(candidate.text) + gap
+    for candidate in ranked[required:-1]:  # the last one does not fit, because not all do
+        size = measure(candidate.text) + gap
+        if size > remaining:
+            break
+        selected.append(candidate)
+        remaining -= size
+    if (cut := _cut(ranked[len(selected)], remaining - gap, measure)) is not None:
+        selected.append(cut)
+    return selected
+
+
+def _cut(candidate: Candidate, remaining: float, measure: Counter) -> Candidate | None:
+    """Return the longest version of a part that fits; None if it has no *trim* or nothing would be left."""
+    if candidate.optional is None or candidate.optional.trim is None:
+        return None
+    longest = None
+    # A binary search whose steps depend only on the length, so that with more room it never finds less, even
+    # if a longer text has a smaller size.
+    low, high = 0, len(candidate.text)
+    for _ in range(_MAX_TRIALS):
+        if high - low <= 1:
+            break
+        middle = (low + high) // 2
+        text, content = shorten(candidate.text, middle, _KEEP[candidate.optional.trim])
+        if measure(text) <= remaining:
+            low, longest = (
+                middle,
+                Candidate(candidate.position, text, candidate.optional, len(content.strip())),
+            )
+        else:
+            high = middle
+    return longest if longest and longest.cut_length else None
+
+
+def _candidates(parts: Iterable[object]) -> Iterator[Candidate]:
+    """Yield the parts that are not blank. Raises TypeError if a part is not text."""
+    for position, part in enumerate(parts, 1):
+        options = part if isinstance(part, OptionalPart) else None
+        text = part if options is None else options.text
+        if text is not None and text is not False:
+            plain = plain_string(text, f"fit(...): part {position}")
+            if not plain.isspace() and plain:
+                yield Candidate(position, plain, options)
+
+
+def _join(candidates: Iterable[Candidate]) -> str:
+    return _GAP.join([candidate.text for candidate in candidates])
+
+
+def _checked(count: Counter) -> Counter:
+    """Return *count* with a check of its result."""
+
+    def measure(text: str) -> float:
+        size = count(text)
+        if not isinstance(size, int | float):
+            msg = f"fit(count) returned {type(size).__name__}: return the number of tokens, as in len(...)"
+            raise TypeError(msg)
+        return size
+
+    return measure

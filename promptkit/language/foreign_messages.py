@@ -1,0 +1,280 @@
+"""
+Messages of other libraries, for `Workflow.from_messages`.
+
+It reads dictionaries and pydantic models in the formats of OpenAI, Anthropic, LangChain and MCP. They differ
+in their content parts, whose types are in one table. Whatever has no counterpart is an error, so that no
+content gets lost.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from promptkit.errors.exceptions import MediaError
+from promptkit.language.content import Content
+from promptkit.language.documents import EmbeddedResource, ResourceLink, document_type
+from promptkit.language.files import recipe_uri
+from promptkit.language.media import Audio, Image
+from promptkit.language.text import Text
+from promptkit.language.validation import Role, checked_uri, describe
+
+#: A part of a message, or the message, without the members that were read so far.
+Members: TypeAlias = dict[str, Any]
+
+#: A content block, and whether a cache point follows it.
+ReadPart: TypeAlias = tuple[Content, bool]
+
+#: The roles of the libraries. LangChain calls them types.
+_ROLES: Final[Mapping[object, Role | Literal["system"]]] = {
+    **dict.fromkeys(("user", "human"), "user"),
+    **dict.fromkeys(("assistant", "ai", "AIMessageChunk"), "assistant"),
+    **dict.fromkeys(("system", "developer"), "system"),
+}
+
+#: Members of a message that are not for models.
+_METADATA: Final = frozenset(
+    (
+        *("type", "id", "status", "model", "usage", "stop_reason", "stop_sequence", "stop_details"),
+        *("container", "annotations", "example", "response_metadata", "usage_metadata", "chunk_position"),
+    )
+)
+
+#: Members of a part with which a vendor marks a cached prefix.
+_CACHE_MARKS: Final = frozenset(("cache_control", "prompt_cache_breakpoint"))
+
+#: Members of a part that are not for models, or only change how its vendor processes it.
+_SETTINGS: Final = _CACHE_MARKS | {
+    *("id", "index", "detail", "annotations", "citations", "logprobs", "source_type", "_meta", "icons"),
+}
+
+_DATA_URL: Final = re.compile(r"data:([^,;]*)[^,]*;base64,", re.IGNORECASE)
+
+_NO_COUNTERPART: Final = "which a workflow cannot represent: remove it, or write it as text"
+
+_URL_HINT: Final = "read it, and pass a data: URI or an Image(...); link to a document with ResourceLink(...)"
+
+
+def read_message(message: object, label: str) -> tuple[Role | Literal["system"], list[ReadPart]]:
+    """
+    Return the role and the parts of a message. Blank text is omitted.
+
+    Args:
+        message:
+            A dictionary or a pydantic model.
+
+        label:
+            The position of the message, for errors.
+
+    Raises:
+        TypeError: If *message* is neither of them.
+
+        ValueError: If its role or a part has no counterpart; the message has the position.
+
+        MediaError: If an image or audio cannot be sent.
+    """
+    members = _members(message)
+    if members is None or not {"role", "type"} & members.keys():
+        msg = (
+            f"{label} is {describe(message)}: pass a dictionary with role and content, or a library's message"
+        )
+        raise TypeError(msg)
+    role, content = members.pop("role", members.get("type")), members.pop("content", None)
+    if not isinstance(role, str) or role not in _ROLES:
+        msg = f"{label} has the role {role!r}: a workflow has only user, assistant and system messages"
+        raise ValueError(msg)
+    _check_remaining(members, _METADATA, label)
+    parts: list[ReadPart] = []
+    if isinstance(content, str):
+        parts = [(Text(content), False)]
+    elif isinstance(content, list | tuple):
+        parts = [_read_part(part, f"{label}, part {number}") for number, part in enumerate(content, 1)]
+    elif content is not None:
+        parts = [_read_part(content, label)]
+    return _ROLES[role], [part for part in parts if not isinstance(part[0], Text) or part[0]]
+
+
+def _members(value: object) -> Members | None:
+    """Return the members of a dictionary or of a pydantic model that have a value; None for other values."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump) and not isinstance(value, type):
+        value = dump(by_alias=True)
+    if not isinstance(value, Mapping):
+        return None
+    return {name: member for name, member in value.items() if member is not None}
+
+
+def _check_remaining(members: Members, ignored: frozenset[str], label: str) -> None:
+    """Raise ValueError if there are members with a value, other than those that are *ignored*."""
+    for name, value in members.items():
+        if value and name not in ignored:
+            msg = f"{label} has {name!r}, {_NO_COUNTERPART}"
+            raise ValueError(msg)
+
+
+def _read_part(part: object, label: str) -> ReadPart:
+    if isinstance(part, str):
+        return Text(part), False
+    members = _members(part)
+    if members is None:
+        msg = f"{label} is {describe(part)}: pass text or a dictionary with a type"
+        raise TypeError(msg)
+    kind = members.pop("type", None)
+    if not isinstance(kind, str) or kind not in _READERS:
+        msg = f"{label} has the type {kind!r}, {_NO_COUNTERPART}"
+        raise ValueError(msg)
+    try:
+        content = _READERS[kind](members)
+    except MediaError as error:
+        msg = f"{label}: {error}"
+        raise type(error)(msg) from None
+    except (TypeError, ValueError) as error:
+        msg = f"{label} is an invalid {kind!r}: {error}"
+        raise ValueError(msg) from None
+    _check_remaining(members, _SETTINGS, label)
+    return content, not _CACHE_MARKS.isdisjoint(members)
+
+
+def _take(members: Members, *names: str) -> Any:
+    """Remove and return the member with one of *names*. Raises ValueError if there is none."""
+    values = [members.pop(name) for name in names if name in members]
+    if not values:
+        msg = f"it has no {' or '.join(map(repr, names))}"
+        raise ValueError(msg)
+    return values[0]
+
+
+def _nested(members: Members, name: str) -> Members:
+    """Remove and return the object *name*. Raises ValueError if it is missing or not an object."""
+    nested = _members(_take(members, name))
+    if nested is None:
+        msg = f"its {name!r} is not an object"
+        raise ValueError(msg)
+    return nested
+
+
+def _text(members: Members) -> Content:
+    return Text(_take(members, "text"), **_annotations(members))
+
+
+def _image(members: Members) -> Content:
+    data, mime_type = _file(members)
+    return Image(data, mime_type, **_annotations(members))
+
+
+def _image_url(members: Members) -> Content:
+    url = _take(members, "image_url")
+    return Image(*_decode_url(url if isinstance(url, str) else _take(dict(url), "url")))
+
+
+def _audio(members: Members) -> Content:
+    data, mime_type = _file(members)
+    return Audio(data, mime_type, **_annotations(members))
+
+
+def _input_audio(members: Members) -> Content:
+    return Audio(_decode(_take(_nested(members, "input_audio"), "data")))
+
+
+def _document(members: Members) -> Content:
+    title, source = members.pop("title", "document"), _nested(members, "source")
+    if source.get("type") == "text":
+        uri = _uri_of(title)
+        return EmbeddedResource(uri, text=_take(source, "data"), mime_type=_mime_type(source))
+    return _named_document(title, *_file({"source": source}))
+
+
+def _file_part(members: Members) -> Content:
+    if "file" not in members:  # LangChain's
+        return _named_document(members.pop("filename", "document"), *_file(members))
+    return _input_file(_nested(members, "file"))
+
+
+def _input_file(members: Members) -> Content:
+    name, url = members.pop("filename", "document"), _take(members, "file_data")
+    return _named_document(name, *_decode_url(url))
+
+
+def _resource(members: Members) -> Content:
+    resource = _nested(members, "resource")
+    blob = resource.get("blob")
+    return EmbeddedResource(
+        str(_take(resource, "uri")),
+        text=resource.get("text"),
+        blob=None if blob is None else _decode(blob),
+        mime_type=_mime_type(resource),
+        **_annotations(members),
+    )
+
+
+def _resource_link(members: Members) -> Content:
+    optional = {name: members.pop(name, None) for name in ("title", "description", "size")}
+    uri, name, mime_type = str(_take(members, "uri")), _take(members, "name"), _mime_type(members)
+    return ResourceLink(uri, name=name, mime_type=mime_type, **optional, **_annotations(members))
+
+
+def _annotations(members: Members) -> dict[str, Any]:
+    """Remove and return MCP's annotations."""
+    if not isinstance(members.get("annotations"), Mapping):  # OpenAI's and LangChain's are citations
+        return {}
+    sent = members.pop("annotations")
+    names = {"audience": "audience", "priority": "priority", "lastModified": "last_modified"}
+    return {name: sent[key] for key, name in names.items() if sent.get(key) is not None}
+
+
+def _mime_type(members: Members) -> str | None:
+    """Remove and return the MIME type, by its name in each library."""
+    names = [name for name in ("mimeType", "mime_type", "media_type") if name in members]
+    mime_type: str | None = _take(members, *names) if names else None
+    return mime_type
+
+
+def _file(members: Members) -> tuple[bytes, str | None]:
+    """Remove and return the bytes of a file, and its MIME type if it is given."""
+    file = _nested(members, "source") if "source" in members else members  # Anthropic nests it
+    mime_type = _mime_type(file)
+    if "url" in file:
+        return _decode_url(file.pop("url"))
+    return _decode(_take(file, "data", "base64")), mime_type
+
+
+def _decode_url(url: str) -> tuple[bytes, str | None]:
+    """Return the bytes in a ``data:`` URI, and their MIME type."""
+    if (match := _DATA_URL.match(url)) is None:
+        msg = f"the content at {url[:40]!r} is not part of the message: {_URL_HINT}"
+        raise ValueError(msg)
+    return _decode(url[match.end() :]), match[1] or None
+
+
+def _decode(text: str) -> bytes:
+    from pybase64 import b64decode
+
+    return b64decode(text, validate=True)
+
+
+def _named_document(name: str, data: bytes, declared: str | None) -> EmbeddedResource:
+    mime_type, text = document_type(name, data, declared)
+    blob = data if text is None else None
+    return EmbeddedResource(_uri_of(name), text=text, blob=blob, mime_type=mime_type)
+
+
+def _uri_of(name: str) -> str:
+    """Return the URI of a document with a title or file name, which can be a URI."""
+    try:
+        return checked_uri(name)
+    except ValueError:
+        return recipe_uri(name or "document")
+
+
+#: Functions that read a part, by its type, and remove the members that they read.
+_READERS: Final[Mapping[object, Callable[[Members], Content]]] = {
+    **dict.fromkeys(("text", "input_text", "output_text"), _text),
+    **dict.fromkeys(("image_url", "input_image"), _image_url),
+    "image": _image,
+    "audio": _audio,
+    "input_audio": _input_audio,
+    "document": _document,
+    "file": _file_part,
+    "input_file": _input_file,
+    "resource": _resource,
+    "resource_link": _resource_link,
+}
