@@ -68,7 +68,7 @@ class Line(Struct, frozen=True):
 
     Args:
         marked:
-            The text, with surrogates for what is escaped.
+            The text, with surrogates for escaped marks.
 
         location:
             Its location; for an included line, that in the included file.
@@ -238,7 +238,7 @@ def _lines(text: str, first_line: int, file: Path) -> list[Line]:
 
 
 def _marked(escape: re.Match[str]) -> str:
-    """Return surrogates for a backslash and what it escapes."""
+    """Return an escaped mark with surrogates."""
     if escape["slashes"] is None:
         return escape["blanks"] + _NOTHING
     count, is_odd = divmod(len(escape["slashes"]), 2)
@@ -335,7 +335,7 @@ class _Includes:
         return [expanded for line in lines for expanded in self._expanded_line(line, stack)]
 
     def _expanded_line(self, line: Line, stack: tuple[Path, ...]) -> list[Line]:
-        *marks, rest = _INCLUDE.split(line.marked)
+        *marks, end = _INCLUDE.split(line.marked)
         lines = [Line("", line.location)]
         for text, path in zip(marks[::2], marks[1::2], strict=True):
             included = self._read(path.strip(), stack, line.location)
@@ -344,8 +344,8 @@ class _Includes:
             lines[-1:] = [Line(part, each.location) for part, each in zip(texts, included, strict=True)]
             if before.strip():
                 lines[-len(included)] = Line(texts[0], location)
-        location = line.location if rest.strip() else lines[-1].location
-        return [*lines[:-1], Line(lines[-1].marked + rest, location)]
+        location = line.location if end.strip() else lines[-1].location
+        return [*lines[:-1], Line(lines[-1].marked + end, location)]
 
     def _read(self, path: str, stack: tuple[Path, ...], location: Location) -> list[Line]:
         below = _path_below(path, stack[-1], self._root, location)
@@ -378,7 +378,7 @@ def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceh
     try:
         parsed = TextWithPlaceholders.parse(text, {tag[2] for tag in TAG.finditer(text)}, "")
     except MarkError as error:
-        hint = "write each mark on a line of its own, and close blocks in reverse order"
+        hint = "write each mark on a separate line, and close blocks in reverse order"
         location = lines[error.line - 1].location
         raise BodyError(error.problem, hint, location) from None
     return parsed.with_literals(_unmarked)

@@ -16,7 +16,8 @@ from promptkit.types.kinds import plain
 
 #: Marks that other tools replace, and their blocks.
 _FOREIGN: Final = re.compile(
-    r"\$ARGUMENTS\b|\$[1-9]\b|!`[^`\n]+`|!\{[^{}\n]*\}|\$\{(?:input|file|selection)[^{}\n]*\}|(?<!\S)@[\w./-]+/[\w.-]+"
+    r"\$ARGUMENTS\b|\$[1-9]\b|(?<!\S)!`[^`\n]+`|!\{[^{}\n]*\}|\$\{(?:input|file|selection)[^{}\n]*\}"
+    r"|(?<!\S)@[\w./-]+/[\w.-]*\.\w{1,10}\b"
     r"|\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}"
     r"|\{\{[#^/][ \t]*+\w++[ \t][^{}\n]*\}\}|\{\{[ \t]*+\w++[ \t]*+[.|][^{}\n]*\}\}"
 )
