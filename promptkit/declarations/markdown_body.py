@@ -8,6 +8,7 @@ placeholder, makes it text, and two backslashes before a placeholder are one.
 
 import posixpath
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -24,6 +25,7 @@ from promptkit.language.front_matter import split_front_matter
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.placeholders import LINE_END, TAG, MarkError, TextWithPlaceholders, append_indented
+from promptkit.language.results import MessageBuilder
 from promptkit.language.text import filled_text
 from promptkit.language.turns import assistant, system, user
 
@@ -165,10 +167,10 @@ class Body(Struct, frozen=True):
 
     def render(self, values: Mapping[str, Any]) -> Workflow:
         """Return the messages for the values of all names."""
-        workflow = Workflow()
+        messages = MessageBuilder(sys.maxsize)  # the caller counts the bytes
         for turn in self.turns:
-            workflow += turn.rendered(values, self.file.name)
-        return workflow
+            messages.add(turn.rendered(values, self.file.name))
+        return messages.workflow()
 
     def required(self) -> set[str]:
         """Return the names whose values must not be absent."""

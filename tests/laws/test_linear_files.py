@@ -53,11 +53,13 @@ def import_with(read):
 
 
 def compile_markdown(text):
-    """Compile and check a Markdown prompt."""
+    """Compile and check a Markdown prompt, and render it if it has one argument at most."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "x.prompt.md")
         path.write_text(text, encoding="utf-8", newline="")
-        compile_recipes(str(path), lint=True)
+        for prompt in compile_recipes(str(path), lint=True).prompts:
+            if len(prompt.arguments.ordered) <= 1:
+                prompt.render({argument.name: "x" for argument in prompt.arguments.ordered})
 
 
 def edit_with(module):
@@ -189,7 +191,7 @@ MARKDOWN = {
     "blanks in an include": within("{{>", repeated(" "), "x"),
     "open includes": repeated("{{> a "),
     "blanks in a file": within("{{image:", repeated(" "), "x"),
-    "blocks": repeated("{{#a}}\n{{/a}}\n"),
+    "blocks": repeated("{{#a}}\nx\n{{/a}}\n"),
     "Jinja": repeated("{% if "),
     "Handlebars": within("{{#a", repeated(" "), "x"),
     "commands": repeated("!{"),
