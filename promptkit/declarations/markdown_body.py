@@ -127,7 +127,7 @@ class Turn(Struct, frozen=True):
     """
 
     role: str
-    parts: tuple[TextWithPlaceholders | FilePart, ...]
+    parts: list[TextWithPlaceholders | FilePart]
 
     def rendered(self, values: Mapping[str, Any], label: str) -> Workflow:
         """Return the turn with its placeholders filled."""
@@ -159,8 +159,8 @@ class Body(Struct, frozen=True):
             The folder that included files must stay in.
     """
 
-    turns: tuple[Turn, ...]
-    lines: tuple[Line, ...]
+    turns: list[Turn]
+    lines: list[Line]
     names: Mapping[str, Location]
     file: Path
     root: Path
@@ -221,17 +221,21 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
         BodyError: For the first error.
     """
     includes = _Includes(root)
-    turns, lines, names = list[Turn](), list[Line](), dict[str, Location]()
-    for role, chunks in _split(_lines(text, first_line, file)):
-        parts = list[TextWithPlaceholders | FilePart]()
-        for chunk in chunks:
-            if isinstance(chunk, Line):
-                parts.append(_file_part(chunk, file, root))
-            elif included := _without_blank_ends(includes.expanded(chunk, (file,))):
-                parts.append(_parse_text(included, names))
-                lines += included
-        turns.append(Turn(role, tuple(parts)))
-    return Body(tuple(turns), tuple(lines), names, file, root)
+    own = _lines(text, first_line, file)
+    turns, lines, names = [Turn("user", [])], list[Line](), dict[str, Location]()
+    for mark, section in _split(own):
+        if mark is not None and (turn := _TURN.fullmatch(mark.marked)) is not None:
+            turns.append(Turn(turn[1], []))
+        elif mark is not None:
+            turns[-1].parts.append(_file_part(mark, file, root))
+        if included := _without_blank_ends(includes.expanded(section, (file,))):
+            turns[-1].parts.append(_parse_text(included, names))
+            lines += included
+    if turns[0].parts and turns[1:]:
+        hint = "write [user] on a line above it, or \\[user] if that line is text"
+        msg = "there is text before the first turn"
+        raise BodyError(msg, hint, _without_blank_ends(own)[0].location)
+    return Body(turns[1:] or turns, lines, names, file, root)
 
 
 def _lines(text: str, first_line: int, file: Path) -> list[Line]:
@@ -247,34 +251,17 @@ def _marked(escape: re.Match[str]) -> str:
     return "\\" * count + _NOTHING * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
 
 
-def _split(lines: Iterable[Line]) -> list[tuple[str, list[list[Line] | Line]]]:
-    """
-    Split lines at the marks of turns, and each turn into texts and lines that are files.
-
-    Code fences have no marks. Without marks, the lines are a turn of the user.
-    """
-    text = list[Line]()
-    turns: list[tuple[str, list[list[Line] | Line]]] = [("user", [text])]
+def _split(lines: Iterable[Line]) -> list[tuple[Line | None, list[Line]]]:
+    """Split lines at the marks of turns and of files, except in code fences."""
+    sections: list[tuple[Line | None, list[Line]]] = [(None, [])]
     fence = ""
     for line in lines:
-        is_code, fence = bool(fence), _fence_after(fence, line.marked)
-        turn = None if is_code else _TURN.fullmatch(line.marked)
-        is_file = not is_code and _FILE_PART.fullmatch(line.marked) is not None
-        if turn is None and not is_file:
-            text.append(line)
-            continue
-        text = []
-        if turn is not None:
-            turns.append((turn[1], [text]))
+        if not fence and (_TURN.fullmatch(line.marked) or _FILE_PART.fullmatch(line.marked)):
+            sections.append((line, []))
         else:
-            turns[-1][1].extend((line, text))
-    early = [line for chunk in turns[0][1] for line in (chunk if isinstance(chunk, list) else [chunk])]
-    filled = _without_blank_ends(early)
-    if len(turns) > 1 and filled:
-        hint = "write [user] on a line above it, or \\[user] if that line is text"
-        msg = "there is text before the first turn"
-        raise BodyError(msg, hint, filled[0].location)
-    return turns[1:] or turns
+            sections[-1][1].append(line)
+        fence = _fence_after(fence, line.marked)
+    return sections
 
 
 def _fence_after(fence: str, line: str) -> str:

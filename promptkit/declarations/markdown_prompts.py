@@ -52,7 +52,7 @@ _ARGUMENT_KEYS: Final = (
     *("description", "type", "choices", "default", "required", "examples", "complete", "secret"),
 )
 
-#: Keys of other tools that resemble ours, and those that most files have.
+#: Keys of other tools: the most common ones, and those that resemble known keys.
 _FOREIGN_KEYS: Final = (
     *("agent", "agents", "allowed-tools", "disable-model-invocation", "handoffs", "mode", "model", "tools"),
 )

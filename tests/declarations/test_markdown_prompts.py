@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -405,6 +406,7 @@ class TestDiagnostics:
         assert [each.rule for each in catalog.diagnostics] == [Rule.BAD_MARKDOWN]
         assert "secret" not in catalog.diagnostics[0].message.replace("secret.md", "")
 
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
     @pytest.mark.timeout(10)
     def test_pipes_and_devices_are_not_read(self, markdown, tmp_path):
         """A pipe or a device in place of a prompt, an included text or a picture is one diagnostic."""
