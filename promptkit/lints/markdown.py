@@ -20,6 +20,7 @@ _FOREIGN: Final = re.compile(
     r"|(?<!\S)@[\w./-]+/[\w.-]*\.\w{1,10}\b"
     r"|\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}"
     r"|\{\{[#^/][ \t]*+\w++[ \t][^{}\n]*\}\}|\{\{[ \t]*+\w++[ \t]*+[.|][^{}\n]*\}\}"
+    r"|\{\{[ \t]*+\w++(?:[ -]++\w++)+\??[ \t]*+\}\}"
 )
 
 
@@ -53,12 +54,15 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
         message = f"the front matter has keys that promptkit ignores: {', '.join(foreign)}"
         report.add(Rule.FOREIGN_KEY, message, "keep them if other tools read the file", location)
     text = text_of(prompt.location.file)
-    is_started = text.startswith("---\n") and "\n---" in text[4:]
-    if is_started and not split_front_matter(text)[0].strip():
+    if not text.startswith("---\n") or split_front_matter(text)[0].strip():
+        return
+    if "\n---" in text[4:]:
         message = "the lines between '---' are sent as text, because they are not all 'key: value'"
-        report.add(
-            Rule.TEXT_BETWEEN_HYPHENS, message, "write front matter with one key per line", prompt.location
-        )
+        hint = "write front matter with one key per line"
+        report.add(Rule.TEXT_BETWEEN_HYPHENS, message, hint, prompt.location)
+    elif text[4:].partition(":")[0] in KEYS:
+        message = "the front matter is sent as text, because no line '---' ends it"
+        report.add(Rule.TEXT_BETWEEN_HYPHENS, message, "write '---' below its last line", prompt.location)
 
 
 def _lint_placeholder(argument: Argument, prompt: MarkdownPrompt, report: Report, place: Location) -> None:

@@ -341,6 +341,9 @@ class TestDiagnostics:
             ("{{> a\\..\\b.md}}", Rule.BAD_MARKDOWN, 1, 0),
             ("{{> review.prompt.md}}", Rule.BAD_MARKDOWN, 1, 0),
             ("{{image: nope.png}}", Rule.BAD_MARKDOWN, 1, 0),
+            ("---\ndescription: x\n--\nx", Rule.TEXT_BETWEEN_HYPHENS, 1, 0),
+            ("a {{my name}}", Rule.TEMPLATE_SYNTAX, 1, 3),
+            ("a {{my-name?}}", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a\n$ARGUMENTS", Rule.TEMPLATE_SYNTAX, 2, 1),
             ("a @b/c.md", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("npm i @scope/name, `b!`, `c`, $10, ann@example.org", None, 0, 0),
@@ -353,7 +356,7 @@ class TestDiagnostics:
             (b"x" * (4 * 1024 * 1024 + 1), Rule.BAD_MARKDOWN, 1, 0),
             ("---\na: " + "x" * 70_000 + "\n---\nx", Rule.BAD_FRONT_MATTER, 1, 0),
         ],
-        ids=range(51),
+        ids=range(54),
     )
     def test_a_mistake_is_one_diagnostic_at_its_line(self, text, rule, line, column, diagnose):
         """Each mistake is one diagnostic at its line and column."""

@@ -209,7 +209,7 @@ def test_readme_and_its_client_command_work(reader):
     result = subprocess.run(command, input=request, capture_output=True, check=True, env=reader.environment)
     listed = json.loads(result.stdout)["result"]["prompts"]
 
-    assert [prompt["name"] for prompt in listed] == ["debug_error", "explain_logs", "review"]
+    assert [prompt["name"] for prompt in listed] == ["debug_error", "explain", "review"]
 
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.stem)

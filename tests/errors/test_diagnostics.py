@@ -19,21 +19,23 @@ PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(en
 CASES = {
     Rule(code): (source, printed)
     for code, source, printed in re.findall(
-        r"^## (PK\d+)\n.*?^```python[^\n]*\n(.*?)^```\n\n^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+        r"^## (PK\d+)\n.*?^```(?:python|markdown)[^\n]*\n(.*?)^```\n\n^```text\n(.*?)^```$",
+        PAGE,
+        re.MULTILINE | re.DOTALL,
     )
 }
 
-#: The file name of each example, without its suffix.
+#: The file name of each example.
 FILES = {
-    Rule(code): stem
-    for code, stem in re.findall(
-        r'^## (PK\d+)\n[^#]*?^```python title="recipes/(\w+)\.py"$', PAGE, re.MULTILINE
-    )
+    Rule(code): name
+    for code, name in re.findall(r'^## (PK\d+)\n[^#]*?^```\w+ title="recipes/([\w.]+)"$', PAGE, re.MULTILINE)
 }
 
 #: Additional recipes for examples, because a folder without any served prompt breaks another rule.
 ADDITIONAL = {
-    Rule.NOT_SERVED: {"served": "from promptkit import prompt\n\n\n@prompt\ndef served():\n    return 'x'\n"}
+    Rule.NOT_SERVED: {
+        "served.py": "from promptkit import prompt\n\n\n@prompt\ndef served():\n    return 'x'\n"
+    }
 }
 
 #: The client that an example is checked for, for rules about clients.
@@ -124,6 +126,11 @@ FIXES = {
     "PK607": ("* 700", "* 7"),
     "PK608": ('"Read the change."', '"Read the change, and rules.md."'),
     "PK609": ('name="same-skill-name", ', ""),
+    "PK701": ("titel", "title"),
+    "PK702": ("Review", "[user]\nReview"),
+    "PK703": ("model: gpt-5\n", ""),
+    "PK704": ("change.", "change, {{depth}}."),
+    "PK705": ("\nReview changes", ""),
 }
 
 #: JSON schema of a diagnostic.
@@ -141,7 +148,7 @@ SCHEMA = {
         "end_column",
     ],
     "properties": {
-        "code": {"pattern": "^PK[1-6][0-9]{2}$"},
+        "code": {"pattern": "^PK[1-7][0-9]{2}$"},
         "rule": {"pattern": "^[a-z]+(-[a-z]+)+$"},
         "severity": {"enum": ["error", "warning"]},
         "message": {"type": "string", "minLength": 1},
@@ -155,6 +162,13 @@ SCHEMA = {
 }
 
 
+def write_files(folder, files):
+    """Write files into a folder, and return it."""
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
 def join_lines(*diagnostics):
     return "\n".join(map(str, diagnostics))
 
@@ -164,8 +178,8 @@ def diagnose(recipes, tmp_path, monkeypatch):
     """A function that writes recipes and returns all diagnostics, including those for a client."""
     monkeypatch.chdir(tmp_path)
 
-    def diagnose(client=None, **files):
-        catalog = compile(load(recipes(**files)), lint=True)
+    def diagnose(files, client=None):
+        catalog = compile(load(write_files(recipes(), files)), lint=True)
         return (*catalog.diagnostics, *(lint_client(client, catalog) if client else ()))
 
     return diagnose
@@ -188,7 +202,7 @@ class TestRules:
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_each_example_gives_its_diagnostic(self, rule, diagnose):
         """Each example gives exactly the documented diagnostic."""
-        assert join_lines(*diagnose(CLIENTS.get(rule), **get_files(rule))) == get_expected(rule)
+        assert join_lines(*diagnose(get_files(rule), CLIENTS.get(rule))) == get_expected(rule)
 
     def test_every_rule_has_a_fix(self):
         """Every rule that compiling finds has a fix here."""
@@ -201,13 +215,14 @@ class TestRules:
         source = CASES[rule][0]
         assert old in source
 
-        assert diagnose(CLIENTS.get(rule), **{rule.name.lower(): source.replace(old, new)}) == ()
+        name = f"{rule.name.lower()}.{FILES[rule].partition('.')[2]}"
+        assert diagnose({name: source.replace(old, new)}, CLIENTS.get(rule)) == ()
 
     def test_one_pass_reports_every_diagnostic(self, diagnose):
         """If all rules are broken in one folder, one pass reports every diagnostic."""
         rules = [rule for rule in COMPILED if rule is not Rule.NO_PROMPTS and rule not in CLIENTS]
 
-        diagnostics = diagnose(**{FILES[rule]: CASES[rule][0] for rule in rules})
+        diagnostics = diagnose({FILES[rule]: CASES[rule][0] for rule in rules})
 
         by_file = sorted(rules, key=FILES.__getitem__)
         assert join_lines(*diagnostics) == "\n".join(map(get_expected, by_file))
@@ -215,7 +230,7 @@ class TestRules:
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_a_diagnostic_serializes_to_json(self, rule, diagnose):
         """The JSON of a diagnostic matches the schema and the printed text."""
-        (diagnostic,) = diagnose(CLIENTS.get(rule), **get_files(rule))
+        (diagnostic,) = diagnose(get_files(rule), CLIENTS.get(rule))
 
         data = json.loads(json.dumps(diagnostic.as_data()))
 
@@ -227,7 +242,7 @@ class TestRules:
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_prompts_that_break_ignorable_rules_are_served(self, rule, recipes):
         """A prompt that breaks only an ignorable rule is served, without a diagnostic."""
-        catalog = compile(load(recipes(**{FILES[rule]: CASES[rule][0]})))
+        catalog = compile(load(write_files(recipes(), {FILES[rule]: CASES[rule][0]})))
 
         assert catalog.healthy == (rule in IGNORABLE - {Rule.NO_PROMPTS, Rule.NOT_SERVED})
         if catalog.healthy:
