@@ -10,6 +10,7 @@ import posixpath
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,7 +28,7 @@ from promptkit.language.messages import Workflow
 from promptkit.language.placeholders import LINE_END, TAG, MarkError, TextWithPlaceholders, append_indented
 from promptkit.language.results import MessageBuilder
 from promptkit.language.text import filled_text
-from promptkit.language.turns import assistant, system, user
+from promptkit.language.turns import Part, assistant, system, user
 
 #: Limits of a Markdown prompt: of its file and of its included texts in bytes, and of its includes.
 MAX_BYTES: Final = 4 * 1024 * 1024
@@ -89,31 +90,6 @@ def _unmarked(text: str) -> str:
     return text.translate(_MEANINGS)
 
 
-class FilePart(Struct, frozen=True):
-    """
-    A file that is a separate part of a turn.
-
-    Args:
-        kind:
-            ``image``, ``audio`` or ``file``.
-
-        path:
-            Its path below the root.
-
-        root:
-            The folder that it must stay in.
-    """
-
-    kind: str
-    path: str
-    root: Path
-
-    def content(self) -> Image | Audio | EmbeddedResource:
-        """Read the file."""
-        content: Image | Audio | EmbeddedResource = _CONTENT[self.kind].from_path(self.path, root=self.root)
-        return content
-
-
 class Turn(Struct, frozen=True):
     """
     One turn of a body.
@@ -123,16 +99,16 @@ class Turn(Struct, frozen=True):
             Its role.
 
         parts:
-            Its texts and files, in order.
+            Its texts, and functions that read its files, in order.
     """
 
     role: str
-    parts: list[TextWithPlaceholders | FilePart]
+    parts: list[TextWithPlaceholders | Callable[[], Part]]
 
     def rendered(self, values: Mapping[str, Any], label: str) -> Workflow:
         """Return the turn with its placeholders filled."""
         parts = [
-            part.content() if isinstance(part, FilePart) else filled_text(part, values, label)
+            filled_text(part, values, label) if isinstance(part, TextWithPlaceholders) else part()
             for part in self.parts
         ]
         return _ROLES[self.role](*parts)
@@ -275,15 +251,16 @@ def _fence_after(fence: str, line: str) -> str:
     return "" if marks[0] == "`" and "`" in info else marks
 
 
-def _file_part(line: Line, file: Path, root: Path) -> FilePart:
-    """Return the part for a line that names a file, which must exist."""
+def _file_part(line: Line, file: Path, root: Path) -> Callable[[], Part]:
+    """Return the function that reads the file that a line names, which must exist."""
     kind, _, path = line.marked.strip(" \t{}").partition(":")
-    part = FilePart(kind, _path_below(path.strip(), file, root, line.location), root)
+    below = _path_below(path.strip(), file, root, line.location)
+    read: Callable[[], Part] = partial(_CONTENT[kind].from_path, below, root=root)
     try:
-        part.content()
+        read()
     except (MediaError, OSError) as error:
         raise BodyError.of(error, "correct the path", line.location) from None
-    return part
+    return read
 
 
 def _path_below(path: str, file: Path, root: Path, location: Location) -> str:

@@ -65,8 +65,6 @@ _MAX_TYPE: Final = 200
 #: The value of a key that is missing.
 _EMPTY: Final = Field("", Location(""))
 
-_NAME: Final = re.compile(r"[^\W\d]\w*")
-
 #: The last version of each prompt in use, by its file and the folder that included files must stay in.
 _last_read: Final = WeakValueDictionary[tuple[str, str], "MarkdownPrompt"]()
 
@@ -272,9 +270,8 @@ def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list
         with _reporting(report, field):
             parameters.append(_parameter(name, field))
     unused = [name for name in declared if name not in body.names]
-    words += [hint.value] if isinstance(hint.value, str) else []
-    hinted = [name for name in re.findall(r"\w+", " ".join(words)) if name in body.names]
-    for name in dict.fromkeys((*hinted, *body.names)):
+    hinted = re.findall(r"\w+", " ".join([*words, hint.wire_text()]))
+    for name in dict.fromkeys((*filter(body.names.get, hinted), *body.names)):
         with _reporting(report):
             if name in declared:
                 continue
@@ -287,10 +284,10 @@ def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list
 
 
 def _check_name(name: str, location: Location) -> None:
-    if not _NAME.fullmatch(name) or iskeyword(name):
-        reason = "a word of Python" if iskeyword(name) else "not letters, digits and '_', a letter first"
-        msg = f"an argument cannot be called {name!r}: it is {reason}"
-        raise MarkdownError(msg, "rename it", location)
+    if iskeyword(name) or not name.isidentifier():
+        msg = f"an argument cannot be called {name!r}"
+        hint = "use letters, digits and '_', a letter first, and no word of Python"
+        raise MarkdownError(msg, hint, location)
 
 
 def _parameter(name: str, field: Field) -> inspect.Parameter:

@@ -221,6 +221,13 @@ deep
         values = {"a": "1"} if "a" in catalog["review"].arguments.by_name else {}
         assert catalog.render("review", values).text == rendered
 
+    def test_values_have_no_marks(self, markdown):
+        """A value starts no turn, includes nothing and has no placeholders, wherever it is inserted."""
+        catalog = markdown(review="[{{a}}]\n{{b}}\n{{{{a}}}}", **{"part.md": "part"})
+
+        values = {"a": "user", "b": "[assistant]\n{{a}}\n{{> part.md}}\n\\[user]"}
+        assert catalog.render("review", values) == user(f"[user]\n{values['b']}\n{{{{user}}}}")
+
     def test_an_escaped_mark_is_no_part_of_the_description(self, markdown):
         """The description is the text as it is sent."""
         assert markdown(review="# Write \\{{x}}\n")["review"].description == "Write {{x}}"
@@ -232,12 +239,16 @@ deep
         assert catalog["review"].description == "First\nnote: this\n- 1.10\n"
         assert catalog["review"].title == "1.10"
 
-    @pytest.mark.parametrize("arguments", ["[b, a]", "b a", "b, a"])
-    def test_names_of_arguments_alone(self, arguments, markdown):
-        """``arguments`` can be the names in order, as in Claude Code, whose commands are served."""
-        catalog = markdown(
-            review=f"---\narguments: {arguments}\ntools: [x]\n---\n{{{{a}}}} {{{{b}}}} {{{{c}}}}"
-        )
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("arguments: [b, a]", "arguments: b a", "arguments: b, a", "argument-hint: [b] [a]"),
+            *("argument-hint: [b, a]", "argument-hint: <b> {a}", "argument-hint: {b}"),
+        ],
+    )
+    def test_names_of_arguments_alone(self, line, markdown):
+        """The names of arguments alone give their order, as in Claude Code, whose commands are served."""
+        catalog = markdown(review=f"---\n{line}\ntools: [x]\n---\n{{{{a}}}} {{{{b}}}} {{{{c}}}}")
 
         assert [each.name for each in catalog["review"].arguments.ordered] == ["b", "a", "c"]
         assert [each.rule for each in catalog.diagnostics] == [Rule.FOREIGN_KEY]
@@ -486,6 +497,8 @@ TEXTS = (
                     "\\```",
                     "{{a}}",
                     "\\{{b}}",
+                    "\\\\{{c}}",
+                    "{{{",
                 ),
                 *(
                     "{{#if x}}",
