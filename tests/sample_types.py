@@ -21,6 +21,12 @@ class Level(enum.IntEnum):
     HIGH = 2
 
 
+class Urgency(enum.Enum):
+    SOON = "soon"
+    """Within a day."""
+    LATER = "later"
+
+
 class Corner(enum.Enum):
     LEFT = (0, 0)
     RIGHT = (1, 0)

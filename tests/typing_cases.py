@@ -8,6 +8,7 @@ unnecessary mark, the test fails if an expected error disappears.
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict, assert_type
 
@@ -68,6 +69,21 @@ def bare_prompt_keeps_its_types() -> None:
     review("+a", depth="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     review()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     review("+a", dept=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+class Reviewer:
+    def review(self, diff: str, tone: str = "strict") -> str:
+        """Review a change."""
+        return f"{tone}: {diff}"
+
+
+def bound_methods_and_partials_keep_their_types() -> None:
+    review = prompt(name="strict")(Reviewer().review)
+    kind = prompt(name="kind")(partial(Reviewer().review, tone="kind"))
+
+    assert_type(review("+a"), str)
+    review(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(kind("+a"), str)
 
 
 def case_has_the_parameters_of_its_prompt() -> None:

@@ -12,7 +12,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.error_messages import invalid_value, reason_of, shortened
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
-from promptkit.types.kinds import is_bytes, is_constrained, is_list, plain
+from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, plain
 from promptkit.types.scalar_parsers import Read, holds_more
 from promptkit.types.scalars import Reader
 from promptkit.types.unstructuring import can_be_sent, text_of
@@ -283,7 +283,10 @@ class Arguments(Struct, frozen=True):
             raise ArgumentsError(self.owner, errors, self.kind)
 
     def _is_given(self, name: str, value: Any) -> bool:
-        return value is not None and (value != "" or self.by_name[name].blank_is_value)
+        argument = self.by_name[name]
+        if value is None:
+            return argument.required and is_nullable(argument.annotation)
+        return value != "" or argument.blank_is_value
 
     def _is_ignored(self, name: str) -> bool:  # noqa: ARG002 (tools ignore some)
         """Return whether an argument that does not exist is ignored."""

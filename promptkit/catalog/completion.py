@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from promptkit.errors.exceptions import ResultError
 from promptkit.language.bounds import TooLongError, read_all, read_all_async
+from promptkit.types.choices import member_text
 from promptkit.types.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
 
 #: Maximum number of values in one completion, as MCP defines it.
@@ -148,7 +149,7 @@ def _text(value: object, source_label: str) -> str:
         msg = f"{source_label} values that are {type(value).__name__}: decode them, with .decode()"
         raise ResultError(msg)
     if isinstance(value, Enum):
-        value = value.value if isinstance(value.value, str | int) else value.name
+        value = member_text(value)
     return str.__str__(value) if isinstance(value, str) else str(value)
 
 

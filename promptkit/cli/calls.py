@@ -27,7 +27,7 @@ from promptkit.cli.output_formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.exceptions import INPUT_ERRORS, ArgumentsError, PromptError
 from promptkit.errors.rules import Rule
-from promptkit.errors.tracebacks import explain_filling, format_exception
+from promptkit.errors.tracebacks import explain_filling, format_exception, raising_line
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
@@ -177,11 +177,16 @@ def _wait(finished: Event, seconds: float) -> bool:
 
 
 def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
-    """Print why a call failed, as a sentence or otherwise as a traceback, and return the exit code."""
+    """
+    Print why a call failed, and return the exit code.
+
+    It is a sentence, or a traceback with the author's frames and a line that names the failed call.
+    """
     if (sentence := explanation(label, error)) is not None:
         return fail(redactor.redacted(sentence), Exit.FAILED)
     print_text(redactor.redacted(format_exception(error)))
-    return Exit.FAILED
+    line = raising_line(error)
+    return fail(redactor.redacted(f"{label} failed{f' at {line}' if line else ''}"), Exit.FAILED)
 
 
 def wire_examples(item: Item) -> Sequence[Any]:

@@ -56,7 +56,7 @@ def ask(catalog: Catalog, prompt: CompiledPrompt, known: Mapping[str, str], fold
                 try:
                     answer = session.prompt(
                         _question(argument),
-                        completer=_Suggestions(catalog, prompt.name, argument.name, values),
+                        completer=_Suggestions(catalog, prompt.name, argument, values),
                         validator=reader,
                         validate_while_typing=False,
                         is_password=argument.arg.secret,
@@ -75,7 +75,7 @@ def _question(argument: Argument) -> str:
 class _Suggestions(Completer):
     """A completer that offers the same values as a client."""
 
-    def __init__(self, catalog: Catalog, name: str, argument: str, chosen: Mapping[str, str]) -> None:
+    def __init__(self, catalog: Catalog, name: str, argument: Argument, chosen: Mapping[str, str]) -> None:
         self._catalog = catalog
         self._name = name
         self._argument = argument
@@ -84,12 +84,15 @@ class _Suggestions(Completer):
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
         typed = document.text_before_cursor
         try:
-            completion = self._catalog.complete(self._name, self._argument, typed, self._chosen)
+            completion = self._catalog.complete(self._name, self._argument.name, typed, self._chosen)
         except Exception:  # noqa: BLE001 (a completer that fails offers nothing)
             return
         for value in completion.values:
             yield Completion(
-                value, start_position=-len(typed), display=escape_invisible(value, one_line=True)
+                value,
+                start_position=-len(typed),
+                display=escape_invisible(value, one_line=True),
+                display_meta=escape_invisible(self._argument.reader.meanings.get(value, ""), one_line=True),
             )
 
 

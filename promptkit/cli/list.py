@@ -22,7 +22,8 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import LISTS, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.lookup import name_of
-from promptkit.types.descriptions import default_clause
+from promptkit.types.choices import member_text
+from promptkit.types.descriptions import default_clause, described
 from promptkit.types.kinds import is_enum, is_union, type_name
 from promptkit.types.unstructuring import typed_text
 
@@ -120,7 +121,8 @@ def _describe_argument(argument: Argument) -> "Text":
         presence += f", in {argument.arg.timezone} unless it has an offset"
     text = Text.assemble((argument.name, "bold"), ": ", (_line(format_type(argument.annotation)), "cyan"))
     text.append(f", {escape_invisible(presence, one_line=True)}")
-    return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")
+    words = described(argument.arg.description, [argument.reader.hint] if argument.reader.meanings else [])
+    return text.append(f": {_line(words)}" if words else "")
 
 
 def _line(text: str) -> str:
@@ -161,10 +163,10 @@ def format_type(annotation: Any) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """Return the name of a type without its parameters; for an enumeration, with its values."""
+    """Return the name of a type without its parameters; for an enumeration, with the texts of its members."""
     if annotation in (NoneType, ...):
         return "None" if annotation is NoneType else "..."
     name = getattr(annotation, "__name__", None) or type_name(annotation)
     if is_enum(annotation):
-        return f"{name}({', '.join(repr(member.value) for member in annotation)})"
+        return f"{name}({', '.join(repr(member_text(member)) for member in annotation)})"
     return name

@@ -290,6 +290,12 @@ def _with_another_note(annotation: Any, note: Any) -> Any:
     return Annotated[(datetime, *(item for item in notes if requirements.get(item) is None), note)]
 
 
+def _null_text(annotation: Any) -> str | None:
+    """Return the text that a type reads as None; None if there is none, because text has any value."""
+    reader, text = reader_of(annotation), text_of(None)
+    return text if reader is not None and reader.read(text) is None else None
+
+
 class DirectArguments:
     """
     Arguments of direct calls from Python code: checked and completed before the function is called.
@@ -362,7 +368,7 @@ class DirectArguments:
             name, value = parameter.name, bound.get(parameter.name, parameter.default)
             if value is parameter.default:
                 continue
-            text = None if value is None else text_of(value)
+            text = _null_text(parameter.annotation) if value is None else text_of(value)
             if text is None or (not text and not takes_blank(parameter.annotation)):
                 msg = f"parameter {name!r} is {value!r}, which no client can send: it means the default"
                 raise TypeError(msg)

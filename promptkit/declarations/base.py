@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from promptkit.catalog.cases import Case
@@ -68,6 +68,9 @@ class Decorated:
     """
 
     function: Callable[..., Any]
+
+    #: pytest does not collect them as tests, whatever their names.
+    __test__: ClassVar[bool] = False
 
     def __attrs_post_init__(self) -> None:
         vars(self).update(copied_attributes(self.function))

@@ -9,7 +9,7 @@ placeholder, makes it text, and two backslashes before a placeholder are one.
 import posixpath
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -25,8 +25,16 @@ from promptkit.language.files import confine, note_read, read_confined
 from promptkit.language.front_matter import split_front_matter
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
-from promptkit.language.placeholders import LINE_END, TAG, MarkError, TextWithPlaceholders, append_indented
+from promptkit.language.placeholders import (
+    LINE_END,
+    TAG,
+    Insertion,
+    MarkError,
+    TextWithPlaceholders,
+    append_indented,
+)
 from promptkit.language.results import MessageBuilder
+from promptkit.language.template_syntax import FOREIGN_WORDS
 from promptkit.language.text import filled_text
 from promptkit.language.turns import Part, assistant, system, user
 
@@ -148,12 +156,11 @@ class Body(Struct, frozen=True):
             messages.add(turn.rendered(values, self.file.name))
         return messages.workflow()
 
-    def required(self) -> set[str]:
-        """Return the names whose values must not be absent."""
-        parts = (part for turn in self.turns for part in turn.parts)
-        return set[str]().union(
-            *(part.required() for part in parts if isinstance(part, TextWithPlaceholders))
-        )
+    def insertions(self) -> Iterator[Insertion]:
+        """Yield the placeholders that are filled."""
+        for turn in self.turns:
+            for part in turn.parts:
+                yield from part.insertions() if isinstance(part, TextWithPlaceholders) else ()
 
 
 def read_text(file: Path, root: Path) -> str:
@@ -335,18 +342,19 @@ class _Includes:
 
 
 def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceholders:
-    """Parse a text in which all names are placeholders, and add them to *names*."""
-    text = "\n".join(line.marked for line in lines)
+    """Parse a text in which all names but words of Handlebars are placeholders, and add them to *names*."""
+    used = dict[str, Location]()
     for line in lines:
         for tag in TAG.finditer(line.marked):
             place = Location(line.location.file, line.location.line, tag.start() + 1, tag.end() + 1)
-            names.setdefault(tag[2], place)
+            if tag[2] not in FOREIGN_WORDS:
+                used.setdefault(tag[2], place)
+    names |= used | names
+    text = "\n".join(line.marked for line in lines)
     try:
-        parsed = TextWithPlaceholders.parse(text, {tag[2] for tag in TAG.finditer(text)}, "")
+        parsed = TextWithPlaceholders.parse(text, used, "")
     except MarkError as error:
-        hint = "write each mark on a separate line, and close blocks in reverse order"
-        location = lines[error.line - 1].location
-        raise BodyError(error.problem, hint, location) from None
+        raise BodyError(error.problem, error.hint, lines[error.line - 1].location) from None
     return parsed.with_literals(_unmarked)
 
 

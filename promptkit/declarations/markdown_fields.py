@@ -157,7 +157,7 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
         mark = getattr(error, "problem_mark", None)
         reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
         location = Location(file, mark.line + 2 if mark else 1)
-        hint = "write one 'key: value' per line, with the same indentation for the keys of one mapping"
+        hint = "write one 'key: value' per line; indent the keys of one mapping by the same number of blanks"
         msg = f"the front matter is not YAML: {reason}"
         raise MarkdownError(msg, hint, location) from None
     if special is not None:

@@ -85,9 +85,9 @@ class MarkdownPrompt(Prompt[..., Workflow]):
             The errors in its file.
     """
 
-    body: Body
-    fields: Mapping[str, Field]
-    found: tuple[Diagnostic, ...]
+    body: Body = attrs.field(kw_only=True)
+    fields: Mapping[str, Field] = attrs.field(kw_only=True)
+    found: tuple[Diagnostic, ...] = attrs.field(kw_only=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         key = str(self.body.file), str(self.body.root)
@@ -121,9 +121,10 @@ class _FieldReport(Report, frozen=True):
     places: Mapping[str, Location] = {}
 
     def add(self, rule: Rule, message: str, hint: str, location: Any = None) -> None:
-        """Add a diagnostic. The name of a parameter means its location."""
-        place = self.places.get(location, self.location) if isinstance(location, str) else location
-        super().add(rule, message, hint, place)
+        """Add a diagnostic; a name as *location* is that of an argument."""
+        if isinstance(location, str):
+            location = self.places.get(location, self.location)
+        super().add(rule, message, hint, location)
 
 
 def prompt_name(path: Path, folder: Path) -> str:
@@ -208,7 +209,8 @@ def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> Markdow
         for case_name, field in fields.get("cases", _EMPTY).fields("cases").items():
             sent = {key: value.wire_text() for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
-    declared = MarkdownPrompt(function, options, {}, body, fields, tuple(report.found))
+    found = tuple(report.found)
+    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=found)
     vars(function)["__declaration__"] = declared  # no module contains it, in which pickling could find it
     _last_read[str(body.file), str(body.root)] = declared
     for case in cases:

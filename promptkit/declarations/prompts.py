@@ -13,17 +13,20 @@ from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared
 from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.declarations.signature import (
+    as_function,
     cached_property,
-    check_function,
+    hint_for_callable,
     is_local,
     read_signature,
 )
 from promptkit.declarations.unusable_types import check_return
-from promptkit.errors.diagnostics import Diagnostic, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
+from promptkit.errors.rules import Rule
 from promptkit.language.annotations import Tool
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
+from promptkit.language.validation import describe
 from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")
@@ -43,10 +46,17 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     function: Callable[P, R]
     options: Options
     names: Mapping[str, Any]
+    #: The diagnostic of a decorated object that is not a function.
+    problem: Diagnostic | None = None
 
     # Copied from the function.
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
+
+    @property
+    def location(self) -> Location:
+        """The location of the function's definition."""
+        return super().location if self.problem is None else self.problem.location
 
     def __repr__(self) -> str:
         return f"<prompt {self.options.name!r} at {self.location}>"
@@ -171,6 +181,8 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     @cached_property
     def _compilation(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
+        if self.problem is not None:
+            return None, (self.problem,)
         options = self.options
         report = self._report()
         check_options(options, self.function, report)
@@ -326,7 +338,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
 
     Args:
         function:
-            A ``def``, ``async def``, generator or asynchronous generator function.
+            A ``def``, ``async def``, generator or asynchronous generator function; or a bound method or a
+            `functools.partial` of one, whose own arguments clients cannot fill.
 
         name:
             The name that clients request. Defaults to the function's name.
@@ -383,16 +396,19 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
         that creates it.
 
     Raises:
-        TypeError: If the decorated object is not a function, or an option has the wrong type.
+        TypeError: If the decorated object cannot be called, or an option has the wrong type.
 
         ValueError: If *timeout* or *cache* is not above zero, *deprecated* is blank, or an icon is not a URI.
     """
-    names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
+    frame = sys._getframe(1)  # noqa: SLF001 (annotations may use local names)
+    names, location = frame.f_locals, Location(frame.f_code.co_filename, frame.f_lineno)
 
-    def decorate(function: Callable[P, R]) -> Prompt[P, R]:
-        check_function(function)
+    def decorate(decorated: Callable[P, R]) -> Prompt[P, R]:
+        function = as_function(decorated)
         options = Options(
-            name=function.__name__ if name is None else name,
+            name=getattr(function or decorated, "__name__", type(decorated).__name__)
+            if name is None
+            else name,
             title=title,
             description=description,
             icons=icons_of(icons),
@@ -408,7 +424,12 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             deprecated=deprecated,
             sample=sample,
         )
-        kind = Prompt if answer is None else AnsweredPrompt
-        return kind(function, options, dict(names) if is_local(function) else {})
+        if function is not None:
+            kind = Prompt if answer is None else AnsweredPrompt
+            return kind(function, options, dict(names) if is_local(function) else {})
+        report = Report(f"prompt {options.name!r}", location)
+        message = f"@prompt takes a function, not {describe(decorated)}"
+        report.add(Rule.NOT_A_FUNCTION, message, hint_for_callable(decorated))
+        return Prompt(decorated, options, {}, *report.found)
 
     return decorate if function is None else decorate(function)

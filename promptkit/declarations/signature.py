@@ -147,7 +147,7 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     elif parameter.annotation is parameter.empty:
         hint = f"write its type, as in '{name}: str'"
         if name in ("self", "cls"):
-            hint = "move the function out of its class; prompts are functions, not methods"
+            hint = "move the function out of its class, or decorate a bound method: prompt(instance.method)"
         report.add(Rule.MISSING_ANNOTATION, f"parameter {name!r} has no annotation", hint, name)
     else:
         return True
@@ -276,12 +276,53 @@ def is_local(function: Callable[..., Any]) -> bool:
     return "<locals>" in function.__qualname__
 
 
-def check_function(function: Callable[..., Any]) -> None:
-    """Raise TypeError unless the object that `@prompt` decorates is a function."""
-    if not callable(function) or not inspect.isfunction(inspect.unwrap(function)):
-        name = f": write @prompt(name={function!r})" if isinstance(function, str) else ""
-        msg = f"@prompt takes a function, not {describe(function)}{name}"
+def as_function(decorated: Any) -> Callable[..., Any] | None:
+    """
+    Return a function for the object that `@prompt` decorates; None if a function has to be written for it.
+
+    A bound method is called with its object, and a `functools.partial` with its arguments, which clients
+    cannot fill.
+
+    Raises:
+        TypeError: If the object cannot be called.
+    """
+    if not callable(decorated) and not isinstance(decorated, classmethod):
+        name = f": write @prompt(name={decorated!r})" if isinstance(decorated, str) else ""
+        msg = f"@prompt takes a function, not {describe(decorated)}{name}"
         raise TypeError(msg)
+    inner: Any = decorated
+    while isinstance(inner, functools.partial | types.MethodType):
+        inner = inner.func if isinstance(inner, functools.partial) else inner.__func__
+    if isinstance(inner, classmethod) or not inspect.isfunction(inspect.unwrap(inner)):
+        return None
+    return inner if inner is decorated else _forwarding_function(decorated, inner)
+
+
+def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls a bound method or a partial of *inner*, without the arguments it has."""
+
+    @functools.wraps(inner)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return decorated(*args, **kwargs)
+
+    signature = inspect.signature(decorated, **FORWARD)
+    fixed = getattr(decorated, "keywords", {})
+    parameters = [parameter for name, parameter in signature.parameters.items() if name not in fixed]
+    forward.__dict__["__signature__"] = signature.replace(parameters=parameters)
+    return forward
+
+
+def hint_for_callable(decorated: Any) -> str:
+    """Return how to make a prompt from an object for which `as_function` returns None."""
+    if isinstance(decorated, classmethod):
+        return "move the function out of its class, or decorate the bound method after the class"
+    if (
+        isinstance(decorated, type)
+        or inspect.isroutine(decorated)
+        or isinstance(decorated, functools.partial)
+    ):
+        return "write a function that calls it, and decorate that"
+    return "decorate its bound method, as in prompt(name='...')(instance.method)"
 
 
 #: Code flags of generators and coroutines.

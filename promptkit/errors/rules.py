@@ -36,6 +36,7 @@ class Rule(Enum):
     RELATIVE_PATH = "PK105", "a file that is looked up in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
+    TYPING_TEXT = "PK108", "`Text` of `typing` in place of promptkit's"
     BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
@@ -61,9 +62,11 @@ class Rule(Enum):
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
     MISPLACED_MARK = "PK223", "a mark of optional lines that shares its line, or has no counterpart"
-    ABSENT_VALUE = "PK224", "a value that can be None, for a placeholder without `?`", _WARNING
+    ABSENT_VALUE = "PK224", "a value that can be None or a bool, where a text inserts it", _WARNING
     INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
     TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows"
+    SWAPPED_ARGUMENTS = "PK227", "the language of a `code_block` in place of its code", _WARNING
+    FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart"
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
@@ -80,6 +83,7 @@ class Rule(Enum):
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
+    NOT_A_FUNCTION = "PK322", "a decorated object that is not a function"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
     CALLERS_PATH = "PK331", "a file whose path comes from a caller without a folder to stay in", _WARNING
     CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
@@ -130,12 +134,14 @@ WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 IGNORABLE: Final = WARNINGS | {
     Rule.NO_PROMPTS,
     Rule.UNDEFINED_NAME,
+    Rule.TYPING_TEXT,
     Rule.NO_MESSAGE,
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.UNKNOWN_PLACEHOLDER,
     Rule.MISPLACED_MARK,
     Rule.TOO_MANY_TOKENS,
+    Rule.FORMAT_FIELDS,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.MISSING_REFERENCE,

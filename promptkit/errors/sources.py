@@ -1,7 +1,7 @@
 """
-Positions in authors' source files, for diagnostics.
+Authors' source files: positions for diagnostics, and syntax trees.
 
-Files are read only by `promptkit check`, or if there is a diagnostic.
+Files are read only by `promptkit check`, if there is a diagnostic, or for the meanings of an enumeration.
 """
 
 import ast

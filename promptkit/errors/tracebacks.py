@@ -5,7 +5,7 @@ import gc
 import os
 import string
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from itertools import compress, pairwise
 from pathlib import Path
@@ -43,26 +43,47 @@ _ESCAPES: Final = {
 
 def format_exception(error: BaseException) -> str:
     """
-    Format *error* and its causes with the author's frames only.
+    Format *error* and its causes with the author's frames only. Causes without any are omitted.
 
     If filling in a text failed, a hint follows.
 
-    All frames are kept if none of them is the author's, because the error is not in a recipe then. A
-    `ResultError` has no traceback, because its function has already returned.
+    If no frame is the author's, as for recipes in an installed package, only frames of promptkit and of its
+    libraries are omitted; all frames are kept if there are no others, because the error is not in a recipe
+    then. A `ResultError` has no traceback, because its function has already returned.
     """
     if isinstance(error, ResultError):
         return f"{error}\n"
     from traceback import TracebackException  # only needed for failures
 
     traceback = TracebackException.from_exception(error)
-    stacks = [exception.stack for exception in _chain(traceback)]
-    visible = [list(compress(stack, _visible([frame.filename for frame in stack]))) for stack in stacks]
-    if any(visible):
-        for stack, frames in zip(stacks, visible, strict=True):
-            stack[:] = frames
+    files = {frame.filename for exception in _chain(traceback) for frame in exception.stack}
+    internals = _internals()
+    external = {file for file in files if not _is_below(file, internals)}
+    if visible := set(filter(is_authors_file, files)) or external:
+        _keep_frames(traceback, visible)
     if (hint := explain_filling(error)) is not None:
         traceback.__notes__ = [*(traceback.__notes__ or ()), hint]
     return "".join(traceback.format())
+
+
+def _keep_frames(root: "TracebackException", files: Container[str]) -> None:
+    """Remove the frames of other files, and causes without frames."""
+    for exception in reversed(list(_chain(root))):  # causes first
+        exception.stack[:] = [frame for frame in exception.stack if frame.filename in files]
+        for name in ("__cause__", "__context__"):
+            cause = getattr(exception, name)
+            if cause is not None and not (
+                cause.stack or cause.__cause__ or cause.__context__ or cause.exceptions
+            ):
+                setattr(exception, name, None)
+
+
+def raising_line(error: BaseException) -> Location | None:
+    """Return the author's line in which an exception was raised, or that called the code that raised it."""
+    from traceback import walk_tb  # only needed for failures
+
+    lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
+    return next((Location(file, line) for file, line in reversed(lines) if is_authors_file(file)), None)
 
 
 def explain_filling(error: BaseException) -> str | None:

@@ -21,8 +21,9 @@ def answer_format(
     """
     Describe the required JSON format of an answer with an outline of a type, in the order of its fields.
 
-    Descriptions (``msgspec.Meta(description=...)``) become comments, and all choices are listed. Docstrings
-    are omitted. `promptkit.answers.parse_answer` reads the answer.
+    Descriptions (``msgspec.Meta(description=...)``, and string literals below the members of an ``Enum``)
+    become comments, and all choices are listed. Docstrings are omitted. `promptkit.answers.parse_answer`
+    reads the answer.
 
     Args:
         answer:
@@ -57,7 +58,8 @@ def _answer_outline(answer: Any) -> str:
     """Return the outline of a type, after those of the recursive classes in it."""
     schema = answer_schema(answer, outlined=True)
     definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
-    return "\n".join([*definitions, _outline(schema)])
+    comments = [] if "properties" in schema else _comments(schema)
+    return "\n".join([*definitions, *comments, _outline(schema)])
 
 
 def _outline(schema: Mapping[str, Any]) -> str:  # noqa: PLR0911 (a list of cases)
@@ -91,11 +93,16 @@ def _object(schema: Mapping[str, Any]) -> str:
 
 
 def _member(name: str, member: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[str]:
-    description = " ".join(str(member.get("description", "")).split())
-    if words := " ".join(filter(None, (description, _bounds(member)))):
-        yield f"// {words}"
+    yield from _comments(member)
     optional_mark = "" if name in schema.get("required", ()) else "?"
     yield f"{name}{optional_mark}: {_outline(member)},"
+
+
+def _comments(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the comment above an outline, with the description and the bounds of its values."""
+    description = " ".join(str(schema.get("description", "")).split())
+    if words := " ".join(filter(None, (description, _bounds(schema)))):
+        yield f"// {words}"
 
 
 def _bounds(member: Mapping[str, Any]) -> str:

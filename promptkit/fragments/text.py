@@ -153,7 +153,8 @@ def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
     ``fill("Review {{code}}\n\nScope: {{scope?}}", code=code, scope=None)`` omits the line of the scope.
     Between the lines ``{{#name}}`` and ``{{/name}}``, each alone on its line, lines are only kept if the
     value is present, and between ``{{^name}}`` and ``{{/name}}`` only if it is absent: None, False, or of
-    length 0. Such blocks can be nested. Where lines are omitted between paragraphs, one blank line remains.
+    length 0. Such blocks can be nested, and are not repeated for the items of a list. Where lines are omitted
+    between paragraphs, one blank line remains.
 
     The text is dedented first, like with `dedent`. All other braces are literal text, so that JSON needs no
     escapes. Values are never parsed: ``{{code}}`` in a value is literal text. Further lines of a value are

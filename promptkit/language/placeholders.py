@@ -22,6 +22,11 @@ LINE_END: Final = re.compile(r"\r\n?|\n")
 #: The indentation of a line, including list and quotation markers.
 _INDENTATION: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)*")
 
+#: What to write for a mark within a line.
+_SHARED_LINE: Final = (
+    "move it to another line; for an optional part of a line, insert the part as a value, which can be ''"
+)
+
 #: Returns the text to insert for a name.
 _TextOf: TypeAlias = Callable[[str], str]
 
@@ -37,13 +42,16 @@ class MarkError(ValueError):
         problem:
             What is wrong with the mark.
 
+        hint:
+            What to write.
+
         line:
             The line of the text, from 1.
     """
 
-    def __init__(self, label: str, problem: str, line: int) -> None:
-        super().__init__(f"{label}: line {line}: {problem}")
-        self.problem, self.line = problem, line
+    def __init__(self, label: str, problem: str, hint: str, line: int) -> None:
+        super().__init__(f"{label}: line {line}: {problem}: {hint}")
+        self.problem, self.hint, self.line = problem, hint, line
 
 
 class _Line(Struct, frozen=True):
@@ -108,6 +116,31 @@ class _Mark(Struct):
         return self.sign != "/" and is_present(values[self.name]) is (self.sign == "^")
 
 
+class Insertion(Struct, frozen=True):
+    """
+    A placeholder that is filled.
+
+    Args:
+        name:
+            Its name.
+
+        marks:
+            The names whose ``{{#name}}`` it is between.
+
+        optional:
+            The names that its line has with ``?``.
+    """
+
+    name: str
+    marks: frozenset[str]
+    optional: frozenset[str]
+
+    @property
+    def present(self) -> frozenset[str]:
+        """The names whose values are present where the placeholder is filled."""
+        return self.marks | self.optional
+
+
 class TextWithPlaceholders(Struct, frozen=True):
     """
     A parsed text with placeholders and marks.
@@ -148,6 +181,8 @@ class TextWithPlaceholders(Struct, frozen=True):
         if unknown := [name for name in names if name not in placeholders]:
             listing = ", ".join(f"{{{{{name}}}}}" for name in placeholders) or "none"
             msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; its placeholders: {listing}"
+            if halved := find_halved(text, unknown[0]):
+                msg += f"; it has {halved}: an f-string and str.format turn {{{halved}}} into {halved}"
             raise ValueError(msg)
         pieces: list[str | _Line | _Mark] = []
         open_marks: list[_Mark] = []
@@ -162,7 +197,8 @@ class TextWithPlaceholders(Struct, frozen=True):
                 _match_mark(mark, open_marks, len(pieces), label)
             number += 1
         for mark in open_marks[-1:]:
-            raise MarkError(label, f"{mark} is not closed: write {{{{/{mark.name}}}}} below it", mark.line)
+            hint = f"write {{{{/{mark.name}}}}} on a line below it"
+            raise MarkError(label, f"{mark} is not closed", hint, mark.line)
         return cls([*pieces, text[end:]] if end < len(text) else pieces)
 
     def with_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
@@ -180,17 +216,17 @@ class TextWithPlaceholders(Struct, frozen=True):
             ]
         )
 
-    def required(self) -> set[str]:
-        """Return the names that are inserted without ``?``, other than between ``{{#name}}`` of that name."""
-        required, kept = set[str](), list[str]()
+    def insertions(self) -> Iterator[Insertion]:
+        """Yield the placeholders."""
+        marks = [frozenset[str]()]
         for piece in self.pieces:
             if isinstance(piece, _Line):
-                required |= {*piece.names} - {*piece.optional, *kept}
+                optional = frozenset(piece.optional)
+                yield from (Insertion(name, marks[-1], optional) for name in piece.names)
             elif isinstance(piece, _Mark) and piece.sign == "/":
-                kept.pop()
+                marks.pop()
             elif isinstance(piece, _Mark):
-                kept.append(piece.name if piece.sign == "#" else "")
-        return required
+                marks.append(marks[-1] | {piece.name} if piece.sign == "#" else marks[-1])
 
     def filled(self, values: Mapping[str, Any], text_of: _TextOf) -> str:
         """
@@ -234,9 +270,21 @@ def placeholders_in(text: str) -> list[str]:
     return list(dict.fromkeys(match[2] for match in TAG.finditer(text)))
 
 
-def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dict[str, int]:
+def name_in(tag: str) -> str | None:
+    """Return the name in a placeholder or a mark; None for anything else."""
+    match = TAG.fullmatch(tag)
+    return match and match[2]
+
+
+def find_halved(text: str, name: str) -> str | None:
+    """Return the first placeholder or mark of a name in *text* that has single braces, or None."""
+    match = re.search(rf"(?<!\{{)\{{[ \t]*[#^/]?[ \t]*{re.escape(name)}[ \t]*\??[ \t]*\}}(?!\}})", text)
+    return match and match[0]
+
+
+def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dict[str, tuple[str, int]]:
     """
-    Return the placeholders and the pairs of marks that have no value, with the line of the first one.
+    Return the placeholders and the pairs of marks that have no value, each with its name and its first line.
 
     Args:
         text:
@@ -248,17 +296,19 @@ def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dic
         first_line:
             The number of the first line.
     """
-    unfilled = dict[str, int]()
+    unfilled = dict[str, tuple[str, int]]()
     opening = dict[str, tuple[str, int]]()
     for start, line, tags in _tagged_lines(text, {*placeholders_in(text)}.difference(names)):
         number = first_line + text.count("\n", 0, start)
         for tag in tags:
+            name = tag[2]
             if not tag[1]:
-                unfilled.setdefault(f"{{{{{tag[2]}}}}}", number)
+                unfilled.setdefault(f"{{{{{name}}}}}", (name, number))
             elif line.strip() == tag[0] and tag[1] != "/":
-                opening.setdefault(tag[2], (f"{{{{{tag[1]}{tag[2]}}}}}", number))
-            elif line.strip() == tag[0] and tag[2] in opening:
-                unfilled.setdefault(*opening[tag[2]])
+                opening.setdefault(name, (f"{{{{{tag[1]}{name}}}}}", number))
+            elif line.strip() == tag[0] and name in opening:
+                mark, number = opening[name]
+                unfilled.setdefault(mark, (name, number))
     return unfilled
 
 
@@ -276,8 +326,10 @@ def _tagged_lines(text: str, names: Collection[str]) -> Iterator[tuple[int, str,
 
 def _parse_line(line: str, tags: list[re.Match[str]], number: int, label: str) -> _Line | _Mark:
     for tag in tags:
-        if tag[1] and (tag[3] or line.strip() != tag[0]):
-            raise MarkError(label, f"{tag[0]} must be alone on its line, without '?'", number)
+        if tag[1] and tag[3]:
+            raise MarkError(label, f"{tag[0]} has a '?'", f"write {{{{{tag[1]}{tag[2]}}}}}", number)
+        if tag[1] and line.strip() != tag[0]:
+            raise MarkError(label, f"{tag[0]} is not alone on its line", _SHARED_LINE, number)
         if tag[1]:
             return _Mark(tag[1], tag[2], number)
     starts = [0, *(tag.end() for tag in tags)]
@@ -291,11 +343,13 @@ def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> N
     if mark.sign != "/":
         open_marks.append(mark)
     elif not open_marks:
-        raise MarkError(label, f"{mark} has no {{{{#{mark.name}}}}} above it", mark.line)
+        hint = f"write {{{{#{mark.name}}}}} or {{{{^{mark.name}}}}} above the lines that can be omitted"
+        raise MarkError(label, f"{mark} closes nothing", hint, mark.line)
     elif (opening := open_marks.pop()).name == mark.name:
         opening.end = end
     else:
-        raise MarkError(label, f"{mark} is above {{{{/{opening.name}}}}}: close inner lines first", mark.line)
+        problem = f"{mark} is above {{{{/{opening.name}}}}}"
+        raise MarkError(label, problem, f"close {opening} first", mark.line)
 
 
 class _Lines:

@@ -235,11 +235,11 @@ def filled_text(
 def _placeholder_text(value: object, name: str, label: str) -> str:
     """Return the text of a placeholder's value: scalars, lists of scalars, and JSON for other values."""
     if value is None or isinstance(value, bool):
-        placeholder = f"{{{{{name}?}}}}"
-        msg = (
-            f"{label}: {name!r} is {value}: write {placeholder} if its line should be omitted, "
-            f"or pass an empty string"
-        )
+        hint = f"write {{{{{name}?}}}} if its line should be omitted, or pass an empty string"
+        if value is not None:
+            marks = f"{{{{#{name}}}}} and {{{{/{name}}}}}"
+            hint = f"write {marks} around the lines that depend on it, or pass a text"
+        msg = f"{label}: {name!r} is {value}: {hint}"
         raise TypeError(msg)
     if isinstance(value, Enum) and not isinstance(value.value, str):
         return value.name

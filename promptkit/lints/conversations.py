@@ -103,15 +103,18 @@ def _conversations_in(scope: Scope) -> list[Conversation]:
     if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom):
         body: list[ast.stmt] = getattr(scope.syntax, "body", [])
         paths = (path for path in execution_paths(body) if not (path and isinstance(path[-1], ast.Raise)))
-        results = [[value for step in path if (value := _yielded_value(step))] for path in paths]
+        results = [[value for step in path if (value := _sent_value(step))] for path in paths]
     else:
         results = [[node.value] for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
     return [conversation for values in results for conversation in _combinations(values, scope)]
 
 
-def _yielded_value(step: ast.stmt) -> ast.expr | None:
+def _sent_value(step: ast.stmt) -> ast.expr | None:
+    """Return the expression that a statement of a generator yields or returns, or None."""
     value = getattr(step, "value", None)
-    return value.value if isinstance(value, ast.Yield | ast.YieldFrom) else None
+    if isinstance(value, ast.Yield | ast.YieldFrom):
+        return value.value
+    return value if isinstance(step, ast.Return) else None
 
 
 def _content_in(scope: Scope) -> Iterator[SentMessage]:

@@ -31,6 +31,7 @@ from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Audio, Image
 from promptkit.language.text import Text
+from promptkit.lints.calls import lint_format, lint_swapped_arguments
 from promptkit.lints.conversations import get_role
 from promptkit.lints.placeholders import lint_placeholders
 from promptkit.lints.static_analysis import (
@@ -190,7 +191,7 @@ _COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
 #: A format specification of Python, as opposed to text after a colon in CSS or JSON.
 _SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
 _JINJA: Final = re.compile(
-    r"\{\{-?\s*([A-Za-z_]\w*)[^{}]*\}\}"
+    r"\{\{[-~]?\s*[#^]?\s*(?:(?:if|unless|each)\s+)?([A-Za-z_]\w*)[^{}]*\}\}"
     r"|\{%-?\s*(?:if|for|set|with|include|macro|block|extends|filter|elif)\b([^%]*)%\}"
 )
 #: Each placeholder contains one of these characters.
@@ -502,6 +503,8 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
         lint_shifted_lines,
         lint_command,
         lint_caller_path,
+        lint_swapped_arguments,
+        lint_format,
     ),
     "Attribute": (lint_caller_path,),
     "JoinedStr": (_lint_blocks,),

@@ -11,17 +11,18 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import text_of
 from promptkit.language.front_matter import split_front_matter
+from promptkit.language.template_syntax import find_template_syntax
 from promptkit.lints.prompts import lint_examples
 from promptkit.types.kinds import plain
 
-#: Marks that other tools replace, and their blocks.
-_FOREIGN: Final = re.compile(
+#: Marks that other tools replace.
+_COMMANDS: Final = re.compile(
     r"\$ARGUMENTS\b|\$[1-9]\b|(?<!\S)!`[^`\n]+`|!\{[^{}\n]*\}|\$\{(?:input|file|selection)[^{}\n]*\}"
     r"|(?<!\S)@[\w./-]+/[\w.-]*\.\w{1,10}\b"
-    r"|\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}"
-    r"|\{\{[#^/][ \t]*+\w++[ \t][^{}\n]*\}\}|\{\{[ \t]*+\w++[ \t]*+[.|][^{}\n]*\}\}"
-    r"|\{\{[ \t]*+\w++(?:[ -]++\w++)+\??[ \t]*+\}\}"
 )
+
+#: A placeholder with blanks or hyphens in its name.
+_BAD_NAME: Final = re.compile(r"\{\{[ \t]*+(\w++(?:[ -]++\w++)+)\??[ \t]*+\}\}")
 
 
 def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diagnostic]:
@@ -33,19 +34,34 @@ def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diag
         lint_examples(argument, report, place)
         _lint_placeholder(argument, prompt, report, place)
     for line in prompt.body.lines:
-        if match := _FOREIGN.search(line.marked):
+        if match := _COMMANDS.search(line.marked):
             message = f"{match[0]!r} is sent literally"
             hint = "write {{name}} instead, or convert the file with promptkit import"
-            report.add(Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, match))
+            report.add(Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, *match.span()))
+        if match := _BAD_NAME.search(line.marked):
+            name = re.sub(r"\W+", "_", match[1])
+            hint = f"write {{{{{name}}}}}, because a name has only letters, digits and '_'"
+            location = _part_of(line.location, *match.span())
+            report.add(Rule.TEMPLATE_SYNTAX, f"{match[0]!r} is sent literally", hint, location)
         if is_turn_mark(line) and line.location.file != prompt.location.file:
             message = f"{line.text.strip()!r} in an included text does not start a turn"
             hint = "write the mark in the prompt's own file, or '\\' before it if it is text"
             report.add(Rule.MISPLACED_MARK, message, hint, line.location)
+    _lint_template_syntax(prompt, report)
     yield from report.without_duplicates()
 
 
-def _part_of(line: Location, match: re.Match[str]) -> Location:
-    return Location(line.file, line.line, match.start() + 1, match.end() + 1)
+def _lint_template_syntax(prompt: MarkdownPrompt, report: Report) -> None:
+    text = "\n".join(line.marked for line in prompt.body.lines)
+    for syntax, start, hint in find_template_syntax(text, prompt.body.names):
+        line = prompt.body.lines[text.count("\n", 0, start)].location
+        column = start - text.rfind("\n", 0, start) - 1
+        location = _part_of(line, column, column + len(syntax))
+        report.add(Rule.TEMPLATE_SYNTAX, f"{syntax!r} is sent literally", hint, location)
+
+
+def _part_of(line: Location, start: int, end: int) -> Location:
+    return Location(line.file, line.line, start + 1, end + 1)
 
 
 def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
@@ -67,10 +83,15 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
 
 def _lint_placeholder(argument: Argument, prompt: MarkdownPrompt, report: Report, place: Location) -> None:
     name = argument.name
+    insertions = [insertion for insertion in prompt.body.insertions() if insertion.name == name]
     if name not in prompt.body.names:
         message = f"the argument {name!r} has no placeholder"
         report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", place)
-    elif name in prompt.body.required() and (argument.default is None or plain(argument.annotation) is bool):
-        message = f"{name!r} can be None or a bool, which {{{{{name}}}}} does not accept"
+    elif insertions and plain(argument.annotation) is bool:
+        message = f"{name!r} can be False or True, which {{{{{name}}}}} does not accept"
+        hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
+        report.add(Rule.ABSENT_VALUE, message, hint, place)
+    elif argument.default is None and any(name not in insertion.present for insertion in insertions):
+        message = f"{name!r} can be None, which {{{{{name}}}}} does not accept"
         hint = f"write {{{{{name}?}}}} if its line should be omitted, or {{{{#{name}}}}} around its lines"
         report.add(Rule.ABSENT_VALUE, message, hint, place)

@@ -2,9 +2,8 @@
 
 import ast
 import inspect
-import re
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin
@@ -12,30 +11,25 @@ from typing import Any, Final, Literal, get_args, get_origin
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import own_nodes
 from promptkit.errors.suggestions import nearest
 from promptkit.fragments.text import fill
 from promptkit.language.files import TextRead, text_below
 from promptkit.language.placeholders import (
     MarkError,
     TextWithPlaceholders,
+    find_halved,
     find_unfilled,
     placeholders_in,
 )
+from promptkit.language.template_syntax import FOREIGN_WORDS, find_template_syntax
 from promptkit.language.text import Text
+from promptkit.lints.absent_values import rejected_values
 from promptkit.lints.static_analysis import Scope
 from promptkit.loader.targets import display_path
 
 #: Functions and methods that preserve the placeholders of a text.
 _PRESERVING: Final = (textwrap.dedent, inspect.cleandoc)
 _STRIPPING: Final = ("strip", "lstrip", "rstrip")
-
-#: Placeholders of other tools: Jinja, Handlebars, and the commands of Claude Code, Gemini CLI and VS Code.
-_FOREIGN: Final = re.compile(
-    r"\{%-?[ \t]*(?:if|elif|for|set|include|macro|block|extends)\b[^%\n]*%\}"
-    r"|\{\{[#^/>][^{}\n]*\}\}"
-    r"|\{\{[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}|\$ARGUMENTS\b|!\{[^}\n]*\}|\$\{input:[^}\n]*\}"
-)
 
 #: Limit of the texts that one call can be checked for, because they multiply.
 _MAX_TEXTS: Final = 64
@@ -47,8 +41,11 @@ def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
     """
     match call:
         case ast.Call(function, [text]) if scope.value(function) is fill:
-            for literal in _literals(text, scope):
+            literals = _literals(text, scope)
+            for literal in literals:
                 _lint_call(call, literal, 1, "", scope, report)
+            if not literals:
+                _lint_formatted(call, text, report)
         case ast.Call(ast.Attribute(owner, "from_path"), [path]) if scope.value(owner) is Text:
             for file in _literals(path, scope):
                 if (read := _read(file, call, report)) is not None:
@@ -73,14 +70,39 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
         parsed = TextWithPlaceholders.parse(text, {*values}.intersection(placeholders_in(text)), file)
     except MarkError:
         return  # it is one of the problems
-    for name in parsed.required() & values.keys():
-        if _can_be_absent(values[name], scope):
-            message = f"{name!r} can be None or a bool, which {_placeholder(name)}{_in(file)} does not accept"
-            hint = (
-                f"write {_placeholder(name + '?')} if its line should be omitted, "
-                f"or give it a text for each case"
-            )
-            report.add(Rule.ABSENT_VALUE, message, hint, values[name])
+    reported = set[str]()
+    for insertion in parsed.insertions():
+        name, value = insertion.name, values[insertion.name]
+        present = [values[other] for other in insertion.present]
+        rejected = rejected_values(value, present, scope)
+        if rejected and name not in reported:
+            reported.add(name)
+            kinds = " or ".join(map(str, sorted(rejected, key=str)))
+            message = f"{name!r} can be {kinds}, which {_placeholder(name)}{_in(file)} does not accept"
+            hint = f"write {_placeholder(name + '?')} if its line should be omitted"
+            if True in rejected:
+                hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
+            report.add(Rule.ABSENT_VALUE, message, f"{hint}, or give it a text for each case", value)
+
+
+def _lint_formatted(call: ast.Call, text: ast.expr, report: Report) -> None:
+    """Report a placeholder in an f-string, which makes single braces of double ones."""
+    if isinstance(text, ast.JoinedStr):
+        literal = "".join(str(part.value) for part in text.values if isinstance(part, ast.Constant))
+        for name in (keyword.arg for keyword in call.keywords if keyword.arg):
+            if name not in placeholders_in(literal) and find_halved(literal, name):
+                report.add(*_unknown_placeholder(literal, name, ""), call)
+
+
+def _unknown_placeholder(text: str, name: str, file: str) -> tuple[Rule, str, str]:
+    """Return the rule, message and hint for a value without a placeholder in *text*."""
+    hint = f"write {_placeholder(name)} where the value belongs"
+    if halved := find_halved(text, name):
+        hint = f"an f-string turns {{{halved}}} into {halved}: remove the prefix f"
+    elif suggestion := nearest(name, placeholders_in(text)):
+        hint = f"did you mean {suggestion!r}?"
+    message = f"{repr(file) if file else 'the text'} has no placeholder {_placeholder(name)}"
+    return Rule.UNKNOWN_PLACEHOLDER, message, hint
 
 
 def _problems(
@@ -106,38 +128,37 @@ def _problems(
             Whether *names* are all of the names.
     """
     placeholders, names = placeholders_in(text), [*names]
-    unfilled = find_unfilled(text, names, first_line)
-    marks = {*names, *map(_name_in, unfilled)}
-    for foreign in _FOREIGN.finditer(text):
-        if _name_in(foreign[0]) not in marks:
-            line = first_line + text.count("\n", 0, foreign.start())
-            message = f"{foreign[0]!r}{_in(file, line)} is sent literally"
-            yield Rule.TEMPLATE_SYNTAX, message, "write {{name}} instead, and give it a value: name=..."
-            break
+    unfilled = find_unfilled(text, {*names, *FOREIGN_WORDS}, first_line)
+    marks = {*names, *(name for name, _ in unfilled.values())}
+    for syntax, start, hint in find_template_syntax(text, marks):
+        line = first_line + text.count("\n", 0, start)
+        yield Rule.TEMPLATE_SYNTAX, f"{syntax!r}{_in(file, line)} is sent literally", hint
     for name in names:
         if name not in placeholders:
-            suggestion = nearest(name, placeholders)
-            hint = f"write {_placeholder(name)} where the value belongs"
-            if suggestion:
-                hint = f"did you mean {suggestion!r}?"
-            message = f"{repr(file) if file else 'the text'} has no placeholder {_placeholder(name)}"
-            yield Rule.UNKNOWN_PLACEHOLDER, message, hint
+            yield _unknown_placeholder(text, name, file)
     try:
         TextWithPlaceholders.parse(text, {*names}.intersection(placeholders), file, first_line)
     except MarkError as error:
-        hint = "write each mark on a line of its own, and close blocks in reverse order"
-        yield Rule.MISPLACED_MARK, f"{error.problem}{_in(file, error.line)}", hint
+        yield Rule.MISPLACED_MARK, f"{error.problem}{_in(file, error.line)}", error.hint
     if is_complete:
-        for placeholder, line in unfilled.items():
-            name = _name_in(placeholder)
+        between = _marks_around(text, {*names, *marks})
+        for placeholder, (name, line) in unfilled.items():
             hint = f"give it a value: {name}=..., or {name}='{placeholder}' to send the placeholder itself"
+            if suggestion := nearest(name, names):
+                hint = f"did you mean {placeholder.replace(name, suggestion)}? Otherwise, {hint}"
+            if blocks := between.get(name, frozenset()).intersection(names):
+                hint += f"; {{{{#{min(blocks)}}}}} does not repeat its lines for each item"
             message = f"{placeholder}{_in(file, line)} gets no value and is sent literally"
             yield Rule.UNFILLED_PLACEHOLDER, message, hint
 
 
-def _name_in(tag: str) -> str:
-    """Return the name in a placeholder or a mark."""
-    return tag.strip("{#^/} \t")
+def _marks_around(text: str, names: Collection[str]) -> dict[str, frozenset[str]]:
+    """Return the names whose ``{{#name}}`` each placeholder is between; nothing if a mark is misplaced."""
+    try:
+        parsed = TextWithPlaceholders.parse(text, {*names}.intersection(placeholders_in(text)), "")
+    except MarkError:
+        return {}
+    return {insertion.name: insertion.marks for insertion in parsed.insertions()}
 
 
 def _placeholder(name: str) -> str:
@@ -215,50 +236,3 @@ def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
         case _ if get_origin(alias := scope.value(annotation)) is Literal:
             choices = list(get_args(alias))
     return choices if all(isinstance(choice, str) for choice in choices) else []
-
-
-def _can_be_absent(node: ast.expr, scope: Scope) -> bool:  # noqa: PLR0911 (a list of cases)
-    """Return whether the source shows that a value can be None or a bool."""
-    node = scope.resolve(node)
-    match node:
-        case ast.Constant(value):
-            return value is None or isinstance(value, bool)
-        case ast.Compare() | ast.UnaryOp(ast.Not()):
-            return True
-        case ast.IfExp(body=then, orelse=otherwise):
-            return _can_be_absent(then, scope) or _can_be_absent(otherwise, scope)
-        case ast.BoolOp(ast.Or(), [*_, last]):
-            return _can_be_absent(last, scope)
-        case ast.BoolOp(ast.And(), [*tests, last]):
-            return not all(_is_plain_value(scope.stand_in(test)) for test in (*tests, last))
-        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
-            return _is_optional(scope.arguments[name], scope) and not _is_tested(name, scope)
-    return False
-
-
-def _is_plain_value(value: object) -> bool:
-    """Return whether a value can be inserted, also if it is empty."""
-    return isinstance(value, str | int | float | list | tuple | dict) and not isinstance(value, bool)
-
-
-def _is_optional(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Return whether the type of a parameter contains None or is `bool`."""
-    match annotation:
-        case ast.Constant(None) | ast.Subscript(ast.Name("Optional") | ast.Attribute(attr="Optional")):
-            return True
-        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_])):
-            return _is_optional(inner, scope)
-        case ast.BinOp(left, ast.BitOr(), right):
-            return _is_optional(left, scope) or _is_optional(right, scope)
-    return scope.value(annotation) is bool
-
-
-def _is_tested(name: str, scope: Scope) -> bool:
-    """Return whether a function tests a parameter anywhere, and so may exclude None."""
-    tested: list[ast.If | ast.IfExp | ast.While | ast.Assert] = own_nodes(
-        scope.syntax, ast.If, ast.IfExp, ast.While, ast.Assert
-    )
-    tests = [node.test for node in tested]
-    tests += [node.subject for node in own_nodes(scope.syntax, ast.Match)]
-    tests += [value for node in own_nodes(scope.syntax, ast.BoolOp) for value in node.values[:-1]]
-    return any(isinstance(node, ast.Name) and node.id == name for test in tests for node in ast.walk(test))

@@ -29,6 +29,7 @@ from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import is_misspelt, nearest
 from promptkit.errors.tracebacks import explain_filling, is_authors_file
+from promptkit.language.text import Text
 from promptkit.loader.discovery import DiscoveredFiles, is_cases
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import project_root
@@ -177,6 +178,8 @@ def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
 
 
 def _missing_attribute(name: str, owner: Any) -> str | None:
+    if owner is str and hasattr(Text, name):  # typing.Text
+        return "write 'from promptkit import Text': Text of typing is another name of str"
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")

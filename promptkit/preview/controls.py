@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
-from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
@@ -225,9 +224,9 @@ def _find_default(argument: Argument, spellings: Mapping[str, None]) -> str:
 
 
 def _format_label(argument: Argument, value: str) -> str:
-    """Return the label of a choice: the value that clients send, with the name of a numeric enum member."""
-    member = parse_value(argument, value)
-    return f"{member.name} ({value})" if isinstance(member, Enum) and isinstance(member.value, int) else value
+    """Return the label of a choice: the value that clients send, with its meaning if it has one."""
+    meaning = argument.reader.meanings.get(value)
+    return f"{value}: {meaning}" if meaning else value
 
 
 def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None]) -> str:

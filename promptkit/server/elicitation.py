@@ -390,10 +390,11 @@ def _property(argument: Argument, *, multi_select: bool) -> Schema:
         _multiple_choice_field(annotation, schema) if multi_select and is_list(annotation) else None
     )
     field = choice or _number_field(annotation, schema) or _text_field(argument, annotation, schema)
-    # A choice does not need the description of the accepted text.
+    # A choice does not need the description of the accepted text, except what its values mean.
+    is_obvious = choice and not argument.reader.meanings
     labels = {
         "title": argument.title,
-        "description": argument.arg.description if choice else argument.description,
+        "description": argument.arg.description if is_obvious else argument.description,
     }
     return field | {key: text for key, text in labels.items() if text}
 

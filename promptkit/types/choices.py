@@ -1,4 +1,9 @@
-"""Readers of choices, which are enumerations and ``Literal``."""
+"""
+Choices, which are enumerations and ``Literal``: their texts, their meanings and their readers.
+
+The text of a member of an enumeration is its value if that is text, and its name otherwise. A value that is a
+number is accepted, too.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, Flag
@@ -9,11 +14,30 @@ from typing import Any, Final, get_args
 from msgspec import structs
 
 from promptkit.errors.suggestions import nearest
+from promptkit.types.enum_sources import meanings_of
 from promptkit.types.errors import ConversionError
+from promptkit.types.scalar_parsers import Read
 from promptkit.types.scalars import Reader
 
 #: Longer text is not a sum of flags, and takes long to parse as a number.
 _MAX_DIGITS: Final = 40
+
+#: The text of a value without any flag.
+NO_FLAGS: Final = "0"
+
+
+def member_text(member: Enum) -> str:
+    """Return the text of a member, in JSON as well: its value if that is text, otherwise its name."""
+    if isinstance(member.value, str):
+        return member.value
+    if isinstance(member, Flag):
+        return "|".join(str(flag.name) for flag in member) or NO_FLAGS
+    return member.name
+
+
+def meaning_of(choice: Any) -> str:
+    """Return the meaning of a choice, the string literal below a member of an enumeration, or ``""``."""
+    return meanings_of(type(choice)).get(choice.name or "", "") if isinstance(choice, Enum) else ""
 
 
 def enum_reader(annotation: type[Enum]) -> Reader | None:
@@ -34,12 +58,44 @@ def _flags_reader(annotation: type[Flag], single: Reader) -> Reader:
         number = _parse_integer(value) if isinstance(value, str) else value
         return annotation(number) if type(number) is int and not number & ~all_flags else single.read(value)
 
-    expected = f"{single.expected}, or several separated by |"
-    return structs.replace(single, read=read, expected=expected, hint=expected, is_several=True)
+    expected, hint = several_flags(single.expected), several_flags(single.hint)
+    return structs.replace(single, read=read, expected=expected, hint=hint, is_several=True)
+
+
+def several_flags(words: str) -> str:
+    """Describe combinations of flags, given the description of one."""
+    return f"{words}, or several separated by |"
 
 
 def _parse_integer(text: str) -> int | None:
     return int(text) if len(text) <= _MAX_DIGITS and text.strip().isdecimal() else None
+
+
+def enum_converter(annotation: type[Enum]) -> Read:
+    """
+    Return a function that converts JSON to members: by their text, or by values that are numbers.
+
+    It raises `ConversionError`.
+    """
+    is_flag = issubclass(annotation, Flag)
+    members: dict[tuple[type, Any], Any] = {
+        (type(name), name): member
+        for member in (*annotation, *([annotation(0)] if is_flag else []))
+        for name in (member.value, member_text(member))
+        if isinstance(name, str | int | float)
+    }
+
+    def find(value: Any) -> Any:
+        if isinstance(value, float) and value.is_integer() and (float, value) not in members:
+            value = int(value)  # in JSON Schema, 1.0 is an integer
+        if not isinstance(value, str | int | float) or (member := members.get((type(value), value))) is None:
+            raise ConversionError
+        return member
+
+    def convert(value: Any) -> Any:
+        return reduce(or_, map(find, value.split("|"))) if is_flag and isinstance(value, str) else find(value)
+
+    return convert
 
 
 def literal_reader(annotation: Any) -> Reader:
@@ -48,13 +104,13 @@ def literal_reader(annotation: Any) -> Reader:
 
 
 def _names_of(member: Any) -> tuple[Any, ...]:
-    """Return the value of a choice, if it is a scalar, and its names."""
+    """Return the text of a choice, its other names, and its value if that is a number."""
     if isinstance(member, bool):
         return ("yes" if member else "no", member)
     if not isinstance(member, Enum):
         return (member,)
     names = [name for name, member_value in type(member).__members__.items() if member_value is member]
-    return (member.value, *names) if isinstance(member.value, str | int) else tuple(names)
+    return member_text(member), *names, *([member.value] if isinstance(member.value, int | float) else [])
 
 
 def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
@@ -77,13 +133,16 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
             )
         return folded[text]
 
+    meanings = {str(names[0]): meaning_of(value) for value, names in choices}
+    known = {name: meaning for name, meaning in meanings.items() if meaning}
     names = tuple(str(names[0]) for _, names in choices)
-    return Reader(read, one_of(names), one_of(names), names)
+    return Reader(read, one_of(names), one_of(names, known), names, known)
 
 
-def one_of(names: Sequence[str]) -> str:
-    """Describe the valid names."""
-    return repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
+def one_of(names: Sequence[str], meanings: Mapping[str, str] = {}) -> str:
+    """Describe the valid names, each with its meaning if it has one."""
+    words = [f"{name} ({meanings[name]})" if name in meanings else name for name in names]
+    return f"one of {', '.join(words)}" if len(words) > 1 or meanings else repr(words[0])
 
 
 def _by_name(

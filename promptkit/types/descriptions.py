@@ -5,12 +5,14 @@ Choices are described in the author's order.
 """
 
 from collections.abc import Iterable
+from enum import Flag
+from functools import partial
 from types import NoneType
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from promptkit.types.choices import one_of
+from promptkit.types.choices import meaning_of, one_of, several_flags
 from promptkit.types.constraints import describe_length
 from promptkit.types.kinds import (
     constrained,
@@ -45,8 +47,18 @@ def default_clause(variable: str | None, values: Iterable[str]) -> str:
     return f"default {', else '.join(sources)}" if sources else ""
 
 
-def expected_of(annotation: Any) -> str:
-    """Describe the valid values of a type, for the end of a sentence: ``a whole number of at least 1``."""
+def expected_of(annotation: Any, *, with_meanings: bool = False) -> str:
+    """
+    Describe the valid values of a type, for the end of a sentence: ``a whole number of at least 1``.
+
+    Args:
+        annotation:
+            The type.
+
+        with_meanings:
+            Whether to add the meanings of choices.
+    """
+    describe = partial(expected_of, with_meanings=with_meanings)
     kind, limits = constrained(annotation)
     words = "a value"
     if (scalar := scalar_of(kind)) is not None:
@@ -54,19 +66,19 @@ def expected_of(annotation: Any) -> str:
     elif (surrogate := surrogate_of(kind)) is not None:
         words = surrogate.expected
     elif is_literal(kind) or is_enum(kind):
-        words = describe_choices(get_args(kind) or kind)
+        words = describe_choices(get_args(kind) or kind, with_meanings=with_meanings)
     elif is_union(kind):
-        words = " or ".join(dict.fromkeys(map(expected_of, members_of(kind))))
+        words = " or ".join(dict.fromkeys(map(describe, members_of(kind))))
     elif is_mapping(kind):
-        part = expected_of((*get_args(kind), Any, Any)[1])
+        part = describe((*get_args(kind), Any, Any)[1])
         words = f"a JSON object{describe_length(limits, 'members')}"
         words += "" if part == "a value" else f", each value {part}"
     elif is_sequence(kind):
-        part = expected_of((*get_args(kind), Any)[0])
+        part = describe((*get_args(kind), Any)[0])
         words = f"a list{describe_length(limits, 'items')}"
         words += "" if part in ("a value", "text") else f", each {part}"
     elif get_origin(kind) is tuple:
-        items = [expected_of(item) for item in get_args(kind)]
+        items = [describe(item) for item in get_args(kind)]
         words = f"a list of {len(items)} items: {', '.join(items)}" if items else "an empty list"
     elif is_record(cls := get_origin(kind) or kind) or is_named_tuple(cls):
         names = ", ".join(member.name for member in members_of_record(kind))
@@ -76,12 +88,20 @@ def expected_of(annotation: Any) -> str:
     return words
 
 
-def describe_choices(values: Iterable[Any]) -> str:
+def describe_choices(values: Iterable[Any], *, with_meanings: bool = False) -> str:
     """Describe choices in JSON. Text is not quoted, and null, which means a missing value, is omitted."""
-    texts = [value for value in map(json_of, values) if value is not None]
-    return one_of(
-        [value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in texts]
-    )
+    choices = [value for value in values if value is not None]
+    texts = list(map(_choice_text, choices))
+    meanings = {
+        text: meaning_of(choice) for text, choice in zip(texts, choices, strict=True) if with_meanings
+    }
+    words = one_of(texts, {text: meaning for text, meaning in meanings.items() if meaning})
+    return several_flags(words) if isinstance(values, type) and issubclass(values, Flag) else words
+
+
+def _choice_text(choice: Any) -> str:
+    value = json_of(choice)
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def example_text(annotation: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import attrs
 import msgspec
 from msgspec import NODEFAULT, UNSET
+from msgspec.structs import replace
 
 from promptkit.types.content import SURROGATES, Surrogate, sequence_surrogate
 from promptkit.types.errors import ConversionError
@@ -48,8 +49,13 @@ SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
 }
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
-#: Qualifiers around the type of a member.
-_QUALIFIERS: Final = (typing.Required, typing.NotRequired, getattr(typing, "ReadOnly", typing.Required))
+#: Qualifiers around the type of a member, and whether they make it required.
+_QUALIFIERS: Final[Mapping[Any, bool | None]] = {
+    typing.Required: True,
+    typing.NotRequired: False,
+    typing.Final: None,
+    getattr(typing, "ReadOnly", typing.Final): None,
+}
 
 
 def plain(annotation: Any, *, core: bool = False) -> Any:
@@ -101,15 +107,15 @@ def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Co
     """Return a type without aliases and metadata, and its constraints in objects of class *metadata*."""
     if isinstance(annotation, type):
         return annotation, _NO_CONSTRAINTS
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     while is_constrained(annotation := plain(annotation)):
         notes = [note for note in annotation.__metadata__ if isinstance(note, metadata)]
         values = [
             (name, getattr(note, name, None)) for note in notes for name in Constraints.__struct_fields__
         ]
-        found = {name: value for name, value in values if value is not None} | found
+        limits = {name: value for name, value in values if value is not None} | limits
         annotation = annotation.__origin__
-    return annotation, Constraints(**found)
+    return annotation, Constraints(**limits)
 
 
 def is_enum(annotation: Any) -> bool:
@@ -171,6 +177,9 @@ class Member(msgspec.Struct, frozen=True):
 
         default:
             Its default; `UNSET` if there is none, or if a function makes it.
+
+        attribute:
+            The attribute that stores it; None if no attribute does.
     """
 
     name: str
@@ -178,6 +187,7 @@ class Member(msgspec.Struct, frozen=True):
     type: Any
     required: bool
     default: Any = UNSET
+    attribute: str | None = None
 
 
 def members_of_record(kind: Any) -> list[Member]:
@@ -187,38 +197,53 @@ def members_of_record(kind: Any) -> list[Member]:
         if config.array_like:
             msg = f"{cls.__name__} is serialized as a list: use a NamedTuple"
             raise TypeError(msg)
-        return [
-            _member(f.encode_name, f.name, f.type, f.default, f.default_factory)
+        members = [
+            (f.name, _member(f.encode_name, f.type, f.default, f.default_factory))
             for f in msgspec.structs.fields(kind)
         ]
+        return [replace(member, parameter=name, attribute=name) for name, member in members]
     hints = hints_of(kind)
     if typing.is_typeddict(cls):
-        known = {typing.Required: True, typing.NotRequired: False}
         qualified = typing.get_type_hints(cls, include_extras=True)
-        return [  # annotations that are strings have not been considered in the class's own set
-            Member(name, name, hint, known.get(get_origin(qualified[name]), name in cls.__required_keys__))
-            for name, hint in hints.items()
+        return [
+            Member(name, name, hints[name], _is_required(hint, name, cls)) for name, hint in qualified.items()
         ]
     if is_named_tuple(cls):
         defaults = cls._field_defaults
-        return [_member(name, name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
+        return [_member(name, hints[name], defaults.get(name, NODEFAULT)) for name in cls._fields]
     if attrs.has(cls):
-        return [
-            _member(f.name, f.alias, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT))
+        members = [
+            (f.alias, _member(f.name, hints[f.name], f.default, getattr(f.default, "factory", NODEFAULT)))
             for f in attrs.fields(cls)
             if f.init
         ]
-    if any(isinstance(hint, dataclasses.InitVar) for hint in hints.values()):
-        msg = f"{cls.__name__} has members that its constructor accepts but does not store"
-        raise TypeError(msg)
+        return [replace(member, parameter=alias) for alias, member in members]
+    not_stored = _init_vars(cls, hints)
+    stored = {f.name for f in dataclasses.fields(cls)}
     return [
-        _member(f.name, f.name, hints[f.name], f.default, f.default_factory)
-        for f in dataclasses.fields(cls)
-        if f.init
+        replace(_member(f.name, not_stored[f.name], f.default), attribute=None)
+        if f.name in not_stored
+        else _member(f.name, hints[f.name], f.default, f.default_factory)
+        for f in cls.__dataclass_fields__.values()
+        if f.init and (f.name in not_stored or f.name in stored)
     ]
 
 
-def _member(name: str, parameter: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
+def _init_vars(cls: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the types of the members that the constructor of a dataclass takes but does not store."""
+    kinds = {name: hint.type for name, hint in hints.items() if isinstance(hint, dataclasses.InitVar)}
+    # The type in an `InitVar` can still be a string.
+    holder = type(cls.__name__, (), {"__module__": cls.__module__, "__annotations__": kinds})
+    return typing.get_type_hints(holder, include_extras=True)
+
+
+def _is_required(hint: Any, name: str, cls: Any) -> bool:
+    """Whether a member of a TypedDict is required, whose own set does not consider types that are strings."""
+    _, is_required = _without_qualifiers(hint)
+    return name in cls.__required_keys__ if is_required is None else is_required
+
+
+def _member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
     """Return a member, given its default or the function that makes it, as its library represents them."""
     has_default, has_factory = (
         all(value is not missing for missing in (NODEFAULT, dataclasses.MISSING, attrs.NOTHING))
@@ -229,7 +254,7 @@ def _member(name: str, parameter: str, hint: Any, default: Any, factory: Any = N
         value = default
     elif factory in (list, dict, set):
         value = factory()
-    return Member(name, parameter, hint, not (has_default or has_factory), value)
+    return Member(name, name, hint, not (has_default or has_factory), value, name)
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
@@ -237,8 +262,19 @@ def hints_of(kind: Any) -> dict[str, Any]:
     cls = get_origin(kind) or kind
     type_arguments = dict(zip(getattr(cls, "__parameters__", ()), get_args(kind), strict=False))
     hints = typing.get_type_hints(cls, include_extras=True)
-    plain_hints = (get_args(hint)[0] if get_origin(hint) in _QUALIFIERS else hint for hint in hints.values())
-    return {name: _substitute(hint, type_arguments) for name, hint in zip(hints, plain_hints, strict=True)}
+    return {name: _substitute(_without_qualifiers(hint)[0], type_arguments) for name, hint in hints.items()}
+
+
+def _without_qualifiers(hint: Any) -> tuple[Any, bool | None]:
+    """Return a type without qualifiers, and whether they make the member required, or None."""
+    is_required = None
+    while (origin := get_origin(hint)) in _QUALIFIERS:
+        is_required = is_required if _QUALIFIERS[origin] is None else _QUALIFIERS[origin]
+        hint = get_args(hint)[0]
+    if origin is typing.Annotated:
+        inner, is_required = _without_qualifiers(hint.__origin__)
+        hint = typing.Annotated[(inner, *hint.__metadata__)]
+    return hint, is_required
 
 
 def tag_of(kind: Any) -> dict[str, Any]:
@@ -263,6 +299,12 @@ def is_constrained(annotation: Any) -> bool:
 def is_union(annotation: Any) -> bool:
     """Whether *annotation* is a union, in either syntax."""
     return get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+def is_nullable(annotation: Any) -> bool:
+    """Whether None is a member of a union, with or without constraints."""
+    kind, _ = constrained(annotation)
+    return is_union(kind) and types.NoneType in get_args(kind)
 
 
 def members_of(annotation: Any) -> list[Any]:

@@ -5,13 +5,12 @@ Arguments are strings in the protocol. Each parameter gets its reader when it is
 """
 
 import re
-import types
 from collections.abc import Callable
 from datetime import tzinfo
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
-from msgspec import structs
+from msgspec import Struct, structs
 
 from promptkit.types.choices import enum_reader, literal_reader
 from promptkit.types.constraints import located, offset_error, zone_of
@@ -27,6 +26,7 @@ from promptkit.types.kinds import (
     is_literal,
     is_mapping,
     is_named_tuple,
+    is_nullable,
     is_own,
     is_record,
     is_sequence,
@@ -39,6 +39,7 @@ from promptkit.types.kinds import (
 from promptkit.types.scalar_parsers import Read
 from promptkit.types.scalars import SCALARS, Reader, ScalarType, scalar_of
 from promptkit.types.structuring import is_leaf, sized, structurer
+from promptkit.types.unstructuring import text_of
 
 
 def reader_of(annotation: Any) -> Reader | None:
@@ -53,38 +54,90 @@ def reader_of(annotation: Any) -> Reader | None:
 
 
 def _union_reader(annotation: Any) -> Reader | None:
-    """Return a reader for the first matching member of a union, with plain text last."""
-    # None is not a member: it means that the argument is missing.
-    members = sorted(members_of(annotation), key=lambda member: plain(member) is str)
-    readers = [reader_of(member) for member in members]
-    member_readers = [reader for reader in readers if reader is not None]
-    if len(member_readers) != len(readers) or not member_readers:
+    """
+    Return a reader for the first matching member of a union.
+
+    Where text is a member, another one matches only if it writes the same text, so that 007 remains text.
+    """
+    members = sorted(members_of(annotation), key=_is_text)
+    readers = [reader for member in members if (reader := reader_of(member)) is not None]
+    if len(readers) != len(members) or not readers:
         return None
-    if len(member_readers) == 1:
-        return member_readers[0]
+    takes_text = any(map(_is_text, members))
+    reader = readers[0] if len(readers) == 1 else _combine_readers(readers, takes_text=takes_text)
+    if is_nullable(annotation):
+        return structs.replace(reader, read=_ReadNullable(reader.read, takes_text))
+    return reader
+
+
+def _is_text(annotation: Any) -> bool:
+    """Whether a type accepts any text, or any with its constraints."""
+    kind, _ = constrained(annotation)
+    return kind is str
+
+
+def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
+    """Combine the readers of the members of a union."""
 
     def read(value: Any) -> Any:
         errors = []
-        for reader in member_readers:
+        for reader in readers:
             try:
-                return reader.read(value)
+                result = reader.read(value)
             except ConversionError as error:
                 errors.append(error)
+            else:
+                if not takes_text or _writes(result, value):
+                    return result
         if (likely_error := error_of_union(errors)) is not None:
             raise likely_error
         raise ConversionError(nearest=next((error.nearest for error in errors if error.nearest), None))
 
-    return _combine_readers(member_readers, read)
+    values = [(reader, text) for reader in readers for text in reader.values]
+    return Reader(
+        read,
+        " or ".join(reader.expected for reader in readers),
+        "" if SCALARS[str] in readers else " or ".join(reader.hint or reader.expected for reader in readers),
+        tuple(text_of(reader.read(text)) if takes_text else text for reader, text in values),
+        {text: meaning for reader in readers for text, meaning in reader.meanings.items()},
+        is_several=any(reader.is_several for reader in readers),
+    )
 
 
-def _combine_readers(member_readers: list[Reader], read: Read) -> Reader:
-    """Combine the readers of the members of a union."""
-    expected = " or ".join(reader.expected for reader in member_readers)
-    takes_any_text = any(reader is SCALARS[str] for reader in member_readers)
-    hint = "" if takes_any_text else " or ".join(reader.hint or reader.expected for reader in member_readers)
-    values = tuple(value for reader in member_readers for value in reader.values)
-    is_several = any(reader.is_several for reader in member_readers)
-    return Reader(read, expected, hint, values, is_several=is_several)
+def _writes(result: Any, value: Any) -> bool:
+    """Whether a value is written as the text that it was read from. JSON has several spellings."""
+    is_json = isinstance(value, str) and value.lstrip().startswith(("[", "{"))
+    return is_json or not isinstance(value, str) or text_of(result) == value
+
+
+#: The texts of null.
+_NULLS: Final = ("null", "None")
+
+
+class _ReadNullable(Struct, frozen=True):
+    """
+    Reads a type or null. Unlike a closure, it is equal to that of an equal type.
+
+    Args:
+        read:
+            Reads the type.
+
+        takes_text:
+            Whether the type includes text, so that the texts of null are values of it.
+    """
+
+    read: Read
+    takes_text: bool
+
+    def __call__(self, value: Any) -> Any:
+        if value is None:
+            return None
+        try:
+            return self.read(value)
+        except ConversionError:
+            if not self.takes_text and isinstance(value, str) and value.strip() in _NULLS:
+                return None
+            raise
 
 
 def _constrained_reader(annotation: Any) -> Reader | None:
@@ -109,7 +162,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
                 raise ConversionError(expected, reason=offset_error(value_read, annotation)) from None
 
     hint = expected if expected != "text" else ""
-    return Reader(read, expected, hint, inner.values, is_several=inner.is_several)
+    return Reader(read, expected, hint, inner.values, inner.meanings, is_several=inner.is_several)
 
 
 def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
@@ -142,22 +195,19 @@ def _list_reader(annotation: Any) -> Reader | None:
         return _json_reader(annotation)
     scalar = member if isinstance(member, ScalarType) else None
     one_per_line = scalar is not None and scalar.one_per_line
-    nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
     separated = "several, one per line" if one_per_line else "several, separated by commas"
     hint = f"{separated}; each {member.hint}" if member.hint else separated
-    read = _list_read(member, make, nullable=nullable, one_per_line=one_per_line)
-    return Reader(read, expected, hint, is_several=True)
+    read = _list_read(member, make, one_per_line=one_per_line)
+    return Reader(read, expected, hint, meanings=member.meanings, is_several=True)
 
 
-def _list_read(
-    member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_per_line: bool
-) -> Read:
+def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, one_per_line: bool) -> Read:
     """Return a function that reads every item with *member*, and raises all errors together."""
 
     def read_item(item: Any) -> Any:
         try:
-            return None if item is None and nullable else member.read(item)
+            return member.read(item)
         except ConversionError as error:
             parts = (
                 part.replaced(
@@ -264,6 +314,8 @@ def _is_supported(annotation: Any) -> bool:
 def _is_readable(annotation: Any, seen: frozenset[Any]) -> bool:
     """Whether every part of a type can be read."""
     kind, _ = constrained(annotation)
+    if is_enum(kind) and not is_constrained(annotation):
+        return len(kind) > 0
     if (is_constrained(annotation) or is_leaf(kind)) and not _is_supported(annotation):
         return False
     if kind is Any or kind in seen or is_leaf(kind) or surrogate_of(kind) is not None:

@@ -211,8 +211,8 @@ def parse_path(text: str) -> Path:
 
 #: ``1d 2h 30m``, ``90 s``, ``1.5 hours``; also ``1:30`` and ``1 day, 2:03:04``, Python's own format.
 _UNITS: Final = (
-    r"(?:([\d.]+)\s*w(?:eeks?)?)?\s*(?:([\d.]+)\s*d(?:ays?)?,?)?\s*(?:([\d.]+)\s*h(?:ours?)?)?\s*"
-    r"(?:([\d.]+)\s*m(?:in(?:utes?)?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:onds?)?)?)?"
+    r"(?:([\d.]+)\s*w(?:(?:ee)?ks?)?)?\s*(?:([\d.]+)\s*d(?:ays?)?,?)?\s*(?:([\d.]+)\s*h(?:(?:ou)?rs?)?)?\s*"
+    r"(?:([\d.]+)\s*m(?:in(?:ute)?s?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:ond)?s?)?)?"
 )
 #: The maximum length of a duration. Longer text is rejected before it is split into words.
 _MAX_DURATION_LENGTH: Final = 1000

@@ -49,6 +49,9 @@ class Reader(Struct, frozen=True):
         values:
             All valid texts, if there are few. Completion offers them.
 
+        meanings:
+            The meanings of those of *values* that have one.
+
         is_json:
             Whether people have to write JSON.
 
@@ -60,6 +63,7 @@ class Reader(Struct, frozen=True):
     expected: str
     hint: str = ""
     values: tuple[str, ...] = ()
+    meanings: Mapping[str, str] = {}
     is_json: bool = False
     is_several: bool = False
 

@@ -12,14 +12,17 @@ The rules are those of the most limited converters:
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Flag
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args, get_origin
 
 from msgspec import UNSET, Struct
 
+from promptkit.types.choices import NO_FLAGS, meaning_of, member_text
 from promptkit.types.content import Surrogate
 from promptkit.types.descriptions import described, expected_of
+from promptkit.types.enum_sources import meanings_of
 from promptkit.types.kinds import (
     Constraints,
     constrained,
@@ -158,7 +161,16 @@ def with_words(schema: Schema, words: str) -> Schema:
 
 def _form(annotation: Any) -> str:
     """Describe the format of a type; return ``""`` if its JSON types are enough."""
-    return expected_of(annotation) if _has_form(annotation) else ""
+    return expected_of(annotation, with_meanings=True) if _has_form(annotation) else ""
+
+
+def _meanings(annotation: Any) -> Iterator[str]:
+    """Yield the description of each enumeration in a type whose members have meanings."""
+    kind, _ = constrained(annotation)
+    if is_enum(kind) and meanings_of(kind):
+        yield expected_of(kind, with_meanings=True)
+    for part in get_args(kind):
+        yield from _meanings(part)
 
 
 def _has_form(annotation: Any) -> bool:
@@ -170,7 +182,9 @@ def _has_form(annotation: Any) -> bool:
     elif (surrogate := surrogate_of(kind)) is not None:
         has_form = surrogate.schema.get("type") == "string"  # the schema describes those with parts
     elif is_literal(kind) or is_enum(kind):
-        has_form = not all(isinstance(value, str | None) for value in map(json_of, arguments or kind))
+        choices = [*(arguments or kind)]
+        is_plain = all(isinstance(value, str | None) for value in map(json_of, choices))
+        has_form = not is_plain or any(map(meaning_of, choices)) or _is_flag(kind)
     elif is_union(kind):
         has_form = any(map(_has_form, arguments))
     elif is_sequence(kind):
@@ -203,7 +217,7 @@ class _Writer(Struct):
         elif kind is NoneType:
             schema = _NULL
         elif is_literal(kind) or is_enum(kind):
-            schema = _choices(arguments or kind)
+            schema = _flags(kind) if _is_flag(kind) else _choices(arguments or kind)
         elif is_union(kind):
             schema = _any_of(map(self.schema, sorted(arguments, key=lambda member: member is NoneType)))
         elif is_mapping(kind):
@@ -263,14 +277,15 @@ class _Writer(Struct):
         """Return the schema of a named member, with the description, because clients can show it alone."""
         schema = self.schema(annotation)
         is_outlined = self.definitions.brief and scalar_of(annotation) is None
-        return with_words(
-            schema, described(schema.get("description"), [] if is_outlined else [_form(annotation)])
-        )
+        clauses = _meanings(annotation) if is_outlined else [_form(annotation)]
+        return with_words(schema, described(schema.get("description"), clauses))
 
 
 def _key_schema(annotation: Any) -> Schema:
     """Return the schema of the keys of an object, which are strings in JSON; ``{}`` for any string."""
     kind, limits = constrained(annotation)
+    if _is_flag(kind):
+        return _flags(kind)
     if is_literal(kind) or is_enum(kind):
         return _choices([str(json_of(value)) for value in get_args(kind) or kind])
     if kind is str:
@@ -297,6 +312,16 @@ def _choices(values: Iterable[Any]) -> Schema:
         by_type.setdefault(_JSON_TYPES[type(value)], []).append(value)
     null = [_NULL] if by_type.pop("null", None) else []
     return _any_of([*({"type": kind, "enum": members} for kind, members in by_type.items()), *null])
+
+
+def _is_flag(kind: Any) -> bool:
+    return is_enum(kind) and issubclass(kind, Flag)
+
+
+def _flags(kind: type[Flag]) -> Schema:
+    """Return the schema of any combination of flags."""
+    one = f"(?:{'|'.join(map(member_text, kind))})"
+    return {"type": "string", "pattern": rf"^(?:{NO_FLAGS}|{one}(?:\|{one})*)$"}
 
 
 def _bounds(kind: Any, limits: Constraints) -> Schema:
@@ -345,7 +370,8 @@ def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     schemas = definitions.schemas
     if "$ref" in schema:  # a recursive class
         schema = schemas[schema["$ref"].rpartition("/")[2]]
-    description = {} if outlined or not form else {"description": form}
+    words = "; ".join(_meanings(answer)) if outlined else form
+    description = {"description": words} if words else {}
     return {**description, **schema} | ({"$defs": schemas} if schemas else {})
 
 

@@ -18,6 +18,7 @@ import msgspec
 
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
+from promptkit.types.choices import enum_converter, member_text
 from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import (
@@ -48,6 +49,7 @@ from promptkit.types.kinds import (
 )
 from promptkit.types.scalar_parsers import Read, convert_key
 from promptkit.types.scalars import scalar_of
+from promptkit.types.unstructuring import json_of
 
 _UNKNOWN_MEMBER: Final = "is not a member of this object"
 
@@ -103,11 +105,14 @@ def is_leaf(annotation: Any) -> bool:
 
 def _leaf(annotation: Any) -> Read:
     """Return a converter to a type without nested values."""
+    kind, _ = constrained(annotation)
+    if is_enum(kind):
+        return _member(kind)
     scalar = scalar_of(annotation)
     convert = msgspec.convert if scalar is None else scalar.convert
     if convert is msgspec.convert and (scalar is None or is_constrained(annotation)):
         convert = _converter(annotation)
-    # In JSON Schema, 1.0 is an integer. The values of a Literal or an Enum can also be integers.
+    # In JSON Schema, 1.0 is an integer. The values of a Literal can also be integers.
     takes_integers = scalar is None or scalar.schema.get("type") == "integer"
     zone = zone_of(annotation)
 
@@ -125,6 +130,21 @@ def _leaf(annotation: Any) -> Read:
     return structure
 
 
+def _member(annotation: Any) -> Read:
+    """Return a converter to a member of an enumeration."""
+    convert = enum_converter(annotation)
+
+    def structure(value: Any) -> Any:
+        if type(value) is annotation:
+            return value
+        try:
+            return convert(value)
+        except ConversionError:
+            raise _leaf_error(value, annotation) from None
+
+    return structure
+
+
 def _converter(annotation: Any) -> Callable[[Any, Any], Any]:
     """Return msgspec's conversion to a type. It caches type information of structs, not of other types."""
     holder: Any = msgspec.defstruct("Holder", [("held", annotation)])
@@ -133,7 +153,7 @@ def _converter(annotation: Any) -> Callable[[Any, Any], Any]:
 
 def _leaf_error(value: Any, annotation: Any) -> ConversionError:
     names = [str(name) for name in get_args(annotation)] if is_literal(annotation) else []
-    names += [str(member.value) for member in annotation] if is_enum(annotation) else []
+    names += [member_text(member) for member in annotation] if is_enum(annotation) else []
     suggestion = partial(nearest, value, names) if names and isinstance(value, str) else None
     reason = offset_error(value, annotation, seconds=":00")
     return ConversionError(expected_of(annotation), got=value, nearest=suggestion, reason=reason)
@@ -190,13 +210,15 @@ def _is_fixed(annotation: Any) -> bool:
 
 
 def _fixed(annotation: Any) -> Read:
-    """Return a converter of JSON arrays with a type per position, to a tuple."""
+    """Return a converter of JSON arrays with a type per position, to a tuple; named ones can be objects."""
     kind = get_origin(annotation) or annotation
     make: Callable[[list[Any]], Any] = tuple
     types: Sequence[Any] = get_args(annotation)
     keys: Sequence[Any] = range(len(types))
     minimum, step = len(types), "[{}]".format
+    read_object: Read | None = None
     if is_named_tuple(kind):
+        read_object = _record(annotation)
         members = members_of_record(annotation)
         types, keys = [member.type for member in members], [member.name for member in members]
         minimum, step = sum(member.required for member in members), ".{}".format
@@ -205,6 +227,8 @@ def _fixed(annotation: Any) -> Read:
             return kind(*values)
 
     def structure(value: Any) -> Any:
+        if read_object is not None and isinstance(value, dict):
+            return read_object(value)
         if not isinstance(value, list) or not minimum <= len(value) <= len(types):
             raise ConversionError(expected_of(annotation), got=value)
         parts = zip(keys, zip(value, types, strict=False), strict=False)
@@ -241,8 +265,10 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
     """Return a function that converts the key of a JSON object to a value of *annotation*."""
     if annotation in (Any, str):
         return str
-    scalar = scalar_of(annotation)
-    convert, zone = convert_key if scalar is None else scalar.convert_key, zone_of(annotation)
+    scalar, zone = scalar_of(annotation), zone_of(annotation)
+    convert = convert_key if scalar is None else scalar.convert_key
+    if is_enum(constrained(annotation)[0]):
+        convert = lambda text, _: _structured(text, annotation)  # noqa: E731
 
     def structure(text: str) -> Any:
         try:
@@ -261,8 +287,13 @@ def _step(key: str) -> str:
 
 
 def _union(annotation: Any) -> Read:
-    """Return a converter to the first matching member of a union."""
+    """
+    Return a converter to the first matching member of a union.
+
+    Where text is a member, another one matches only if it is written as the same text.
+    """
     members = get_args(annotation)
+    takes_text = any(constrained(member)[0] is str for member in members)
 
     def structure(value: Any) -> Any:
         if value is None and NoneType in members:
@@ -272,7 +303,9 @@ def _union(annotation: Any) -> Read:
             if member is NoneType:
                 continue
             try:
-                return _structured(value, member)
+                result = _structured(value, member)
+                if not takes_text or not isinstance(value, str) or json_of(result) == value:
+                    return result
             except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
                 errors.append(ConversionError(inner=parts_of(error)))
         if (likely_error := error_of_union(errors)) is not None:
@@ -283,32 +316,44 @@ def _union(annotation: Any) -> Read:
 
 
 def _record(annotation: Any) -> Read:
-    """Return a converter of JSON objects to a `msgspec.Struct` or a TypedDict."""
+    """Return a converter of JSON objects to any other record, or to a named tuple."""
     cls = get_origin(annotation) or annotation
-    tag = tag_of(annotation)
-    members = {member.name: member for member in members_of_record(annotation)}
-    names = [*members, *tag]
+    tag, members = tag_of(annotation), members_of_record(annotation)
+    names = [*(member.name for member in members), *tag]
+    parts = [(member.name, member.parameter, member.type, member.required) for member in members]
 
     def structure(value: Any) -> Any:
-        if not isinstance(value, dict) or any(value.get(name, text) != text for name, text in tag.items()):
+        if not isinstance(value, dict) or (
+            tag and any(value.get(key, text) != text for key, text in tag.items())
+        ):
             raise ConversionError(expected_of(annotation), got=value)
-        present = [member for member in members.values() if member.required or member.name in value]
-        errors = _unknown_member_errors(value.keys() - names, names)
-        for name in tag.keys() - value.keys():
-            errors.insert(0, ConversionError(repr(tag[name]), got=ABSENT, path=f".{name}"))
-        try:
-            values = collect(
-                ((member.name, member) for member in present),
-                lambda member: _structured(value.get(member.name, ABSENT), member.type),
-                ".{}".format,
-            )
-        except ConversionError as error:
-            raise ConversionError(inner=(*error.parts, *errors)) from None
+        arguments: dict[str, Any] = {}
+        errors = [
+            ConversionError(repr(tag[key]), got=ABSENT, path=f".{key}") for key in tag if key not in value
+        ]
+        unknown = len(value) + len(errors) - len(tag)
+        for name, parameter, kind, is_required in parts:
+            is_present = name in value
+            unknown -= is_present
+            if is_present or is_required:
+                try:
+                    arguments[parameter] = _structured(value[name] if is_present else ABSENT, kind)
+                except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
+                    errors += (part.at(f".{name}") for part in parts_of(error))
+        if unknown:
+            errors += _unknown_member_errors(value.keys() - names, names)
         if errors:
-            raise ConversionError(inner=tuple(errors))
-        return cls(**dict(zip((member.parameter for member in present), values, strict=True)))
+            raise ConversionError(inner=tuple(errors[:MAX_ERRORS]))
+        return cls(**arguments)
 
     return structure
+
+
+def _is_stored_class(annotation: Any) -> bool:
+    """Return whether a type is an attrs class or a dataclass that stores all members that it takes."""
+    cls = get_origin(annotation) or annotation
+    is_class = attrs.has(cls) or is_dataclass(cls)
+    return is_class and all(member.attribute is not None for member in members_of_record(annotation))
 
 
 def _class(annotation: Any) -> Read:
@@ -377,6 +422,6 @@ _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ..
     (_is_fixed, _fixed),
     (is_mapping, _mapping),
     (is_union, _union),
-    (lambda t: attrs.has(get_origin(t) or t) or is_dataclass(get_origin(t) or t), _class),
+    (_is_stored_class, _class),
     (lambda t: is_record(get_origin(t) or t), _record),
 )

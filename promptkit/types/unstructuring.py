@@ -1,11 +1,12 @@
 """Conversion of values to JSON, or to text that is read back."""
 
-from enum import Enum, Flag
+from enum import Enum
 from typing import Any, Final
 
 import msgspec
 
-from promptkit.types.kinds import surrogate_of
+from promptkit.types.choices import member_text
+from promptkit.types.kinds import Member, has_parts, is_record, members_of_record, surrogate_of, tag_of
 from promptkit.types.scalars import scalar_of_value
 
 #: The types of JSON's own values, which most defaults and choices have.
@@ -19,9 +20,7 @@ def json_of(value: Any) -> Any:
     Raises:
         TypeError: If *value* or a part of it cannot be converted.
     """
-    if isinstance(value, Enum) and not isinstance(value.value, str | int):
-        return value.name  # readers also accept names
-    return msgspec.to_builtins(_dump_surrogates(value), str_keys=True, enc_hook=_text_in_json)
+    return msgspec.to_builtins(_dump(value), str_keys=True, enc_hook=_text_in_json)
 
 
 def text_of(value: Any) -> str:
@@ -31,10 +30,8 @@ def text_of(value: Any) -> str:
     Raises:
         TypeError: If *value* or a part of it cannot be converted.
     """
-    if isinstance(value, Flag):
-        return "|".join(str(flag.value) for flag in value) or "0"
     if isinstance(value, Enum):
-        return str(json_of(value))
+        return member_text(value)
     if (scalar := scalar_of_value(value)) is not None:
         return scalar.write(value)
     json_value = json_of(value)
@@ -77,15 +74,34 @@ def can_be_sent(value: Any) -> bool:
     return True
 
 
-def _dump_surrogates(value: Any) -> Any:
-    """Replace values that have surrogates by JSON, because msgspec would write the fields of some."""
+def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
+    """Replace enumerations, records and values with surrogates, which msgspec would write differently."""
     if type(value) in _JSON_TYPES:
         return value
+    if isinstance(value, Enum):
+        return member_text(value)
     if (surrogate := surrogate_of(type(value))) is not None:
         return surrogate.dump(value)
-    if type(value) in (list, tuple):
-        return [_dump_surrogates(part) for part in value]
-    return {key: _dump_surrogates(part) for key, part in value.items()} if type(value) is dict else value
+    if not has_parts(type(value)):
+        return value
+    if (scalar := scalar_of_value(value)) is not None:  # a class that is registered
+        return scalar.write(value)
+    if isinstance(value, dict):
+        return {
+            member_text(key) if isinstance(key, Enum) else key: _dump(part) for key, part in value.items()
+        }
+    if is_record(type(value)):
+        return tag_of(type(value)) | {
+            member.name: _dump(_stored(value, member)) for member in members_of_record(type(value))
+        }
+    return [_dump(part) for part in value]
+
+
+def _stored(record: Any, member: Member) -> Any:
+    if member.attribute is None:
+        msg = f"a {type(record).__name__} cannot be converted to text: it does not store {member.name!r}"
+        raise TypeError(msg)
+    return getattr(record, member.attribute)
 
 
 def _text_in_json(value: Any) -> Any:

@@ -337,7 +337,7 @@ class TestDescription:
                 "Language (one of python, rust; default python)",
             ),
             (Tone, Tone.COLD, Arg(), "one of #f80, #08f; default #08f"),
-            (Level, Level.HIGH, Arg(), "one of 1, 10; default 10"),
+            (Level, Level.HIGH, Arg(), "one of LOW, HIGH; default HIGH"),
             (int | None, None, Arg(), "a whole number"),
             (str, NO_DEFAULT, Arg("Who", examples=["Ada", "Alan"]), "Who (for example Ada, Alan)"),
             (int, 3, Arg(examples=[1, 2]), "a whole number; for example 1, 2; default 3"),

@@ -277,7 +277,7 @@ class TestFixedValues:
             ([1, 2.5, True, Path("a")], ("1", "2.5", "True", "a")),
             ([None, "a"], ("a",)),
             ([Loud("a")], ("a",)),
-            ([Tone.COLD, Level.HIGH, Word.NO, Pair.LEFT], ("#08f", "10", "no", "LEFT")),
+            ([Tone.COLD, Level.HIGH, Word.NO, Pair.LEFT], ("#08f", "HIGH", "no", "LEFT")),
             (Tone, ("#f80", "#08f")),
             (Pair, ("LEFT", "RIGHT")),
             ([], ()),

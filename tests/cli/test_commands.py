@@ -642,11 +642,11 @@ class TestRender:
                 "promptkit: prompt 'refuse': 'x' is not an argument of this prompt, which takes none",
             ),
             (["refuse"], 1, "promptkit: not today"),
-            (["fail"], 1, "ValueError: a bug"),
+            (["fail"], 1, "promptkit: prompt 'fail' failed at recipes/shelf.py:26"),
             (["revew"], 2, "promptkit: unknown prompt 'revew'; did you mean 'review'?"),
             (["xy"], 2, "promptkit: unknown prompt 'xy': promptkit list recipes shows all names"),
             (["review", "diff=x", "diff=y"], 2, "promptkit: 'diff' is given twice"),
-            (["leave"], 1, "SystemExit: 0"),
+            (["leave"], 1, "promptkit: prompt 'leave' failed at recipes/shelf.py:22"),
             (["review", "diff"], 2, "promptkit: 'diff' is not an argument: write KEY=VALUE, or KEY=@FILE"),
             (
                 ["review", "diff=@nowhere"],

@@ -126,7 +126,7 @@ def test_control_characters(project, run, run_on_terminal):
         (["docs://{sectio}", "x"], 2, "unknown resource 'docs://{sectio}'; did you mean 'docs://{section}'?"),
         (["zzz", "x"], 2, "unknown prompt 'zzz': promptkit list shows all names"),
         (["mail://x", "x"], 2, "unknown resource 'mail://x': promptkit list shows all names"),
-        (["review", "bad"], 1, "ValueError: a bug"),
+        (["review", "bad"], 1, "completing 'bad' failed at recipes/shelf.py:10"),
         (["page", "section"], 2, "unknown prompt 'page'; did you mean 'docs://{section}'?"),
     ],
     ids=str,

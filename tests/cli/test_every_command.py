@@ -271,7 +271,7 @@ class TestErrors:
 
         assert (code, out, exit_code) == (1, "", 1)
         assert output == err
-        assert output.splitlines()[-1] == "IndexError: string index out of range"
+        assert output.splitlines()[-2] == "IndexError: string index out of range"
 
 
 @pytest.mark.parametrize("argv", [["list"], ["check"], ["render", "style://go"]], ids=case_id)

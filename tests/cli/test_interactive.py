@@ -11,8 +11,18 @@ from tests.terminal import ESCAPES, Person, command
 pytest.importorskip("pty", reason="Windows has no pseudoterminals")
 
 RECIPE = """
+from enum import Enum
 from typing import Annotated, Literal
 from promptkit import Arg, prompt
+
+class Tone(Enum):
+    KIND = "kind"
+    "Praises first."
+    STRICT = "strict"
+
+@prompt
+def write(tone: Tone) -> str:
+    return tone.name
 
 @prompt
 def review(
@@ -98,6 +108,17 @@ def test_completion(start):
     user.types("\t\r")
 
     assert user.ends() == (0, "[user]\nrust 1 plain: x\n")
+
+
+def test_completions_have_meanings(start):
+    """The meaning of a choice is shown next to its completion."""
+    user = start("render", "write")
+    user.sees("tone (one of kind (Praises first), strict):")
+    user.types("ki")
+    user.sees("Praises first")
+    user.types("\t\r")
+
+    assert user.ends() == (0, "[user]\nKIND\n")
 
 
 def test_secret_is_not_echoed(start):

@@ -400,7 +400,7 @@ class TestTampering:
         code, out, err = forked("render", "deed", cwd=tmp_path)
 
         assert (code, out) == (1, b"")
-        assert err.endswith(b"ValueError: afterwards\n")
+        assert err.splitlines()[-2] == b"ValueError: afterwards"
 
     @pytest.mark.parametrize(
         "raised", ["SystemExit(0)", "KeyboardInterrupt", "GeneratorExit", "BaseException"]
@@ -420,7 +420,7 @@ class TestTampering:
         assert (code, out) == (1, "")
         assert lines[0] == "Traceback (most recent call last):"
         assert f'{os.sep}deed.py", line ' in lines[1]
-        assert lines[-1].startswith(raised.partition("(")[0])
+        assert lines[-2].startswith(raised.partition("(")[0])
 
 
 SLOW = """

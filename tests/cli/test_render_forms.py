@@ -243,7 +243,7 @@ class TestResources:
             (["docs://brokn"], 2, "unknown resource 'docs://brokn'; did you mean 'docs://broken'?"),
             (["dot"], 2, "unknown prompt 'dot'; did you mean 'media://dot'?"),
             (["docs://intro/x"], 1, "resource 'page': 'page' is 'x', not a whole number"),
-            (["docs://broken"], 1, "ValueError: a bug"),
+            (["docs://broken"], 1, "resource 'broken' failed at recipes/shelf.py:35"),
         ],
         ids=str,
     )

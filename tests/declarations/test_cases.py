@@ -100,14 +100,26 @@ class TestSentArguments:
         """None or '' cannot be sent where the server would use another default instead."""
 
         @prompt
-        def ask(text: str = "x", depth: int | None = 3, note: str | None = None):
-            return f"{text} {depth} {note}"
+        def ask(text: str = "x", name: str | None = "y", note: str | None = None):
+            return f"{text} {name} {note}"
 
         assert ask.case("any", "", note=None).sent() == {"text": ""}
-        with pytest.raises(TypeError, match="'depth' is None, which no client can send"):
-            ask.case("any", depth=None).sent()
+        with pytest.raises(TypeError, match="'name' is None, which no client can send"):
+            ask.case("any", name=None).sent()
         with pytest.raises(TypeError, match="'note' is '', which no client can send"):
             ask.case("any", note="").sent()
+
+    def test_none_is_sent_as_null_where_no_text_is_expected(self):
+        """A client can send null for a type without text, in place of another default."""
+
+        @prompt
+        def ask(depth: int | None = 3):
+            return f"{depth}"
+
+        sent = ask.case("any", depth=None).sent()
+
+        assert sent == {"depth": "null"}
+        assert ask.render_wire(sent).text == "None"
 
     def test_a_resource_case_sends_its_uri(self):
         """A resource case expands the URI from its arguments; `case_wire` takes the URI itself."""

@@ -341,6 +341,7 @@ class TestDiagnostics:
             ("---\narguments:\n  x: a\n---\nx", Rule.UNUSED_ARGUMENT, 3, 3),
             ("---\narguments:\n  x: {required: false}\n---\n{{x}}", Rule.ABSENT_VALUE, 3, 3),
             ("---\narguments:\n  x: {type: bool}\n---\n{{x}}", Rule.ABSENT_VALUE, 3, 3),
+            ("---\narguments:\n  x: {type: bool}\n---\n{{x?}}", Rule.ABSENT_VALUE, 3, 3),
             ("---\nmodel: gpt\n---\nx", Rule.FOREIGN_KEY, 2, 1),
             ("---\ntitle: x\nnot a key\n---\nx", Rule.TEXT_BETWEEN_HYPHENS, 1, 0),
             ("\nx\n{{#a}} b", Rule.BAD_MARKDOWN, 3, 0),
@@ -361,13 +362,16 @@ class TestDiagnostics:
             ("a $1", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a !`git diff`", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a ${input:name}", Rule.TEMPLATE_SYNTAX, 1, 3),
-            ("{{#if a}}\nb", Rule.TEMPLATE_SYNTAX, 1, 1),
+            ("{{#if a}}\nb\n{{else}}\nc\n{{/if}}", Rule.TEMPLATE_SYNTAX, 1, 1),
+            ("{{#a}}\nb {{{a}}}\n{{/a}}", Rule.TEMPLATE_SYNTAX, 2, 3),
+            ("\\{{#if x}} {% for x in y %}", Rule.TEMPLATE_SYNTAX, 1, 12),
+            ("a\n{{#each a}}\n{{this}}\n{{/each}}", Rule.TEMPLATE_SYNTAX, 2, 1),
             ("", Rule.BAD_MARKDOWN, 1, 0),
             (b"\xff", Rule.BAD_MARKDOWN, 1, 0),
             (b"x" * (4 * 1024 * 1024 + 1), Rule.BAD_MARKDOWN, 1, 0),
             ("---\na: " + "x" * 70_000 + "\n---\nx", Rule.BAD_FRONT_MATTER, 1, 0),
         ],
-        ids=range(54),
+        ids=range(58),
     )
     def test_a_mistake_is_one_diagnostic_at_its_line(self, text, rule, line, column, diagnose):
         """Each mistake is one diagnostic at its line and column."""

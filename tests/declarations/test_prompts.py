@@ -6,6 +6,7 @@ import sys
 import types
 import typing
 from decimal import Decimal
+from textwrap import dedent
 from typing import Annotated, Any, Literal, Optional
 
 import pytest
@@ -26,9 +27,11 @@ from promptkit import (
     prompt,
     user,
 )
+from promptkit.compiler.compilation import compile
 from promptkit.errors import EmptyPromptError
 from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
+from promptkit.testing import Client
 
 #: A recipe whose return type is imported for type checkers only.
 CHECKED = """
@@ -739,23 +742,140 @@ def named(function, name="named"):
     return types.FunctionType(function.__code__, {}, name)
 
 
+class Greeter:
+    def __init__(self, name):
+        self.name = name
+
+    def __call__(self, word: str):
+        """Greet without a method."""
+        return f"{word} {self.name}"
+
+    def greet(self, word: "str", times: int = 2):
+        """Greet somebody."""
+        return f"{word} {self.name}{'!' * times}"
+
+    async def wait(self, word: str):
+        """Greet later."""
+        return f"{word} {self.name} later"
+
+    @classmethod
+    def by_class(cls, word: str):
+        """Greet a class."""
+        return f"{word} {cls.__name__}"
+
+    @staticmethod
+    def by_static(word: str):
+        """Greet without an object."""
+        return f"{word} static"
+
+
 class TestDecorating:
     @pytest.mark.parametrize(
         ("value", "message"),
         [
             ("review", "@prompt takes a function, not a str ('review'): write @prompt(name='review')"),
-            (Tone, "@prompt takes a function, not the class 'Tone'"),
-            (len, "@prompt takes a function, not the function 'len'"),
             (3, "@prompt takes a function, not an int (3)"),
         ],
-        ids=["name", "class", "builtin", "int"],
+        ids=["name", "int"],
     )
-    def test_only_a_function_can_be_a_prompt(self, value, message):
-        """Only a function written in Python can be a prompt."""
+    def test_a_value_cannot_be_a_prompt(self, value, message):
+        """A value that cannot be called is rejected at the decorator."""
         with pytest.raises(TypeError) as caught:
             prompt(value)
 
         assert str(caught.value).startswith(message)
+
+    @pytest.mark.parametrize(
+        ("value", "name"),
+        [
+            (Tone, "Tone"),
+            (len, "len"),
+            (Greeter("Ada"), "Greeter"),
+            (vars(Greeter)["by_class"], "by_class"),
+            (functools.partial(dict, a=1), "partial"),
+        ],
+        ids=["class", "builtin", "object", "classmethod", "partial of a class"],
+    )
+    def test_a_callable_without_a_function_is_reported(self, value, name):
+        """An object without a Python function of its own is reported at the line of the decorator."""
+        line = sys._getframe().f_lineno + 1
+        declared = prompt(value)
+        compiled, (diagnostic,) = declared.compile()
+
+        assert (compiled, diagnostic.rule) == (None, Rule.NOT_A_FUNCTION)
+        assert declared.options.name == name
+        assert (diagnostic.location.file, diagnostic.location.line) == (__file__, line)
+        with pytest.raises(CompileError):
+            declared.compiled  # noqa: B018 (raises)
+
+    @pytest.mark.parametrize(
+        ("value", "arguments", "text"),
+        [
+            (Greeter("Ada").greet, {"word": "Hello"}, "Hello Ada!!"),
+            (Greeter("Ada").greet, {"word": "Hello", "times": "1"}, "Hello Ada!"),
+            (Greeter.by_class, {"word": "Hello"}, "Hello Greeter"),
+            (Greeter.by_static, {"word": "Hello"}, "Hello static"),
+            (Greeter("Ada").wait, {"word": "Hello"}, "Hello Ada later"),
+            (functools.partial(Greeter.greet, Greeter("Bo"), times=3), {"word": "Hi"}, "Hi Bo!!!"),
+            (functools.partial(Greeter("Bo").greet, "Hi"), {"times": "1"}, "Hi Bo!"),
+        ],
+        ids=["method", "default", "class", "static", "async", "partial", "partial method"],
+    )
+    def test_bound_methods_and_partials_are_prompts(self, value, arguments, text):
+        """Clients fill the arguments that a bound method or a partial does not have yet."""
+        greet = prompt(name="greet", description="Greets.")(value)
+        (entry,) = Client(greet).list_prompts()
+
+        assert Client(greet).get_prompt("greet", arguments).text == text
+        assert {argument.name for argument in entry.arguments} <= {"word", "times"}
+        assert arguments.keys() <= {argument.name for argument in entry.arguments}
+        with pytest.raises(ArgumentsError, match="is not an argument"):
+            greet.render_wire({**arguments, "self": "x"})
+
+    def test_a_method_has_the_name_and_the_description_of_its_function(self):
+        """The name, the summary and the location of a bound method are those of its function."""
+        greet = prompt(Greeter("Ada").greet)
+
+        assert (greet.options.name, greet.compiled.description) == ("greet", "Greet somebody.")
+        assert greet.location.line == Greeter.greet.__code__.co_firstlineno
+        assert greet("Hello", times=1) == "Hello Ada!"
+
+    def test_fixed_arguments_of_a_partial_are_not_offered(self):
+        """A partial's own arguments can have any type, and clients do not see them."""
+        greet = prompt(functools.partial(Greeter.greet, Greeter("Bo"), times=3))
+
+        assert [argument.name for argument in greet.compiled.arguments.ordered] == ["word"]
+
+    def test_other_prompts_of_the_file_are_served(self, recipes):
+        """A decorated object that is not a function does not affect the other prompts of its file."""
+        source = """
+            from promptkit import prompt
+
+            class Reviews:
+                def __init__(self, tone):
+                    self.tone = tone
+
+                @prompt
+                @classmethod
+                def wrong(cls, diff: str):
+                    return diff
+
+                @prompt
+                @staticmethod
+                def static(diff: str):
+                    return diff
+
+                def bound(self, diff: str):
+                    return f"{self.tone}: {diff}"
+
+            strict = prompt(name="strict")(Reviews("strict").bound)
+            kind = prompt(name="kind")(Reviews("kind").bound)
+        """
+        catalog = compile(recipes(reviews=dedent(source)))
+
+        assert [each.name for each in catalog.prompts] == ["kind", "static", "strict"]
+        assert [(each.rule, each.location.line) for each in catalog.diagnostics] == [(Rule.NOT_A_FUNCTION, 7)]
+        assert catalog["strict"].render({"diff": "-a"}).text == "strict: -a"
 
     def test_options_go_by_name(self):
         """A name in place of the function is rejected at the decorator."""

@@ -362,7 +362,7 @@ class TestDiagnostics:
                 "def f(self): ...",
                 Rule.MISSING_ANNOTATION,
                 "parameter 'self' has no annotation",
-                "move the function out of its class; prompts are functions, not methods",
+                "move the function out of its class, or decorate a bound method: prompt(instance.method)",
             ),
             (
                 "def f(*a: str): ...",

@@ -104,7 +104,7 @@ class TestZone:
             (dt.datetime, "2026-01-31", NOON.replace(hour=0, tzinfo=BERLIN)),
             (dt.datetime, "2026-01-31T12:00+05:00", NOON.replace(hour=8, tzinfo=BERLIN)),
             (dt.datetime | None, "2026-01-31T12:00", NOON.replace(tzinfo=BERLIN)),
-            (str | dt.datetime, "2026-01-31T12:00", NOON.replace(tzinfo=BERLIN)),
+            (str | dt.datetime, "2026-01-31T12:00:00+01:00", NOON.replace(tzinfo=BERLIN)),
             (Moment, "2026-01-31T12:00", NOON.replace(tzinfo=BERLIN)),
             (Aware, "2026-01-31T12:00", NOON.replace(tzinfo=BERLIN)),
             (list[dt.datetime], "2026-01-31T12:00, 2026-01-31T11:00Z", [NOON.replace(tzinfo=BERLIN)] * 2),

@@ -75,6 +75,11 @@ class Tone(Enum):
     STRICT = "strict"
 
 
+class Priority(Enum):
+    LOW = 1
+    HIGH = 2
+
+
 @dataclass
 class Point:
     x: int
@@ -88,6 +93,7 @@ NAMES = {
     "Message": Message,
     "Path": Path,
     "Point": Point,
+    "Priority": Priority,
     "Sequence": Sequence,
     "Tone": Tone,
     "UUID": UUID,

@@ -28,7 +28,9 @@ CASES = {
 #: The file name of each example.
 FILES = {
     Rule(code): name
-    for code, name in re.findall(r'^## (PK\d+)\n[^#]*?^```\w+ title="recipes/([\w.]+)"$', PAGE, re.MULTILINE)
+    for code, name in re.findall(
+        r'^## (PK\d+)\n(?:(?!^## ).)*?^```\w+ title="recipes/([\w.]+)"$', PAGE, re.MULTILINE | re.DOTALL
+    )
 }
 
 #: Additional recipes for examples, because a folder without any served prompt breaks another rule.
@@ -41,7 +43,9 @@ ADDITIONAL = {
 #: The client that an example is checked for, for rules about clients.
 CLIENTS = {
     Rule(code): client
-    for code, client in re.findall(r"^## (PK\d+)\n[^#]*?check --client ([a-z-]+)`", PAGE, re.MULTILINE)
+    for code, client in re.findall(
+        r"^## (PK\d+)\n(?:(?!^## ).)*?check --client ([a-z-]+)`", PAGE, re.MULTILINE | re.DOTALL
+    )
 }
 
 #: Rules that only `check --render` finds, tested in tests/cli/test_check.py, and one that only `check` finds,
@@ -63,6 +67,7 @@ FIXES = {
     "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
     "PK106": ("  # promptkit: ignore[pk207]", ""),
     "PK107": ("@prompt", "@prompt"),  # only the file is renamed
+    "PK108": ("from typing import Text\n\nfrom promptkit import", "from promptkit import Text,"),
     "PK201": ("bad name", "bad-name"),
     "PK202": ('name="duplicate_name"', 'name="duplicate_name-2"'),
     "PK203": ("object()", '"me"'),
@@ -89,6 +94,8 @@ FIXES = {
         '"""\n        Review the change.\n\n        List each problem.\n        """',
         '"Review the change."',
     ),
+    "PK227": ('"python", code', 'code, "python"'),
+    "PK228": ("{}", "{code}"),
     "PK230": ('"three"', "3"),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),
@@ -104,6 +111,7 @@ FIXES = {
     "PK313": ('"cold"', '"warm"'),
     "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
+    "PK322": ("@classmethod\n    def not_a_function(cls, ", "@staticmethod\n    def not_a_function("),
     "PK330": ('revision, "--"', '"--end-of-options", revision, "--"'),
     "PK331": ("{(workspace() / path).read_text()}", "{Text.below(workspace(), path)}"),
     "PK340": ("return reviews(", "return reviews_change("),

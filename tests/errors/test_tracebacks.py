@@ -1,8 +1,12 @@
 import asyncio
 import json
+import re
 import subprocess
 import sys
+from importlib.metadata import version
+from pathlib import Path
 from runpy import run_path
+from tomllib import loads
 
 import pytest
 
@@ -53,7 +57,28 @@ def raise_group():
     raise ExceptionGroup("several", [ValueError("a")])
 
 
+def call_library():
+    return loads("=")
+
+
+def call_back():
+    return sorted([2, 1], key=lambda _: fail())
+
+
+def raise_in_library():
+    return version("no-such-package")
+
+
 class TestFormat:
+    @pytest.mark.parametrize("function", [call_library, call_back, raise_in_library])
+    def test_frames_of_other_libraries_are_omitted(self, function, get_exception):
+        """Only frames of the author are shown, whatever the library, and no cause without such frames."""
+        traceback = format_exception(get_exception(function))
+
+        files = re.findall(r'^  File "(.+)", line', traceback, re.MULTILINE)
+        assert set(files) == {__file__}
+        assert traceback.count("Traceback") == 1
+
     @pytest.mark.parametrize(
         "function", [fail, format_text, fail_later, raise_chain, raise_group, read_image]
     )
@@ -106,14 +131,19 @@ def test_a_server_prints_the_filtered_traceback(capsys):
 
 
 def test_the_command_line_prints_the_filtered_traceback(recipes):
-    """`promptkit render` prints the filtered traceback."""
-    folder = recipes(fail="from promptkit import prompt\n\n@prompt\ndef fail() -> str:\n    return 1 / 0\n")
+    """`promptkit render` prints the author's frames, then one line with the prompt, the file and the line."""
+    body = "import json\nfrom promptkit import prompt\n\n@prompt\ndef fail() -> str:\n"
+    source = f"{body}    return json.loads('{{')\n"
+    folder = recipes(fail=source)
 
     command = [sys.executable, "-m", "promptkit", "render", str(folder), "fail"]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
 
-    assert "in fail" in result.stderr
-    assert "catalog.py" not in result.stderr
+    files = re.findall(r'^  File "(.+)", line', result.stderr, re.MULTILINE)
+    assert [Path(file).name for file in files] == ["fail.py"]
+    *_, exception, last = result.stderr.splitlines()
+    assert exception.startswith("json.decoder.JSONDecodeError: ")
+    assert last == f"promptkit: prompt 'fail' failed at {folder / 'fail.py'}:6"
 
 
 @pytest.mark.parametrize(

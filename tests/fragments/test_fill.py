@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from promptkit import Image, Text, user
 from promptkit.catalog import samples
 from promptkit.fragments import bullets, code_block, dedent, fill
-from promptkit.language.placeholders import placeholders_in
+from promptkit.language.placeholders import MarkError, placeholders_in
 
 NAMES = ("a", "b", "code")
 
@@ -87,8 +87,18 @@ class TestPlaceholders:
             str(caught.value)
             == "fill(...): the text has no placeholder {{cod}}; its placeholders: {{code}}, {{scope}}"
         )
-        with pytest.raises(ValueError, match=r"has no placeholder \{\{a\}\}; its placeholders: none"):
+        with pytest.raises(ValueError, match=r"has no placeholder \{\{a\}\}; its placeholders: none$"):
             fill("x", a=1)
+
+    @pytest.mark.parametrize("tag", ["{{a}}", "{{ #a }}", "{{a?}}"])
+    def test_an_f_string_is_explained(self, tag):
+        """The error about an unknown placeholder explains the single braces of an f-string."""
+        with pytest.raises(ValueError, match="no placeholder") as caught:
+            fill(tag.format(), a=1)
+
+        assert str(caught.value).endswith(
+            f"; it has {tag.format()}: an f-string and str.format turn {tag} into {tag.format()}"
+        )
 
 
 class TestValues:
@@ -110,19 +120,30 @@ class TestValues:
         assert fill("{{a}} {{b}}", a=Colour.RED, b=Size.LARGE) == Text("red LARGE")
         assert fill("{{a}}", a=UUID(int=0)) == Text("00000000-0000-0000-0000-000000000000")
 
-    @pytest.mark.parametrize("value", [None, False, True])
-    @pytest.mark.parametrize("text", ["{{a}}", "{{^a}}x{{a}}\n{{/a}}{{a}}", "{{a}} {{b?}}"])
-    def test_a_required_value_is_not_none_or_a_bool(self, value, text):
+    @pytest.mark.parametrize(
+        "text", ["{{a}}", "{{^b}}\n{{a}}\n{{/b}}", "{{a}} {{b?}}", "{{#b}}\n{{/b}}\n{{a}}"]
+    )
+    @pytest.mark.parametrize(
+        ("value", "hint"),
+        [
+            (None, "write {{a?}} if its line should be omitted, or pass an empty string"),
+            (False, "write {{#a}} and {{/a}} around the lines that depend on it, or pass a text"),
+            (True, "write {{#a}} and {{/a}} around the lines that depend on it, or pass a text"),
+        ],
+    )
+    def test_a_required_value_is_not_none_or_a_bool(self, text, value, hint):
         """A required value is not None or a bool; the error names the fix."""
-        text = text.replace("x{{a}}\n", "\n").replace("}}{{", "}}\n{{")
+        values = {"b": "" if "^" in text else "1"} if "b" in text else {}
 
         with pytest.raises(TypeError) as caught:
-            fill(text, a=value, **find_placeholders(text.replace("?", ""), "b"))
+            fill(text, a=value, **values)
 
-        assert str(caught.value) == (
-            f"fill(...): 'a' is {value}: write {{{{a?}}}} if its line should be omitted, "
-            "or pass an empty string"
-        )
+        assert str(caught.value) == f"fill(...): 'a' is {value}: {hint}"
+
+    def test_an_optional_value_is_not_true(self):
+        """A line with ``?`` cannot insert True."""
+        with pytest.raises(TypeError, match="'a' is True"):
+            fill("{{a?}}", a=True)
 
     @pytest.mark.parametrize(
         "value", [object(), b"x", {"x"}, Image(PIXEL), user("x"), [object()], [Image(PIXEL)]]
@@ -248,23 +269,25 @@ class TestOptionalLines:
     @pytest.mark.parametrize(
         ("text", "line", "problem"),
         [
-            ("x\n{{#a}} y", 2, "{{#a}} must be alone on its line, without '?'"),
-            ("{{#a?}}\n{{/a}}", 1, "{{#a?}} must be alone on its line, without '?'"),
-            ("- {{#a}}\n{{/a}}", 1, "{{#a}} must be alone on its line, without '?'"),
-            ("{{#a}}{{/a}}", 1, "{{#a}} must be alone on its line, without '?'"),
-            ("x\n\n{{^a}}\nx", 3, "{{^a}} is not closed: write {{/a}} below it"),
-            ("x\n{{/a}}", 2, "{{/a}} has no {{#a}} above it"),
-            ("{{#b}}\n{{#a}}\n{{/b}}\n{{/a}}", 3, "{{/b}} is above {{/a}}: close inner lines first"),
+            ("x\n{{#a}} y", 2, "{{#a}} is not alone on its line"),
+            ("- {{#a}}\n{{/a}}", 1, "{{#a}} is not alone on its line"),
+            ("{{#a}}{{/a}}", 1, "{{#a}} is not alone on its line"),
+            ("{{#a?}}\n{{/a}}", 1, "{{#a?}} has a '?'"),
+            ("x\n\n{{^a}}\nx", 3, "{{^a}} is not closed"),
+            ("x\n{{/a}}", 2, "{{/a}} closes nothing"),
+            ("{{#b}}\n{{#a}}\n{{/b}}\n{{/a}}", 3, "{{/b}} is above {{/a}}"),
         ],
     )
     def test_misplaced_marks_are_rejected(self, text, line, problem):
         """A mark that shares its line or has no counterpart is an error with the line, and never sent."""
         values = dict.fromkeys(placeholders_in(text), "1")
 
-        with pytest.raises(ValueError, match="line") as caught:
+        with pytest.raises(MarkError) as caught:
             fill(text, **values)
 
-        assert str(caught.value) == f"fill(...): line {line}: {problem}"
+        error = caught.value
+        assert (error.line, error.problem) == (line, problem)
+        assert str(error) == f"fill(...): line {line}: {problem}: {error.hint}"
 
     def test_many_lines_and_marks_take_linear_time(self):
         """Deeply nested marks and very long texts are no problem."""

@@ -20,6 +20,7 @@ from promptkit import Arg, Image, Message, Workflow, prompt
 from promptkit.types.constraints import InZone
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
+from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of, typed_text
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
 
@@ -145,6 +146,19 @@ def test_written_text_can_be_parsed(annotation, data):
     assert reader(annotation).read(typed_text(value)) == value
 
 
+@given(
+    st.sampled_from(
+        [int | str, str | float, bool | str, Decimal | str, dt.date | str, Tone | str, UUID | str]
+    ),
+    st.text(max_size=9)
+    | st.from_regex(r"-?0*[0-9]{1,3}(\.[0-9]{0,3})?|no|true|2026-?01-?3[0-9]", fullmatch=True),
+)
+def test_text_in_a_union_with_text_is_never_changed(annotation, text):
+    """Where text is a member, text is read as itself, or as a value that is written as the same text."""
+    assert text_of(reader(annotation).read(text)) == text
+    assert json_of(structurer(annotation)(text)) == text
+
+
 #: Text that an attacker might send.
 HOSTILE = [
     "9" * 5000,
@@ -220,6 +234,8 @@ def test_schemas_are_valid(annotation):
 #: - Items of a list of plain values can be text, as people also write them in JSON.
 #: - null means "omitted", before the type is considered.
 #: - pydantic converts "5" to 5, and true to 1.
+#: - Enums accept values that are numbers, while the schema has the names.
+#: - Named tuples can be objects, while the schema is that of an array.
 #: - The order of a tuple's items is only in the description, because many clients drop schemas of positions.
 LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...], Sequence[int]}
 OF_TEXT = {str, Annotated[str, msgspec.Meta(min_length=2)], list[str], frozenset[str]}
@@ -237,6 +253,8 @@ def beyond_schemas(annotation, value):
 def lenient(annotation, value):
     """Whether the documented leniency covers *value*."""
     if isinstance(value, str) or value is None or annotation in OF_PYDANTIC:
+        return True
+    if annotation is Level and value in [*Level]:
         return True
     if annotation in OF_TEXT and any(type(i) is int for i in (value if isinstance(value, list) else [value])):
         return True

@@ -2,7 +2,7 @@
 
 import pytest
 
-from promptkit import Image, assistant, prompt, user
+from promptkit import Image, assistant, prompt, system, user
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
 from promptkit.language.media import MAX_IMAGE_BYTES
@@ -49,6 +49,38 @@ def check_body(collect_diagnostics):
 
 
 FIRST_ALONE = "but some clients use only the first one"
+
+
+class TestSystem:
+    @pytest.mark.parametrize(
+        ("body", "is_reported"),
+        [
+            ("yield system(name)\nreturn user(name)", False),
+            ("yield system(name)\nif name:\n    return user(name)\nyield user('x')", False),
+            ("yield system(name)\nif name:\n    return\nyield user('x')", True),
+            ("yield system(name)\nreturn None", True),
+            ("yield system(name)", True),
+            ("return system(name)", True),
+        ],
+        ids=str,
+    )
+    def test_a_system_part_alone_is_reported(self, check_body, body, is_reported):
+        """What a generator returns is its last part, so a turn can be returned after a system part."""
+        reported = check_body(f"from promptkit import system\n{body}")
+
+        assert [rule for rule, _ in reported] == [Rule.NO_MESSAGE] * is_reported
+
+    def test_the_returned_value_is_the_last_part(self):
+        """A generator's yielded parts come first, then the part that it returns."""
+
+        @prompt
+        def ask(question: str):
+            yield system("Be brief.")
+            return user(question)
+
+        rendered = ask.render("Why?")
+
+        assert (str(rendered.system), [message.text for message in rendered]) == ("Be brief.", ["Why?"])
 
 
 class TestFirstMessage:

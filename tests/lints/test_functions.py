@@ -304,6 +304,8 @@ class TestTemplates:
             'return "Hello {{ name }}"',
             'return "Hello {{name}}"',
             'return user("Hello {{ name | upper }}")',
+            'return "{{#name}}\\nHello\\n{{/name}}"',
+            'return "{{#if name}}Hello{{/if}}"',
             'return "{% if name %}Hello{% endif %}"',
             'return (f"Hello {name} "\n    "of {{text}}")',
             'return "{% for tag in tags %}a{% endfor %}"',

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 
 from promptkit.compiler.compilation import compile
@@ -18,10 +20,40 @@ FILES: Final = {"a": "a.md", "b": "b.md"}
 
 @prompt
 def review(
-    code: str, kind: Literal["a", "b"] = "a", count: int = 1, note: Annotated[str | None, Arg("n")] = None
+    code: str, kind: Literal["a", "b"] = "a", count: int = 1, note: Annotated[str | None, Arg("n")] = None,
+    is_new: bool = False,
 ):
     values = {"code": code}
 """
+
+CONDITIONS = (
+    "{% if note %}",
+    "{%- elif x -%}",
+    "{{#if code}}",
+    "{{#unless x}}",
+    "{{else}}",
+    "{{else if x}}",
+    "{{/if}}",
+)
+LOOPS = (
+    "{%- for x in code %}",
+    "{{#each code}}",
+    "{{/each}}",
+    "{{this}}",
+    "{{this.name}}",
+    "{{.}}",
+    "{{@index}}",
+)
+OTHERS = (
+    *(
+        "{{> part}}",
+        "{{code.name}}",
+        "{{ code | upper }}",
+        "{{ code or 'none' }}",
+        '{{ "s" if code else "" }}',
+    ),
+    *('{{role "system"}}', "{% set x = 1 %}", "$ARGUMENTS", "!{git diff}", "${input:scope:What?}"),
+)
 
 
 @pytest.fixture
@@ -65,12 +97,22 @@ def prefix_message(message):
         'fill("{{note?}}", note=note)',
         'fill("{{x}}", x=note or "none")',
         'fill("{{x}}", x=code and bullets([code]))',
+        'fill("{{x?}}", x=count > 1 and code)',
+        'fill("{{a?}} {{b}}", a=note, b=code if note else None)',
+        'fill("{{#x}}\\nx\\n{{/x}}", x=is_new)',
         'fill("{{x}}", x=note if note else "none")',
+        'fill("{{#a}}\\n{{b}}\\n{{/a}}", a=note is not None, b=note)',
+        'fill("{{#a}}\\n{{b}}\\n{{/a}}", a=bool(note), b=note and note.title)',
+        'fill("{{#a}}\\n{{b}}\\n{{/a}}", a=note and note.lower(), b=code if note is not None else None)',
+        """b = code if note and count > 1 else None
+return fill("{{#a}}\\n{{#c}}\\n{{b}}\\n{{/c}}\\n{{/a}}", a=note, c=count > 1, b=b)""",
+        """is_long = count > 1
+return fill("{{#a}}\\n{{b}}\\n{{/a}}", a=is_long and code, b=code if is_long else None)""",
     ],
 )
 def test_matching_values_are_not_reported(call, check_body):
     """Values that match the placeholders, and values that the source does not show, are not reported."""
-    assert check_body(f"return {call}") == []
+    assert check_body(call if "\n" in call else f"return {call}") == []
 
 
 @pytest.mark.parametrize(
@@ -127,29 +169,93 @@ def test_matching_values_are_not_reported(call, check_body):
         (
             'fill("{{#code}} x\\n{{/code}}", code=code)',
             Rule.MISPLACED_MARK,
-            "{{#code}} must be alone on its line, without '?'",
-            "write each mark on a line of its own, and close blocks in reverse order",
+            "{{#code}} is not alone on its line",
+            "for an optional part of a line, insert the part as a value, which can be ''",
         ),
         (
             'fill("{{#code}}", code=code)',
             Rule.MISPLACED_MARK,
-            "{{#code}} is not closed: write {{/code}} below it",
-            "write each mark on a line of its own, and close blocks in reverse order",
+            "{{#code}} is not closed",
+            "write {{/code}} on a line below it",
+        ),
+        (
+            'fill(f"{{#code}}\\n{note}\\n{{/code}}", code=code)',
+            Rule.UNKNOWN_PLACEHOLDER,
+            "the text has no placeholder {{code}}",
+            "an f-string turns {{#code}} into {#code}: remove the prefix f",
+        ),
+        (
+            'fill(f"{{code?}} {GUIDE}", code=code, x=1)',
+            Rule.UNKNOWN_PLACEHOLDER,
+            "the text has no placeholder {{x}}",
+            "write {{x}} where the value belongs",
+        ),
+        (
+            'fill("{{code}} {{cod}}", code=code)',
+            Rule.UNFILLED_PLACEHOLDER,
+            "{{cod}} gets no value and is sent literally",
+            "or cod='{{cod}}' to send the placeholder itself",
+        ),
+        (
+            'fill("{{#code?}}\\n{{/code}}", code=code)',
+            Rule.MISPLACED_MARK,
+            "{{#code?}} has a '?'",
+            "write {{#code}}",
+        ),
+        (
+            'fill("{{#code}}\\n- {{x}}\\n{{/code}}", code=code)',
+            Rule.UNFILLED_PLACEHOLDER,
+            "{{x}} gets no value and is sent literally",
+            "; {{#code}} does not repeat its lines for each item",
         ),
         *(
             (
                 f'fill("{{{{x}}}}", x={value})',
                 Rule.ABSENT_VALUE,
-                "'x' can be None or a bool, which {{x}} does not accept",
+                f"'x' can be {rejected}, which {{{{x}}}} does not accept",
                 "write {{x?}} if its line should be omitted, or give it a text for each case",
             )
-            for value in (
-                "note",
-                "None",
-                "code if count else None",
-                "count > 1 and code",
-                "not code",
-                "code or note",
+            for value, rejected in (
+                ("note", "None"),
+                ("None", "None"),
+                ("code if count else None", "None"),
+                ("count > 1 and code", "False"),
+                ("note and code", "None"),
+                ("code or note", "None"),
+                ("count > 1 and note", "False or None"),
+            )
+        ),
+        *(
+            (
+                f'fill("{{{{{placeholder}}}}}", x={value})',
+                Rule.ABSENT_VALUE,
+                f"'x' can be {rejected}, which {{{{x}}}} does not accept",
+                "write {{#x}} and {{/x}} around the lines that depend on it, or give it a text for each case",
+            )
+            for placeholder, value, rejected in (
+                ("x", "not code", "False or True"),
+                ("x", "True", "True"),
+                ("x", "is_new", "False or True"),
+                ("x", "count > 1 or code", "True"),
+                ("x", "note or count > 1", "False or True"),
+                ("x?", "not code", "True"),
+                ("x?", "count > 1", "True"),
+                ("x?", "is_new", "True"),
+                ("x?", "note and count > 1", "True"),
+            )
+        ),
+        *(
+            (
+                f'fill("{{{{{sign}a}}}}\\n{{{{b}}}}\\n{{{{/a}}}}", a={block}, b={value})',
+                Rule.ABSENT_VALUE,
+                "'b' can be None, which {{b}} does not accept",
+                "write {{b?}} if its line should be omitted, or give it a text for each case",
+            )
+            for sign, block, value in (
+                ("#", "count > 1", "note"),
+                ("^", "note", "note"),
+                ("#", "note", "code if note and count > 1 else None"),
+                ("#", "note", "None if note else code"),
             )
         ),
         (
@@ -174,17 +280,57 @@ def test_mismatch_is_reported(call, rule, message, hint, check_body):
 
 
 @pytest.mark.parametrize(
-    "syntax",
+    "form", ["{0} and {0}", "{0} if count else {0}", "{0} or {0}", "{0} if {0} else None"]
+)
+def test_chains_of_values_are_checked_quickly(form, check_body):
+    """Chains of assignments do not take exponential time."""
+    names = ["code", *(f"value{number}" for number in range(60))]
+    lines = "".join(f"{name} = {form.format(before)}\n" for before, name in pairwise(names))
+    call = f'fill("{{{{#a}}}}\\n{{{{b}}}}\\n{{{{/a}}}}", a={names[-1]}, b={names[-1]})'
+
+    assert check_body(f"{lines}return {call}") == []
+
+
+@pytest.mark.parametrize(
+    ("syntax", "hint"),
     [
-        *("{% if note %}", "{%- for x in code %}", "{{#if code}}", "{{/if}}", "{{> part}}"),
-        *("{{code.name}}", "{{ code | upper }}", "$ARGUMENTS", "!{git diff}", "${input:scope:What?}"),
+        *((syntax, "write {{#name}} and {{/name}}") for syntax in CONDITIONS),
+        *((syntax, "text is never repeated") for syntax in LOOPS),
+        *(
+            (syntax, "remove the comment")
+            for syntax in ("{# why #}", "{{! why }}", "{{!why}}", "{{!-- why --}}")
+        ),
+        *((syntax, "write {{name}}: values are never escaped") for syntax in ("{{{code}}}", "{{&code}}")),
+        *((syntax, "write {{name}} instead") for syntax in (*OTHERS, "{{?code}}")),
     ],
 )
-def test_syntax_of_other_template_systems_is_reported(syntax, check_body):
-    """Syntax of other template systems left in the text is reported."""
-    ((rule, message, _),) = check_body(f"return fill({syntax + ' {{code}}'!r}, code=code)")
+def test_syntax_of_other_template_systems_is_reported(syntax, hint, check_body):
+    """Syntax of other template systems left in the text is reported, with what to write for its kind."""
+    ((rule, message, reported_hint),) = check_body(f"return fill({syntax + ' {{code}}'!r}, code=code)")
 
     assert (rule, message) == (Rule.TEMPLATE_SYNTAX, prefix_message(f"{syntax!r} is sent literally"))
+    assert reported_hint.startswith(hint)
+
+
+def test_each_kind_of_other_syntax_is_reported_once(check_body):
+    """One diagnostic is reported for conditions, and one for loops."""
+    text = "{% if a %}{% for x in a %}{{code}}{% endfor %}{% else %}{% for y in b %}{% endfor %}{% endif %}"
+
+    messages = {message for _, message, _ in check_body(f"return fill({text!r}, code=code)")}
+
+    assert messages == {
+        prefix_message(f"{syntax!r} is sent literally") for syntax in ("{% if a %}", "{% for x in a %}")
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a": {{{code}}}}', r"\section{{{code}}}", "{#anchor} {{ two words }} {{'a': 1}} {%}"]
+)
+def test_similar_braces_are_not_reported(text, check_body):
+    """Braces of JSON, LaTeX and Markdown are not template syntax."""
+    values = "code=code" if "code" in text else ""
+
+    assert check_body(f"return fill({text!r}, {values})") == []
 
 
 def test_location_is_that_of_the_placeholder(recipes):

@@ -20,7 +20,7 @@ from promptkit.testing import wire_arguments
 from tests.ids import shown
 from tests.laws.test_types import TYPES, share
 from tests.preview import submission
-from tests.sample_types import Corner, Level, Point, Tone
+from tests.sample_types import Corner, Level, Point, Tone, Urgency
 from tests.types.test_type_table import FAULTS, VALUES
 
 #: Every type of the type table, with a text that a client can send for it.
@@ -278,19 +278,16 @@ class TestControls:
         ("annotation", "labels"),
         [
             (Tone, {"warm": "warm", "Cold": "Cold"}),
-            (Level, {"1": "LOW (1)", "2": "HIGH (2)"}),
+            (Level, {"LOW": "LOW", "HIGH": "HIGH"}),
+            (Urgency, {"soon": "soon: Within a day", "later": "later"}),
             (Corner, {"LEFT": "LEFT", "RIGHT": "RIGHT"}),
-            (Literal[Level.HIGH, 3], {"2": "HIGH (2)", "3": "3"}),
+            (Literal[Level.HIGH, 3], {"HIGH": "HIGH", "3": "3"}),
         ],
         ids=str,
     )
-    def test_enum_label_shows_name_and_value(self, annotation, labels):
-        """The label of an enum member shows its name next to the value that is sent."""
+    def test_label_of_a_choice_shows_its_text_and_its_meaning(self, annotation, labels):
+        """The label of a choice is the text that is sent, and the meaning of an enum member."""
         assert {choice.value: choice.label for choice in build_control(annotation).choices} == labels
-
-    def test_default_label_shows_the_enum_name(self):
-        """The label of a default also shows the enum member's name."""
-        assert build_control(Level, default=(Level.HIGH,)).choices[1].label == "HIGH (2) (default)"
 
     def test_shape_ignores_typed_text(self):
         """A control's shape changes with its type, choices or file, but not with the typed text."""

@@ -92,7 +92,7 @@ FIELDS = [
     (Tone, {"type": "string", "enum": ["warm", "Cold"]}),
     (Tone | None, {"type": "string", "enum": ["warm", "Cold"]}),
     (Annotated[Tone, Meta(title="Tone")], {"type": "string", "enum": ["warm", "Cold"]}),
-    (Level, {"type": "string", "enum": ["1", "2"]}),
+    (Level, {"type": "string", "enum": ["LOW", "HIGH"]}),
     (Corner, {"type": "string", "enum": ["LEFT", "RIGHT"]}),
     (Tone | Literal["auto"], {"type": "string", "enum": ["warm", "Cold", "auto"]}),
     (bool | Literal["auto"], {"type": "string", "enum": ["yes", "no", "auto"]}),
@@ -114,7 +114,7 @@ SEVERAL = [
     (list[Tone] | None, {"items": {"type": "string", "enum": ["warm", "Cold"]}}),
     # Different letters: `typing` treats unions that differ only in their order as equal.
     (list[Literal["d", "c"] | None], {"items": {"type": "string", "enum": ["d", "c"]}}),
-    (set[Level], {"items": {"type": "string", "enum": ["1", "2"]}}),
+    (set[Level], {"items": {"type": "string", "enum": ["LOW", "HIGH"]}}),
     (frozenset[Corner], {"items": {"type": "string", "enum": ["LEFT", "RIGHT"]}}),
     (tuple[Literal["a"], ...], {"items": {"type": "string", "enum": ["a"]}}),
     (Few, {"items": {"type": "string", "enum": ["b", "a"]}, "minItems": 1, "maxItems": 2}),

@@ -33,6 +33,31 @@ def test_entry_point():
     assert entry_point.value == "promptkit.testing.pytest_plugin"
 
 
+def test_declarations_are_not_tests(pytester, run):
+    """Prompts, resources and skills whose names start with ``test_`` are not collected as tests."""
+    pytester.makepyfile("""
+        from promptkit import prompt, resource, skill
+
+        @prompt
+        def test_plan(change: str):
+            return f"Plan the tests of {change}."
+
+        @resource("tests://all")
+        def test_names() -> str:
+            return "one, two"
+
+        @skill
+        def test_writing() -> str:
+            "Write tests."
+            return "Write them first."
+
+        def test_the_plan():
+            assert test_plan("x") == "Plan the tests of x."
+    """)
+
+    run().assert_outcomes(passed=1)
+
+
 class TestComparison:
     CONVERSATION = """
         from promptkit import assistant, user

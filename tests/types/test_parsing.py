@@ -396,7 +396,7 @@ class TestChoices:
             (Literal["python", "rust"], "", None),
             (Pair, "lfet", "LEFT"),
             (Tone, "wram", "#f80"),
-            (Level, "hihg", "10"),
+            (Level, "hihg", "HIGH"),
         ],
         ids=["typo", "strange", "empty", "member", "name of a member", "name of a number"],
     )
@@ -495,7 +495,7 @@ class TestExpected:
             (bool, "yes or no", "yes or no", ("yes", "no")),
             (bytes, "base64 or a data: URI", "base64 or a data: URI", ()),
             (Literal["a", "b"], "one of a, b", "one of a, b", ("a", "b")),
-            (Level, "one of 1, 10", "one of 1, 10", ("1", "10")),
+            (Level, "one of LOW, HIGH", "one of LOW, HIGH", ("LOW", "HIGH")),
             (Pair, "one of LEFT, RIGHT", "one of LEFT, RIGHT", ("LEFT", "RIGHT")),
             (int | None, "a whole number", "a whole number", ()),
             (list[str], "a list", "several, separated by commas", ()),
@@ -544,8 +544,8 @@ class TestReaderOf:
         ids=str,
     )
     def test_every_spelling_of_optional_is_the_same(self, annotation):
-        """Optional types are read by the reader of the type itself."""
-        assert reader_of(annotation) is reader_of(int)
+        """All spellings of an optional type have equal readers."""
+        assert reader_of(annotation) == reader_of(int | None)
 
     @pytest.mark.parametrize(
         "annotation",
@@ -657,9 +657,9 @@ def test_a_default_can_depend_on_other_members():
     assert reader_of(Doubled).read('{"number": 2}') == Doubled(2, 4)
 
 
-@pytest.mark.parametrize("annotation", [Row, list[Row], Late, dict[str, Late]], ids=str)
+@pytest.mark.parametrize("annotation", [Row, list[Row], dict[str, Row]], ids=str)
 def test_classes_that_json_objects_cannot_fill_are_not_supported(annotation):
-    """A struct that is written as a list, and a class whose constructor takes more, have no reader."""
+    """A struct that is written as a list has no reader."""
     assert reader_of(annotation) is None
 
 

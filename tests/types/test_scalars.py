@@ -294,6 +294,24 @@ class TestEveryRecord:
         assert record.convert_key(key, kind) == VALUES[kind]
         assert re.match(record.key_schema_of(NO_LIMITS).get("pattern", ""), key)
 
+    def test_a_registered_class_with_members_is_text_everywhere(self):
+        """A dataclass that is registered is written as text, also within other values, and read back."""
+
+        @dataclass(frozen=True)
+        class Amount:
+            cents: int
+
+        register_type(
+            Amount,
+            lambda text: Amount(int(text)),
+            expected="an amount in cents",
+            write=lambda amount: str(amount.cents),
+        )
+
+        assert json_of({"prices": [Amount(3)]}) == {"prices": ["3"]}
+        assert reader_of(list[Amount]).read(json_of([Amount(3)])) == [Amount(3)]
+        assert structurer(dict[str, Amount])({"a": "3"}) == {"a": Amount(3)}
+
     def test_registering_a_built_in_type_does_not_replace_its_entry(self):
         """Registering a built-in type does not replace its entry."""
         before = SCALARS[date]
