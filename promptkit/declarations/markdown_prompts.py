@@ -43,11 +43,19 @@ _TYPES: Final[Mapping[str, Any]] = {
     "json": dict[str, Any] | list[Any],
 }
 
+#: The options of `prompt` in the front matter, and the functions that read them.
+_OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
+    "name": lambda field, key: name_slug(field.text(key)) or field.text(key),
+    **dict.fromkeys(("title", "description", "version", "deprecated"), Field.text),
+    **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
+    "icons": lambda field, key: icons_of(field.texts(key)),
+    "timeout": lambda field, key: _converted(field.text(key), float, key, field.location),
+    "elicit": Field.flag,
+    "tool": lambda field, key: _tool(field, key),
+}
+
 #: The keys of the front matter, and those of an argument.
-KEYS: Final = (
-    *("name", "title", "description", "tags", "version", "timeout", "scopes", "elicit", "deprecated"),
-    *("tool", "icons", "arguments", "cases", "argument-hint"),
-)
+KEYS: Final = (*_OPTIONS, "arguments", "cases", "argument-hint")
 _ARGUMENT_KEYS: Final = (
     *("description", "type", "choices", "default", "required", "examples", "complete", "secret"),
 )
@@ -220,19 +228,10 @@ def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> Markdow
 
 def _options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
     """Return the options of `prompt` in the front matter."""
-    readers: Mapping[str, Callable[[Field, str], Any]] = {
-        "name": lambda field, key: name_slug(field.text(key)) or field.text(key),
-        **dict.fromkeys(("title", "description", "version", "deprecated"), Field.text),
-        **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
-        "icons": lambda field, key: icons_of(field.texts(key)),
-        "timeout": lambda field, key: _converted(field.text(key), float, key, field.location),
-        "elicit": Field.flag,
-        "tool": _tool,
-    }
     options = dict[str, Any]()
     for key, field in fields.items():
         with _reporting(report, field):
-            if (read := readers.get(key)) is not None:
+            if (read := _OPTIONS.get(key)) is not None:
                 value = read(field, key)
                 Options(**{"name": "x", key: value})
                 options[key] = value
