@@ -51,7 +51,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
     "icons": lambda field, key: icons_of(field.texts(key)),
     "timeout": lambda field, key: _converted(field.text(key), float, key, field.location),
     "elicit": Field.flag,
-    "tool": lambda field, key: _tool(field, key),
+    "tool": lambda field, key: _tool(field, key),  # noqa: PLW0108 (it is defined below)
 }
 
 #: The keys of the front matter, and those of an argument.
