@@ -3,6 +3,9 @@
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -34,16 +37,32 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Iterator[None]:
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """
     Disable garbage collection while tests are collected, and exclude the tests from it afterwards.
     """
     gc.disable()
     try:
+        if session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+            _import_share(session.config.rootpath)
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
+
+
+def _import_share(root: Path) -> None:
+    """
+    Import a share of the test modules before all are collected.
+
+    Each worker collects all modules. In a new checkout, each would otherwise compile all of them.
+    """
+    worker, count = (os.environ.get(f"PYTEST_XDIST_WORKER{end}") for end in ("", "_COUNT"))
+    if worker is None or count is None:
+        return
+    for path in sorted((root / "tests").rglob("test_*.py"))[int(worker.removeprefix("gw")) :: int(count)]:
+        with suppress(pytest.skip.Exception):  # the module is collected later, and skipped
+            import_module(".".join(path.relative_to(root).with_suffix("").parts))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -18,17 +18,18 @@ def fork_server(folder):
     """
     Start a process that forks commands, and yield a function like `command`, which is slower to start.
 
-    Standard input is empty, and the output goes to files in *folder*.
+    Standard input is empty, and the output goes to files in *folder*. The function can run another *program*
+    than promptkit; see `tests.docs.fork_server.run`.
     """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    program = [sys.executable, str(SERVER)]
-    with subprocess.Popen(program, text=True, cwd=SERVER.parents[2], **pipes) as process:
+    server = [sys.executable, "-P", str(SERVER)]
+    with subprocess.Popen(server, text=True, cwd=SERVER.parents[2], **pipes) as process:
         files = [folder / "stdout", folder / "stderr"]
 
-        def forked(*argv, cwd):
+        def forked(*argv, cwd, program=("promptkit",)):
             for file in files:
                 file.write_bytes(b"")
-            request = [["promptkit", *argv], str(cwd), environment(), [os.devnull, *map(str, files)]]
+            request = [[*program, *argv], str(cwd), environment(), [os.devnull, *map(str, files)]]
             process.stdin.write(f"{json.dumps(request)}\n")
             process.stdin.flush()
             code = int(process.stdout.readline())

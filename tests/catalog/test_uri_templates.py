@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from uritemplate import expand
 
-from promptkit.catalog.uri_templates import MAX_URI_LENGTH, URITemplate, is_template
+from promptkit.catalog.uri_templates import MAX_URI_LENGTH, URITemplate, expanded, is_template
 
 KEYS = {"semi": ";", "dot": ".", "comma": ","}
 FLAT = ["semi", ";", "dot", ".", "comma", ","]
@@ -140,6 +140,7 @@ LENIENT = [
     ("x{?a}", "x?a=b/c?d", {"a": "b/c?d"}),
     ("x{?a}", "x?a=b=c", {"a": "b=c"}),
     ("x{?a}", "x?a=1+1", {"a": "1+1"}),
+    ("x{/a*}", "x/b=c=d", {"a": {"b": "c=d"}}),
     ("x{?a}", "x?a", {"a": ""}),
     ("x{?a}", "x?a=1&a=2", {"a": ["1", "2"]}),
     ("x{?a,b}", "x?b=2&a=1", {"a": "1", "b": "2"}),
@@ -155,6 +156,7 @@ NEIGHBOURS = [
     ("x:{+path}{?lines}", "x:a?linesman=1", {"path": "a?linesman=1"}),
     ("x:{+path}{#part}", "x:a/b#c", {"path": "a/b", "part": "c"}),
     ("x:{+folder}/{name}", "x:a/b/c", {"folder": "a/b", "name": "c"}),
+    ("x:{+folder}/{name}", "x:a//b", {"folder": "a/", "name": "b"}),
     ("x:{name}.txt", "x:a.txt.txt", {"name": "a.txt"}),
     ("x:{name}{.kind}", "x:a.json", {"name": "a", "kind": "json"}),
     ("x:{name}{.kind}", "x:a", {"name": "a"}),
@@ -175,6 +177,7 @@ MISMATCHES = [
     ("x:a", "x:ab"),
     ("x:a", ""),
     ("x:{a}", "y:b"),
+    ("x:{a}b", "x:"),
     ("x:{a}", "x:b/c"),
     ("x:{a}", "x:b?c"),
     ("x:{a}", "x:b#c"),
@@ -359,6 +362,24 @@ class TestRoundTrips:
         uri = f"x?b={quote(b, '')}&a={quote(a, '')}"
 
         assert URITemplate("x{?a,b}").match(uri) == {"a": a, "b": b}
+
+
+@pytest.mark.parametrize(
+    ("value", "uri"),
+    [
+        (None, "x:"),
+        (True, "x:?a=true"),
+        ({"b", "a"}, "x:?a=a,b"),
+        (frozenset({2, 1}), "x:?a=1,2"),
+        (["b", None, 1.5], "x:?a=b,1.5"),
+        (("b", False), "x:?a=b,false"),
+        ({"k": 1, "none": None}, "x:?a=k,1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+def test_values_in_a_template(value, uri):
+    """Values of any type are written as text, sets in order. None is omitted, also within other values."""
+    assert expanded("x:{?a}", {"a": value}) == uri
 
 
 class TestTemplate:

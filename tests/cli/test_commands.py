@@ -623,45 +623,29 @@ class TestRender:
         assert (code, err.splitlines()[-1]) == (2, f"promptkit: {message}")
 
     @pytest.mark.parametrize(
-        ("words", "code", "message"),
+        ("words", "code", "names"),
         [
-            (["review"], 1, "promptkit: prompt 'review': 'diff' is missing"),
-            (
-                ["review", "diff=x", "tone=odd"],
-                1,
-                "promptkit: prompt 'review': 'tone' is 'odd', not one of plain, strict",
-            ),
-            (
-                ["review", "diff=x", "zzz=1"],
-                1,
-                "promptkit: prompt 'review': 'zzz' is not an argument of this prompt, which takes diff, tone",
-            ),
-            (
-                ["refuse", "x=1"],
-                1,
-                "promptkit: prompt 'refuse': 'x' is not an argument of this prompt, which takes none",
-            ),
-            (["refuse"], 1, "promptkit: not today"),
-            (["fail"], 1, "promptkit: prompt 'fail' failed at recipes/shelf.py:26"),
-            (["revew"], 2, "promptkit: unknown prompt 'revew'; did you mean 'review'?"),
-            (["xy"], 2, "promptkit: unknown prompt 'xy': promptkit list recipes shows all names"),
-            (["review", "diff=x", "diff=y"], 2, "promptkit: 'diff' is given twice"),
-            (["leave"], 1, "promptkit: prompt 'leave' failed at recipes/shelf.py:22"),
-            (["review", "diff"], 2, "promptkit: 'diff' is not an argument: write KEY=VALUE, or KEY=@FILE"),
-            (
-                ["review", "diff=@nowhere"],
-                2,
-                "promptkit: 'diff' cannot be read from 'nowhere': No such file or directory",
-            ),
+            (["review"], 1, ["prompt 'review'", "'diff' is missing"]),
+            (["review", "diff=x", "tone=odd"], 1, ["prompt 'review'", "'tone' is 'odd'", "plain, strict"]),
+            (["review", "diff=x", "zzz=1"], 1, ["prompt 'review'", "'zzz'", "diff, tone"]),
+            (["refuse", "x=1"], 1, ["prompt 'refuse'", "'x'", "none"]),
+            (["refuse"], 1, ["not today"]),
+            (["fail"], 1, ["prompt 'fail' failed at recipes/shelf.py:26"]),
+            (["revew"], 2, ["unknown prompt 'revew'", "'review'?"]),
+            (["xy"], 2, ["unknown prompt 'xy'", "promptkit list recipes"]),
+            (["review", "diff=x", "diff=y"], 2, ["'diff' is given twice"]),
+            (["leave"], 1, ["prompt 'leave' failed at recipes/shelf.py:22"]),
+            (["review", "diff"], 2, ["'diff'", "KEY=VALUE"]),
+            (["review", "diff=@nowhere"], 2, ["'diff'", "'nowhere'", "No such file"]),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
-    def test_errors(self, project, run, words, code, message):
+    def test_errors(self, project, run, words, code, names):
         """A failing prompt exits with 1 and wrong usage with 2; the reason goes to standard error."""
         ended, out, err = run("render", "recipes", *words)
 
         assert (ended, out) == (code, "")
-        assert err.splitlines()[-1] == message
+        assert all(name in err.splitlines()[-1] for name in names)
 
 
 #: Prompts with parameters that take file content, and some that take text.
@@ -877,35 +861,29 @@ class TestStandardInput:
         assert (code, out, err) == (0, f"[user]\n{expected}\n", "")
 
     @pytest.mark.parametrize(
-        ("words", "message"),
+        ("words", "names"),
         [
-            (
-                ["text=@-", "data=@-"],
-                "only one of 'text', 'data' can be read from standard input: write the others to files, and pass KEY=@FILE",  # noqa: E501
-            ),
-            (["text=@-"], "'text' requires text, but standard input is not UTF-8"),
-            (["text=@blob"], "'text' requires text, but 'blob' is not UTF-8"),
-            (["data=@nowhere"], "'data' cannot be read from 'nowhere': No such file or directory"),
-            (["data=@recipes"], "'data' cannot be read from 'recipes': Is a directory"),
-            (["data=@"], "'data' has no file name after '@': write data=@FILE, or data=@@ for the text '@'"),
-            (["text"], None),
-            (
-                ["text=\udcff"],
-                "'text' requires text, but its value is not UTF-8: write it to a file and pass text=@FILE",
-            ),
+            (["text=@-", "data=@-"], ["'text', 'data'", "standard input", "KEY=@FILE"]),
+            (["text=@-"], ["'text'", "standard input is not UTF-8"]),
+            (["text=@blob"], ["'text'", "'blob' is not UTF-8"]),
+            (["data=@nowhere"], ["'data'", "'nowhere'", "No such file"]),
+            (["data=@recipes"], ["'data'", "'recipes'", "Is a directory"]),
+            (["data=@"], ["'data'", "data=@FILE", "data=@@"]),
+            (["text"], ["'text'", "KEY=VALUE"]),
+            (["text=\udcff"], ["'text'", "its value is not UTF-8", "text=@FILE"]),
         ],
         ids=ascii,
     )
-    def test_unreadable_arguments(self, words, message, run):
+    def test_unreadable_arguments(self, words, names, run):
         """The error names the argument, the file and the reason."""
         if os.name == "nt":
             pytest.skip("it has words of its own")
         (self.folder / "blob").write_bytes(b"\xff")
-        message = message or "'text' is not an argument: write KEY=VALUE, or KEY=@FILE"
 
         code, out, err = run("render", "recipes", "takes", *words, cwd=self.folder, stdin=b"\xff")
 
-        assert (code, out, err) == (2, "", f"promptkit: {message}\n")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert all(name in err for name in names)
 
     def test_endless_file(self, run):
         """Reading a file stops at the size limit of a request."""

@@ -93,10 +93,8 @@ class TestTarget:
         monkeypatch.syspath_prepend(tmp_path / "elsewhere")
 
         assert main(argv) == 2
-        assert capsys.readouterr().err == (
-            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: pass one, or set "
-            "target in [tool.promptkit]\n"
-        )
+        (error,) = capsys.readouterr().err.splitlines()
+        assert all(name in error for name in ("'recipes'", "prompts", "[tool.promptkit]"))
 
     @pytest.mark.parametrize("argv", [["serve"], ["serve", "--http", "0"]], ids=" ".join)
     def test_missing_default_of_a_server(self, argv, tmp_path, monkeypatch, run):
@@ -106,10 +104,7 @@ class TestTarget:
         code, out, err = run(*argv)
 
         assert (code, out) == (2, "")
-        assert err == (
-            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: pass one, or set "
-            "target in [tool.promptkit]\n"
-        )
+        assert err.startswith("promptkit: cannot load 'recipes': ")
 
     def test_invalid_configured_target(self, project, run):
         """The error names the configuration file, because the user has not typed the target."""
@@ -118,10 +113,9 @@ class TestTarget:
         code, out, err = run("list")
 
         assert (code, out) == (2, "")
-        assert err == (
-            "promptkit: cannot load 'mien': there is no such folder, file or module; did you mean 'mine/'? "
-            f"(it is configured in {folder / 'pyproject.toml'})\n"
-        )
+        assert err.startswith("promptkit: cannot load 'mien': ")
+        assert "did you mean 'mine/'?" in err
+        assert str(folder / "pyproject.toml") in err
 
 
 class TestIgnore:

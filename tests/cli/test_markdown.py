@@ -100,11 +100,11 @@ class TestLoading:
 
         assert code == 1
         assert [
-            (found["code"], found["file"], found["line"], found["column"], found["end_column"])
+            (found["code"], found["file"], found["line"], found["column"])
             for found in json.loads(out)["diagnostics"]
         ] == [
-            ("PK701", str(project / "prompts" / "fix.prompt.md"), 2, 1, 6),
-            ("PK701", str(project / "prompts" / "review.prompt.md"), 10, 21, 27),
+            ("PK701", str(project / "prompts" / "fix.prompt.md"), 2, 1),
+            ("PK701", str(project / "prompts" / "review.prompt.md"), 10, 21),
         ]
 
 

@@ -53,40 +53,33 @@ class TestCommands:
         assert outputs == outputs[:1] * 3
 
     @pytest.mark.parametrize(
-        ("argv", "message"),
+        ("argv", "option", "suggestion"),
         [
-            (["list", "--jsn"], "promptkit list: error: unknown option '--jsn'; did you mean '--json'?"),
-            (["check", "-jsno"], "promptkit check: error: unknown option '-jsno'; did you mean '--json'?"),
-            (
-                ["serve", "--max-rendrs=3"],
-                "promptkit serve: error: unknown option '--max-rendrs'; did you mean '--max-renders'?",
-            ),
-            (
-                ["serve", "--worker=2"],  # options cannot be abbreviated
-                "promptkit serve: error: unknown option '--worker'; did you mean '--workers'?",
-            ),
-            (
-                ["list", "a", "--jso\x1bn"],
-                r"promptkit list: error: unknown option '--jso\x1bn'; did you mean '--json'?",
-            ),
-            (
-                ["--versoin"],
-                "promptkit: error: unknown option '--versoin'; options of a command come after its name",
-            ),
-            (
-                ["list", "--\udcff"],
-                "promptkit list: error: unknown option '--\\udcff'; promptkit list --help shows all",
-            ),
-            (
-                ["--json", "list"],
-                "promptkit: error: unknown option '--json'; options of a command come after its name",
-            ),
+            (["list", "--jsn"], "--jsn", "--json"),
+            (["check", "-jsno"], "-jsno", "--json"),
+            (["serve", "--max-rendrs=3"], "--max-rendrs", "--max-renders"),
+            (["serve", "--worker=2"], "--worker", "--workers"),  # options cannot be abbreviated
+            (["list", "a", "--jso\x1bn"], r"--jso\x1bn", "--json"),
+            (["list", "--\udcff"], r"--\udcff", None),
         ],
         ids=str,
     )
-    def test_unknown_option(self, argv, message, capsys):
-        """The error suggests the nearest option."""
-        assert usage_error(capsys, *argv) == message
+    def test_unknown_option(self, argv, option, suggestion, capsys):
+        """The error names the command and the option, and suggests the nearest option, or the help."""
+        command, error = usage_error(capsys, *argv).split(": error: ")
+        hint = f"did you mean {suggestion!r}?" if suggestion else f"{command} --help shows all"
+
+        assert command == f"promptkit {argv[0]}"
+        assert f"'{option}'" in error
+        assert error.endswith(hint)
+
+    @pytest.mark.parametrize("argv", [["--versoin"], ["--json", "list"]], ids=str)
+    def test_unknown_option_before_a_command(self, argv, capsys):
+        """The error explains where the options of a command belong."""
+        error = usage_error(capsys, *argv)
+
+        assert f"unknown option {argv[0]!r}" in error
+        assert "after its name" in error
 
     @pytest.mark.parametrize(
         ("argv", "usage"),

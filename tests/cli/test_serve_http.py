@@ -169,65 +169,36 @@ class TestErrors:
         )
 
     @pytest.mark.parametrize(
-        ("words", "message"),
+        ("words", "names"),
         [
-            (
-                ["--issuer", "https://a.example", "--token-file", "tokens"],
-                "--issuer and --token-file cannot be combined: choose one",
-            ),
-            (
-                ["--issuer", "https://a.example", "--no-auth"],
-                "--no-auth cannot be combined with --issuer or --token-file, which require tokens",
-            ),
-            (
-                ["--require-scope", "read"],
-                "--require-scope requires --issuer or --token-file",
-            ),
-            (
-                ["--uds-mode", "660"],
-                "--uds-mode and --uds-group require --uds",
-            ),
-            (
-                ["--uds-group", "www-data"],
-                "--uds-mode and --uds-group require --uds",
-            ),
-            (["--workers", "1000"], "--workers accepts at most 256: a worker for each processor is enough"),
+            (["--issuer", "https://a.example", "--token-file", "tokens"], ["--issuer", "--token-file"]),
+            (["--issuer", "https://a.example", "--no-auth"], ["--no-auth", "--issuer"]),
+            (["--require-scope", "read"], ["--require-scope", "--issuer", "--token-file"]),
+            (["--uds-mode", "660"], ["--uds-mode", "--uds"]),
+            (["--uds-group", "www-data"], ["--uds-group", "--uds"]),
+            (["--workers", "1000"], ["--workers", "256"]),
         ],
     )
-    def test_contradictory_options(self, recipes, words, message, capsys):
-        """Contradictory options are rejected before anything is imported."""
+    def test_contradictory_options(self, recipes, words, names, capsys):
+        """Contradictory options are rejected before anything is imported, and the error names them."""
         assert main(["serve", str(recipes(greet="")), "--http", "0", *words]) == 2
-        assert capsys.readouterr().err == f"promptkit: {message}\n"
+        (error,) = capsys.readouterr().err.splitlines()
+        assert all(name in error for name in names)
 
     @pytest.mark.parametrize(
-        ("words", "message"),
+        ("words", "names"),
         [
-            (
-                ["--issuer", "https://a.example", "--uds", "socket"],
-                "--issuer needs --public-url: its tokens are for the URL that clients use",
-            ),
-            (
-                ["--issuer", "http://a.example"],
-                (
-                    "'http://a.example' cannot be used: "
-                    "write an https URL (http for this machine) without user or query"
-                ),
-            ),
-            (
-                ["--issuer", "https://a.example", "--require-scope", "a b"],
-                (
-                    "'a b' is not a scope: a scope consists of ASCII characters other than spaces, "
-                    "double quotes and backslashes"
-                ),
-            ),
-            (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
+            (["--issuer", "https://a.example", "--uds", "socket"], ["--issuer", "--public-url"]),
+            (["--issuer", "http://a.example"], ["'http://a.example'", "https"]),
+            (["--issuer", "https://a.example", "--require-scope", "a b"], ["'a b' is not a scope"]),
+            (["--token-file", "tokens"], ["tokens: cannot be read"]),
         ],
     )
-    def test_invalid_token_options(self, recipes, words, message, usage_error):
-        """Invalid or incomplete token options are rejected."""
-        error = usage_error("--http", "0", *words, recipes=recipes(greet=""))
+    def test_invalid_token_options(self, recipes, words, names, usage_error):
+        """Invalid or incomplete token options are rejected, and the error names the option or its value."""
+        error = usage_error("--http", "0", *words, recipes=recipes(greet="")).splitlines()[-1]
 
-        assert error.endswith(f"promptkit: {message}\n")
+        assert all(name in error for name in names)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
     def test_unknown_group(self, recipes, tmp_path, usage_error):
@@ -257,14 +228,9 @@ class TestErrors:
     def test_invalid_public_url(self, recipes, url, usage_error):
         """An invalid public URL is rejected by the command and by `asgi.app`."""
         folder = recipes(greet="")
-        message = (
-            f"the public URL {url!r} is not the URL of a server: write it as https://prompts.example/mcp"
-        )
 
-        assert usage_error("--http", "0", "--public-url", url, recipes=folder).endswith(
-            f"promptkit: {message}\n"
-        )
-        with pytest.raises(ValueError, match=re.escape(message)):
+        assert repr(url) in usage_error("--http", "0", "--public-url", url, recipes=folder)
+        with pytest.raises(ValueError, match=re.escape(repr(url))):
             asgi.app(folder, public_url=url)
 
     def test_port_in_use(self, recipes, usage_error):

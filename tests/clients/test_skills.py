@@ -77,7 +77,7 @@ def test_python_client_sees_resources():
 
     assert [str(resource.uri) for resource in resources][-2:] == SKILLS
     assert [text.splitlines()[1] for text in texts] == ["name: review-changes", "name: write-changelog"]
-    assert prompts == 13
+    assert prompts == 15
 
 
 def test_format_validator_reports_no_errors(tmp_path):

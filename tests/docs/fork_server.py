@@ -17,16 +17,23 @@ COMMANDS = ("check", "complete", "diff", "export", "install", "list", "new", "re
 
 
 def run(arguments, folder, environment, files):
-    """Run a command with its standard streams redirected to files, and exit with its code."""
+    """
+    Run a command with its standard streams redirected to files, and exit with its code.
+
+    The command is ``promptkit ...``, ``pytest ...`` as with ``python -m``, or ``-P pytest ...`` as with its
+    script, which does not import from the current folder.
+    """
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     for target, file in enumerate(files):
         os.dup2(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), target)
-    sys.argv, sys.dont_write_bytecode = arguments, True
-    if arguments[0] == "promptkit":
+    is_script = arguments[0] == "-P"
+    sys.argv, sys.dont_write_bytecode = arguments[is_script:], True
+    if sys.argv[0] == "promptkit":
         sys.exit(main())
-    sys.path.insert(0, folder)  # like `python -m pytest`
+    if not is_script:
+        sys.path.insert(0, folder)
     sys.exit(pytest.console_main())
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from promptkit.errors.distribution import DISTRIBUTION, install_command, other_package, pip, quoted
+from promptkit.errors.distribution import DISTRIBUTION, install_command, needed_by, other_package, pip, quoted
 
 WHEEL = "file:///tmp/it's/mcp_promptkit-0.1.0-py3-none-any.whl"
 CHECKOUT = "file:///srv/it%27s%20here"
@@ -129,3 +129,15 @@ def run_command(folder, *words):
         text=True,
         check=False,
     )
+
+
+def test_missing_package_of_a_feature():
+    """A missing package is reported with the command that installs it; other import errors are unchanged."""
+    with pytest.raises(ModuleNotFoundError) as missing, needed_by("promptkit_snapshot", "syrupy"):
+        raise ModuleNotFoundError("No module named 'syrupy.session'", name="syrupy.session")
+    with pytest.raises(ModuleNotFoundError) as other, needed_by("promptkit_snapshot", "syrupy"):
+        raise ModuleNotFoundError("No module named 'other'", name="other")
+
+    assert missing.value.name == "syrupy"
+    assert install_command("testing") in str(missing.value)
+    assert str(other.value) == "No module named 'other'"

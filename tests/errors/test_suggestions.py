@@ -1,6 +1,6 @@
 import pytest
 
-from promptkit.errors.suggestions import near_file
+from promptkit.errors.suggestions import is_misspelt, near_file, nearest
 
 
 @pytest.mark.parametrize(
@@ -10,7 +10,10 @@ from promptkit.errors.suggestions import near_file
         ("tickets.cvs", "tickets.csv"),
         ("Notes.md", "notes.md"),
         ("below/plna.md", "below/plan.md"),
+        ("tickets.abc", "tickets.csv"),
         ("a.csv", None),
+        ("b.abc", None),
+        ("b.txt", None),
         ("nosuch.csv", None),
         ("no/such/tickets.csv", None),
         ("", None),
@@ -24,3 +27,43 @@ def test_a_misspelt_path_finds_the_similar_file(path, suggestion, tmp_path):
         (tmp_path / name).touch()
 
     assert near_file(path, tmp_path) == (f"; did you mean {suggestion!r}?" if suggestion else "")
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "suggestion"),
+    [
+        ("abd", ["abc"], "abc"),  # two thirds in common
+        ("abde", ["abcx"], None),
+        ("dcba", ["abcd"], None),  # the letters are in another order
+        ("git", ["git_commit"], "git_commit"),
+        ("gi", ["git_commit"], None),
+        ("log", ["daily-log"], "daily-log"),
+        ("log", ["catalogs"], None),  # not a word of the name
+    ],
+)
+def test_limits_of_similarity(name, known, suggestion):
+    """Two thirds of the longer name are in common, in order, or three letters are its start or a word."""
+    assert nearest(name, known) == suggestion
+
+
+@pytest.mark.parametrize(
+    ("name", "other", "misspelt"),
+    [
+        ("form", "from", True),
+        ("FORM", "from", True),
+        ("names", "name", True),
+        ("name", "names", True),
+        ("cat", "cats", True),
+        ("dog", "cat", False),
+        ("named", "names", True),
+        ("cat", "cut", False),
+        ("cab", "abc", True),
+        ("review", "reviewing", False),
+        ("reviewer", "review", False),
+        ("abcdefghij", "abcdefghXY", True),  # a ratio of exactly 0.8
+        ("abcdefghij", "abcdefgXYZ", False),
+    ],
+)
+def test_misspelt_names(name, other, misspelt):
+    """Names of about the same length are compared, with their letters in any order or about one different."""
+    assert is_misspelt(name, other) is misspelt

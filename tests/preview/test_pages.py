@@ -511,7 +511,9 @@ def test_markdown_prompt(recipes, make_client):
     """The page of a Markdown prompt has its form, renders its case, and links to its file in an editor."""
     folder = recipes()
     file = folder / "fix.prompt.md"
-    file.write_text("---\narguments:\n  issue: The issue\ncases:\n  one: {issue: number 7}\n---\nFix {{issue}}.")
+    file.write_text(
+        "---\narguments:\n  issue: The issue\ncases:\n  one: {issue: number 7}\n---\nFix {{issue}}."
+    )
     live = LiveCatalog(compile(load(folder)))
     app = create_application(live, str(folder), TOKEN, [HOST], editor="vscode")
     with closing(make_client(live, app=app)) as client:

@@ -1,12 +1,16 @@
 """Runs of pytest as authors start it."""
 
+import os
 import pkgutil
 import sys
+import time
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
 import promptkit
+from tests.forked import fork_server
 
 #: Plugins for the development of promptkit, which no test here needs. Loading each takes time.
 UNUSED_PLUGINS = ("anyio", "typeguard")
@@ -50,3 +54,27 @@ def run(pytester, arguments, whole_package, monkeypatch):
 def run_alone(pytester, arguments):
     """A function that runs pytest in a separate process, which takes several times as long."""
     return lambda *options: pytester.run(*PYTEST, *arguments, *options)
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory):
+    """A function that runs a command in a forked process; None where processes cannot fork."""
+    if not hasattr(os, "fork"):
+        yield None
+        return
+    with fork_server(tmp_path_factory.mktemp("forked")) as forked:
+        yield forked
+
+
+@pytest.fixture
+def run_forked(pytester, arguments, forked, run_alone):
+    """A function like `run_alone`, in a process that has imported pytest and promptkit already."""
+
+    def run(*options):
+        started = time.monotonic()
+        code, *streams = forked(*arguments, *options, cwd=Path.cwd(), program=("-P", "pytest"))
+        out, err = (stream.decode() for stream in streams)
+        sys.stdout.write(f"{out}\n{err}\n")  # shown if the test fails
+        return pytest.RunResult(code, out.splitlines(), err.splitlines(), time.monotonic() - started)
+
+    return run_alone if forked is None else run

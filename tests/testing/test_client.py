@@ -21,6 +21,7 @@ from promptkit import (
     assistant,
     prompt,
     resource,
+    testing,
     user,
 )
 from promptkit.compiler.compilation import compile
@@ -421,3 +422,11 @@ class TestClosing:
         for thread in set(threading.enumerate()) - before:
             thread.join(5)
             assert not thread.is_alive()
+
+
+def test_public_names_of_the_package():
+    """The package lists its public names before they are imported, and has no other names."""
+    assert {*testing.__all__} <= {*dir(testing)}
+    assert all(getattr(testing, name).__name__ == name for name in testing.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'Clint'"):
+        testing.Clint  # noqa: B018 (the access is tested)

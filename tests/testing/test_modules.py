@@ -75,26 +75,26 @@ def project(pytester):
     ],
     ids=["first, prompts", "last, prompts", "first, tests"],
 )
-def test_client_renders_with_the_patch_of_a_test(module, files, options, project, run_alone):
+def test_client_renders_with_the_patch_of_a_test(module, files, options, project, run_forked):
     """
     A client renders with the test's patch: there is only one module, in any order of tests, with or without
     `--promptkit`.
     """
     project(module, *files)
 
-    result = run_alone(*options)
+    result = run_forked(*options)
 
     result.assert_outcomes(passed=2 + len(options))
 
 
-def test_package_is_executed_once(project, run_alone, pytester):
+def test_package_is_executed_once(project, run_forked, pytester):
     """The package itself is executed only once, too."""
     project("prompts.review_diff", PATCHES, USES_A_CLIENT)
     pytester.path.joinpath("prompts", "__init__.py").write_text(
         "import sys\nassert not hasattr(sys, 'once')\nsys.once = True\n"
     )
 
-    run_alone().assert_outcomes(passed=2)
+    run_forked().assert_outcomes(passed=2)
 
 
 #: Uses prompts that no variable holds, and prompts with one name.
@@ -127,7 +127,7 @@ EDITS = """
 """
 
 
-def test_imported_modules_are_loaded_again(project, run_alone, pytester):
+def test_imported_modules_are_loaded_again(project, run_forked, pytester):
     """
     Although a test has imported the modules before, prompts that no variable holds are served, duplicate
     names are detected, and a client gets the new version of an edited file and of all files that import it.
@@ -138,4 +138,4 @@ def test_imported_modules_are_loaded_again(project, run_alone, pytester):
     folder.joinpath("loop.py").write_text(f"{make}for name in 'ab':\n    prompt(name=name)(lambda: 'x')\n")
     folder.joinpath("twice.py").write_text(make + "@prompt\ndef one(): return 'x'\n" * 2)
 
-    run_alone().assert_outcomes(passed=3)
+    run_forked().assert_outcomes(passed=3)

@@ -337,7 +337,7 @@ class TestProjectRoot:
             ("", ["project/recipes/test_plan.py::test_plan"]),
         ],
     )
-    def test_project_root_is_importable(self, location, arguments, project, run_alone, monkeypatch):
+    def test_project_root_is_importable(self, location, arguments, project, run_forked, monkeypatch):
         """
         Pytest can import what the commands can, wherever it is started. The root is last on the path, so it
         shadows nothing.
@@ -347,9 +347,9 @@ class TestProjectRoot:
             (project / marker).write_text("")
         monkeypatch.chdir(project.parent / start)
 
-        run_alone(*arguments).assert_outcomes(passed=1)
+        run_forked(*arguments).assert_outcomes(passed=1)
 
-    def test_parent_folder_is_not_importable(self, project, run_alone, monkeypatch):
+    def test_parent_folder_is_not_importable(self, project, run_forked, monkeypatch):
         """The project's parent folder is not importable, even if pytest itself does not change the path."""
         (project / "pyproject.toml").write_text("")
         (project / "test_here.py").write_text(
@@ -358,7 +358,7 @@ class TestProjectRoot:
         )
         monkeypatch.chdir(project)
 
-        run_alone("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
+        run_forked("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
 
 
 #: The project NAME with a separate module, which its prompts and tests import.
@@ -388,7 +388,7 @@ NAMED = {
 }
 
 
-def test_two_projects(pytester, run_alone):
+def test_two_projects(pytester, run_forked):
     """
     Tests import from their own project, and keep its modules, even when prompts of another project are
     loaded, whether during collection or by a test.
@@ -399,7 +399,7 @@ def test_two_projects(pytester, run_alone):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(dedent(source).replace("NAME", name))
 
-    run_alone("--promptkit", "first", "second").assert_outcomes(passed=4)
+    run_forked("--promptkit", "first", "second").assert_outcomes(passed=4)
 
 
 #: A project whose folders and modules have the same names as those of other projects.
@@ -458,7 +458,7 @@ ALIKE = {
     ],
     ids=" ".join,
 )
-def test_two_projects_with_the_same_names(arguments, init, pytester, run_alone):
+def test_two_projects_with_the_same_names(arguments, init, pytester, run_forked):
     """Tests of two projects, in one run, import and serve their own prompts and modules."""
     for name in ("a", "b"):
         for path, source in {**ALIKE, **dict.fromkeys(init, "")}.items():
@@ -466,7 +466,7 @@ def test_two_projects_with_the_same_names(arguments, init, pytester, run_alone):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(dedent(source).replace("NAME", name))
 
-    run_alone(*arguments).assert_outcomes(passed=12 if "--promptkit" in arguments else 10)
+    run_forked(*arguments).assert_outcomes(passed=12 if "--promptkit" in arguments else 10)
 
 
 #: A project that has nothing to do with promptkit.

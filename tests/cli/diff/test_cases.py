@@ -166,6 +166,7 @@ def test_options_without_effect(options, message, folder, capfd):
     assert message in capfd.readouterr().err
 
 
+@pytest.mark.usefixtures("in_process")
 def test_unstable_text(folder, capfd):
     """With `--repeat`, a text that differs each time is marked and not counted."""
     folder("shelf", review=BEFORE + "\n    @prompt\n    def other():\n        return os.urandom(4).hex()\n")

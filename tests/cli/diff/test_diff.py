@@ -113,6 +113,7 @@ def greet(name: str):
 """
 
 
+@pytest.mark.usefixtures("in_process")
 class TestNotCompared:
     @pytest.fixture(autouse=True)
     def texts(self, repository):

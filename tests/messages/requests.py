@@ -1,0 +1,46 @@
+"""Requests that are answered with an error: the method and the params."""
+
+REQUESTS = [
+    ("prompts/get", {"name": "riview"}),
+    ("prompts/get", {"name": "nothing-like-it"}),
+    ("prompts/get", {}),
+    ("prompts/get", {"name": 1}),
+    ("prompts/get", {"name": "review", "arguments": []}),
+    ("prompts/get", {"name": "review"}),
+    ("prompts/get", {"name": "review", "arguments": {"code": "x", "dept": "1"}}),
+    ("prompts/get", {"name": "review", "arguments": {"code": "x", "depth": "many"}}),
+    ("prompts/get", {"name": "review", "arguments": {"code": "x", "tone": "kidn"}}),
+    ("prompts/get", {"name": "private", "arguments": {"data": "?", "points": "[1"}}),
+    ("prompts/get", {"name": "private", "arguments": {"data": "eA==", "points": '["x"]'}}),
+    ("prompts/get", {"name": "refuse"}),
+    ("prompts/get", {"name": "empty"}),
+    ("prompts/get", {"name": "review", "arguments": {f"a{number}": "x" for number in range(2000)}}),
+    ("prompts/list", {"cursor": "x"}),
+    ("prompts/list", {"cursor": 1}),
+    ("resources/read", {"uri": "docs://pag"}),
+    ("resources/read", {"uri": "docs://nothing/like/it"}),
+    ("resources/read", {"uri": "docs://lines/x"}),
+    ("resources/read", {"uri": f"docs://{'x' * 70_000}"}),
+    ("resources/read", {}),
+    ("resources/directory/read", {"uri": "skill://nothing"}),
+    ("completion/complete", {}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "riview"}, "argument": {"name": "code", "value": ""}},
+    ),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "review"}, "argument": {"name": "cod", "value": ""}},
+    ),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/resource", "uri": "docs://pag"}, "argument": {"name": "first", "value": ""}},
+    ),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/tool", "name": "review"}, "argument": {"name": "code", "value": ""}},
+    ),
+    ("tools/call", {"name": "review"}),
+    ("logging/setLevel", {"level": "loud"}),
+    ("prompts/lst", {}),
+]
