@@ -16,16 +16,18 @@ from promptkit.clients.slash_commands.command import (
     SlashCommand,
     UniqueNames,
     brief,
-    file_stem,
-    folder_name,
+    markdown_path,
     one_line,
     prompt_name,
+    python_path,
 )
 from promptkit.clients.slash_commands.gemini import read_gemini_command
-from promptkit.clients.slash_commands.recipe_source import generate_recipe
+from promptkit.clients.slash_commands.recipe_source import generate_markdown, generate_python, needs_python
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
+from promptkit.declarations.options import name_slug
 from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
+from promptkit.loader.discovery import MARKDOWN_ENDING
 
 #: The suffix of the files of each format, and their parser.
 _READERS: Final[dict[str, tuple[str, Callable[[str, str], SlashCommand]]]] = {
@@ -151,16 +153,20 @@ class _RecipeWriter:
 
     def _write(self, command: SlashCommand) -> list[str]:
         """Write the files of a command, and return their paths."""
-        *folders, name = command.name.split("/")
-        parents = [folder_name(folder) for folder in folders]
-        path = self._paths.reserve(self._paths.find("/".join([*parents, file_stem(name)])))
+        is_python = needs_python(command)
+        find_path = python_path if is_python else markdown_path
+        path = self._paths.reserve(self._paths.find(find_path(command.name)))
         prompt = self._prompt_names.find(prompt_name(command.name))
-        stem = path.rpartition("/")[2]
-        markdown, python = generate_recipe(command, prompt, stem)
-        # Raise before writing a recipe that does not parse.
-        compile(python, f"{stem}.py", "exec", dont_inherit=True)
-        files = {f"{path}.py": python.encode(), f"{path}.md": markdown.encode()}
-        self._folder.write_new(files)
+        if is_python:
+            stem = path.rpartition("/")[2]
+            text, python = generate_python(command, prompt, stem)
+            # Raise before writing a recipe that does not parse.
+            compile(python, f"{stem}.py", "exec", dont_inherit=True)
+            files = {f"{path}.py": python, f"{path}.md": text}
+        else:
+            name = None if name_slug(path) == prompt else prompt
+            files = {f"{path}{MARKDOWN_ENDING}": generate_markdown(command, name)}
+        self._folder.write_new({file: content.encode() for file, content in files.items()})
         self._prompt_names.reserve(prompt)
         return [self._folder.display_path(file) for file in files]
 

@@ -3,18 +3,23 @@ The body of a Markdown prompt: turns, included files, and parts that are files.
 
 A line that consists of ``[user]`` starts a turn, ``{{> file.md}}`` includes a text, and a line
 ``{{image: file.png}}`` is a separate part. A backslash before any of these, or before a code fence or a
-placeholder, makes it text.
+placeholder, makes it text, and two backslashes before a placeholder are one.
 """
 
+import posixpath
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
+from promptkit.declarations.markdown_fields import MarkdownError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import MediaError
+from promptkit.errors.rules import Rule
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import confine, note_read, read_confined
 from promptkit.language.front_matter import split_front_matter
@@ -22,17 +27,20 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.placeholders import (
     LINE_END,
+    TAG,
+    Insertion,
     MarkError,
     TextWithPlaceholders,
     append_indented,
-    placeholders_in,
 )
+from promptkit.language.results import MessageBuilder
 from promptkit.language.template_syntax import FOREIGN_WORDS
 from promptkit.language.text import filled_text
-from promptkit.language.turns import assistant, system, user
+from promptkit.language.turns import Part, assistant, system, user
 
-#: Limit of a Markdown prompt with everything that it includes, in bytes, and of the depth of its includes.
+#: Limits of a Markdown prompt: of its file and of its included texts in bytes, and of its includes.
 MAX_BYTES: Final = 4 * 1024 * 1024
+_MAX_INCLUDES: Final = 1_000
 _MAX_DEPTH: Final = 8
 
 _ROLES: Final[Mapping[str, Callable[..., Workflow]]] = {
@@ -40,36 +48,29 @@ _ROLES: Final[Mapping[str, Callable[..., Workflow]]] = {
     "user": user,
     "assistant": assistant,
 }
+_CONTENT: Final[Mapping[str, Any]] = {"image": Image, "audio": Audio, "file": EmbeddedResource}
 
 _TURN: Final = re.compile(r"[ \t]*\[(system|user|assistant)\][ \t]*")
-_ESCAPED_LINE: Final = re.compile(r"([ \t]*)\\(\\*(?:\[(?:system|user|assistant)\][ \t]*|(?:```|~~~).*))")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_INCLUDE: Final = re.compile(r"\{\{>([^{}\n]+)\}\}")
+_FILE_PART: Final = re.compile(r"[ \t]*\{\{[ \t]*(image|audio|file):([^{}\n]+)\}\}[ \t]*")
 
-_INCLUDE: Final = re.compile(r"(?<!\\)\{\{>[ \t]*([^{}\n]+?)[ \t]*\}\}")
-_FILE_PART: Final = re.compile(r"[ \t]*\{\{[ \t]*(image|audio|file):[ \t]*([^{}\n]+?)[ \t]*\}\}[ \t]*")
+#: A backslash before the mark of a turn or a fence, or backslashes before braces.
+_ESCAPE: Final = re.compile(
+    rf"^(?P<blanks>[ \t]*)\\(?=\\*(?:{_TURN.pattern}$|```|~~~))|(?<!\\)(?P<slashes>\\+)(?P<braces>\{{\{{)",
+    re.MULTILINE,
+)
 
-#: Characters that are never in text, one of which represents an escaped ``{{`` while a text is parsed.
-_NONCHARACTERS: Final = tuple(map(chr, range(0xFDD0, 0xFDF0)))
+#: Surrogates, which no file contains, for each escaped brace and for a backslash that is not text. With them,
+#: an escaped mark matches none of the patterns, and keeps its length.
+_BRACE, _NOTHING, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
+_MEANINGS: Final = {ord(_BRACE): "{", ord(_NOTHING): None}
 
 
-class BodyError(Exception):
-    """
-    An error in the body of a Markdown prompt.
+class BodyError(MarkdownError):
+    """An error in the body of a Markdown prompt."""
 
-    Args:
-        message:
-            The problem.
-
-        hint:
-            How to fix it.
-
-        location:
-            Where.
-    """
-
-    def __init__(self, message: str, hint: str, location: Location) -> None:
-        super().__init__(message)
-        self.hint, self.location = hint, location
+    rule = Rule.BAD_MARKDOWN
 
 
 class Line(Struct, frozen=True):
@@ -77,44 +78,27 @@ class Line(Struct, frozen=True):
     A line of a body, without its line ending.
 
     Args:
-        text:
-            The text.
+        marked:
+            The text, with surrogates for escaped marks.
 
         location:
             Its location; for an included line, that in the included file.
     """
 
-    text: str
+    marked: str
     location: Location
 
-
-class _FilePart(Struct, frozen=True):
-    """
-    A file that is a separate part of a turn.
-
-    Args:
-        kind:
-            ``image``, ``audio`` or ``file``.
-
-        path:
-            Its path below the root.
-
-        root:
-            The folder that it must stay in.
-    """
-
-    kind: str
-    path: str
-    root: Path
-
-    def content(self) -> Image | Audio | EmbeddedResource:
-        """Read the file."""
-        kinds: Mapping[str, Any] = {"image": Image, "audio": Audio, "file": EmbeddedResource}
-        content: Image | Audio | EmbeddedResource = kinds[self.kind].from_path(self.path, root=self.root)
-        return content
+    @property
+    def text(self) -> str:
+        """The text as it is sent."""
+        return _unmarked(self.marked)
 
 
-class Turn(Struct):
+def _unmarked(text: str) -> str:
+    return text.translate(_MEANINGS)
+
+
+class Turn(Struct, frozen=True):
     """
     One turn of a body.
 
@@ -123,25 +107,16 @@ class Turn(Struct):
             Its role.
 
         parts:
-            Its texts and files, in order.
-
-        lines:
-            The lines of the text that is read, until it is parsed.
+            Its texts, and functions that read its files, in order.
     """
 
     role: str
-    parts: list[TextWithPlaceholders | _FilePart] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-
-    @property
-    def texts(self) -> list[TextWithPlaceholders]:
-        """Its texts."""
-        return [part for part in self.parts if isinstance(part, TextWithPlaceholders)]
+    parts: list[TextWithPlaceholders | Callable[[], Part]]
 
     def rendered(self, values: Mapping[str, Any], label: str) -> Workflow:
         """Return the turn with its placeholders filled."""
         parts = [
-            part.content() if isinstance(part, _FilePart) else filled_text(part, values, label)
+            filled_text(part, values, label) if isinstance(part, TextWithPlaceholders) else part()
             for part in self.parts
         ]
         return _ROLES[self.role](*parts)
@@ -159,38 +134,52 @@ class Body(Struct, frozen=True):
             All lines of its texts, with those of included files.
 
         names:
-            The names of its placeholders and marks, in order.
+            The names of its placeholders and marks, in order, with the first location of each.
 
-        label:
-            The name of the file in error messages.
+        file:
+            The file.
+
+        root:
+            The folder that included files must stay in.
     """
 
-    turns: tuple[Turn, ...]
-    lines: tuple[Line, ...]
-    names: tuple[str, ...]
-    label: str
+    turns: list[Turn]
+    lines: list[Line]
+    names: Mapping[str, Location]
+    file: Path
+    root: Path
 
     def render(self, values: Mapping[str, Any]) -> Workflow:
         """Return the messages for the values of all names."""
-        workflow = Workflow()
+        messages = MessageBuilder(sys.maxsize)  # the caller counts the bytes
         for turn in self.turns:
-            workflow += turn.rendered(values, self.label)
-        return workflow
+            messages.add(turn.rendered(values, self.file.name))
+        return messages.workflow()
+
+    def insertions(self) -> Iterator[Insertion]:
+        """Yield the placeholders that are filled."""
+        for turn in self.turns:
+            for part in turn.parts:
+                yield from part.insertions() if isinstance(part, TextWithPlaceholders) else ()
 
 
-def read_text(path: Path, root: Path) -> str:
+def read_text(file: Path, root: Path) -> str:
     """
     Return the text of a Markdown file with LF line endings.
 
     Raises:
         MediaError: If it is not a file below *root*, is too large, or is not UTF-8.
     """
-    note_read(path.resolve())
-    data = read_confined(confine(path.relative_to(root), root), root, path.name, MAX_BYTES)
+    resolved = file.resolve()
+    note_read(resolved)
+    if not resolved.is_relative_to(root.resolve()):
+        msg = f"{file.name!r} is a link that leads out of {root.name!r}: copy the file"
+        raise MediaError(msg)
+    data = read_confined(resolved, root, file.name, MAX_BYTES)
     try:
         return LINE_END.sub("\n", data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        msg = f"{path.name!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
+        msg = f"{file.name!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
         raise MediaError(msg) from None
 
 
@@ -214,54 +203,48 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
     Raises:
         BodyError: For the first error.
     """
-    turns = list(_split_turns(_lines(text, first_line, file)))
-    reader = _Includes(root)
-    lines = list[Line]()
-    names = dict[str, None]()
-    for turn in turns:
-        for chunk in _split_parts(turn.lines):
-            if isinstance(chunk, Line):
-                turn.parts.append(_file_part(chunk, file, root))
-                continue
-            included = [line for each in chunk for line in reader.expanded(each, (file,))]
-            if included := _without_blank_ends(included):
-                parsed, used = _parse_text(included)
-                turn.parts.append(parsed)
-                names |= dict.fromkeys(used)
-                lines += included
-        turn.lines.clear()
-    return Body(tuple(turns), tuple(lines), tuple(names), file.name)
+    includes = _Includes(root)
+    own = _lines(text, first_line, file)
+    turns, lines, names = [Turn("user", [])], list[Line](), dict[str, Location]()
+    for mark, section in _split(own):
+        if mark is not None and (turn := _TURN.fullmatch(mark.marked)) is not None:
+            turns.append(Turn(turn[1], []))
+        elif mark is not None:
+            turns[-1].parts.append(_file_part(mark, file, root))
+        if included := _without_blank_ends(includes.expanded(section, (file,))):
+            turns[-1].parts.append(_parse_text(included, names))
+            lines += included
+    if turns[0].parts and turns[1:]:
+        hint = "write [user] on a line above it, or \\[user] if that line is text"
+        msg = "there is text before the first turn"
+        raise BodyError(msg, hint, _without_blank_ends(own)[0].location)
+    return Body(turns[1:] or turns, lines, names, file, root)
 
 
 def _lines(text: str, first_line: int, file: Path) -> list[Line]:
-    return [
-        Line(line, Location(str(file), number)) for number, line in enumerate(text.split("\n"), first_line)
-    ]
+    marked = _ESCAPE.sub(_marked, text).split("\n")
+    return [Line(line, Location(str(file), number)) for number, line in enumerate(marked, first_line)]
 
 
-def _split_turns(lines: Iterable[Line]) -> Iterator[Turn]:
-    """Split lines at the marks of turns, except in code fences; without marks they are a turn of the user."""
-    turn: Turn | None = None
-    early = list[Line]()
+def _marked(escape: re.Match[str]) -> str:
+    """Return an escaped mark with surrogates."""
+    if escape["slashes"] is None:
+        return escape["blanks"] + _NOTHING
+    count, is_odd = divmod(len(escape["slashes"]), 2)
+    return "\\" * count + _NOTHING * (count + is_odd) + (_BRACE * 2 if is_odd else escape["braces"])
+
+
+def _split(lines: Iterable[Line]) -> list[tuple[Line | None, list[Line]]]:
+    """Split lines at the marks of turns and of files, except in code fences."""
+    sections: list[tuple[Line | None, list[Line]]] = [(None, [])]
     fence = ""
     for line in lines:
-        mark = None if fence else _TURN.fullmatch(line.text)
-        fence = _fence_after(fence, line.text)
-        if mark is not None:
-            if turn is not None:
-                yield turn
-            turn = Turn(mark[1])
-        elif turn is not None:
-            turn.lines.append(line)
+        if not fence and (_TURN.fullmatch(line.marked) or _FILE_PART.fullmatch(line.marked)):
+            sections.append((line, []))
         else:
-            early.append(line)
-    if turn is None:
-        turn = Turn("user", lines=early)
-    elif (first := next((line for line in early if line.text.strip()), None)) is not None:
-        hint = "write [user] on a line above it, or \\[user] if that line is text"
-        msg = "there is text before the first turn"
-        raise BodyError(msg, hint, first.location)
-    yield turn
+            sections[-1][1].append(line)
+        fence = _fence_after(fence, line.marked)
+    return sections
 
 
 def _fence_after(fence: str, line: str) -> str:
@@ -275,54 +258,30 @@ def _fence_after(fence: str, line: str) -> str:
     return "" if marks[0] == "`" and "`" in info else marks
 
 
-def _split_parts(lines: Iterable[Line]) -> Iterator[list[Line] | Line]:
-    """Split the lines of a turn into texts, and lines that are files."""
-    text, fence = list[Line](), ""
-    for line in lines:
-        if not fence and _FILE_PART.fullmatch(line.text):
-            yield text
-            yield line
-            text = []
-        else:
-            text.append(line)
-        fence = _fence_after(fence, line.text)
-    yield text
-
-
-def _file_part(line: Line, file: Path, root: Path) -> _FilePart:
-    """Return the part for a line that names a file, which must exist."""
-    match = _FILE_PART.fullmatch(line.text)
-    kind, path = (match[1], match[2]) if match else ("", "")
-    part = _FilePart(kind, _path_below(path, file, root, line.location), root)
+def _file_part(line: Line, file: Path, root: Path) -> Callable[[], Part]:
+    """Return the function that reads the file that a line names, which must exist."""
+    kind, _, path = line.marked.strip(" \t{}").partition(":")
+    below = _path_below(path.strip(), file, root, line.location)
+    read: Callable[[], Part] = partial(_CONTENT[kind].from_path, below, root=root)
     try:
-        part.content()
+        read()
     except (MediaError, OSError) as error:
-        message, _, hint = str(error).partition(": ")
-        raise BodyError(message, hint or "correct the path", line.location) from None
-    return part
+        raise BodyError.of(error, "correct the path", line.location) from None
+    return read
 
 
 def _path_below(path: str, file: Path, root: Path, location: Location) -> str:
     """Return the path below *root* of a path that is relative to *file*."""
-    below = Path(path.lstrip("/") if Path(path).is_absolute() else path)
-    parts = [*file.parent.relative_to(root).parts]
-    for part in below.parts:
-        if part != "..":
-            parts.append(part)
-        elif parts:
-            parts.pop()
-        else:
-            parts = [".."]
-            break
-    if Path(path).is_absolute() or ".." in parts or "\\" in path:
+    below = posixpath.normpath(posixpath.join(file.parent.relative_to(root).as_posix(), path))
+    if below.startswith(("/", "../")) or below == ".." or "\\" in path:
         hint = f"write a path relative to the file, to a file below {root.name!r}"
         msg = f"{path!r} is outside {root.name!r}"
         raise BodyError(msg, hint, location)
-    return "/".join(parts)
+    return below
 
 
 def _without_blank_ends(lines: list[Line]) -> list[Line]:
-    filled = [position for position, line in enumerate(lines) if line.text.strip()]
+    filled = [position for position, line in enumerate(lines) if line.marked.strip()]
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
@@ -337,83 +296,93 @@ class _Includes:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._size = 0
+        self._count = self._size = 0
 
-    def expanded(self, line: Line, stack: tuple[Path, ...]) -> list[Line]:
+    def expanded(self, lines: Iterable[Line], stack: tuple[Path, ...]) -> list[Line]:
         """
-        Return the lines for one line.
+        Return the lines with the texts that they include.
 
         Raises:
             BodyError: If an included file is missing, includes itself, or is too deep or too large.
         """
-        lines = [line]
-        while match := _INCLUDE.search(lines[-1].text):
-            *_, last = lines
-            before, after = last.text[: match.start()], last.text[match.end() :]
-            included = self._read(match[1], stack, line.location)
-            texts = append_indented(before, "\n".join(each.text for each in included)).split("\n")
-            lines[-1:] = [Line(text, each.location) for text, each in zip(texts, included, strict=True)]
+        return [expanded for line in lines for expanded in self._expanded_line(line, stack)]
+
+    def _expanded_line(self, line: Line, stack: tuple[Path, ...]) -> list[Line]:
+        *marks, end = _INCLUDE.split(line.marked)
+        lines = [Line("", line.location)]
+        for text, path in zip(marks[::2], marks[1::2], strict=True):
+            included = self._read(path.strip(), stack, line.location)
+            before, location = lines[-1].marked + text, lines[-1].location
+            texts = append_indented(before, "\n".join(each.marked for each in included)).split("\n")
+            lines[-1:] = [Line(part, each.location) for part, each in zip(texts, included, strict=True)]
             if before.strip():
-                lines[-len(included)] = Line(texts[0], last.location)
-            if after:
-                location = last.location if after.strip() else lines[-1].location
-                lines[-1] = Line(lines[-1].text + after, location)
-        return lines
+                lines[-len(included)] = Line(texts[0], location)
+        location = line.location if end.strip() else lines[-1].location
+        return [*lines[:-1], Line(lines[-1].marked + end, location)]
 
     def _read(self, path: str, stack: tuple[Path, ...], location: Location) -> list[Line]:
-        file = self._root / _path_below(path, stack[-1], self._root, location)
-        if file in stack:
-            msg = f"{path!r} includes itself"
-            raise BodyError(msg, "remove one of the includes", location)
-        if len(stack) > _MAX_DEPTH:
-            msg = f"includes are more than {_MAX_DEPTH} deep"
-            raise BodyError(msg, "include the texts directly", location)
+        below = _path_below(path, stack[-1], self._root, location)
         try:
-            text = read_text(file, self._root)
+            file = self._root / below
+            text = read_text(confine(below, self._root), self._root)
         except MediaError as error:
-            message, _, hint = str(error).partition(": ")
-            raise BodyError(message, hint or "correct the path", location) from None
-        self._size += len(text) + 1
-        if self._size > MAX_BYTES:
-            msg = f"the included texts have more than {MAX_BYTES:,} characters"
-            raise BodyError(msg, "include less", location)
+            raise BodyError.of(error, "correct the path", location) from None
+        self._count += 1
+        self._size += len(text)
+        problems = {
+            f"{path!r} includes itself": file in stack,
+            f"includes are more than {_MAX_DEPTH} deep": len(stack) > _MAX_DEPTH,
+            f"it includes more than {_MAX_INCLUDES:,} files": self._count > _MAX_INCLUDES,
+            f"the included texts have more than {MAX_BYTES:,} characters": self._size > MAX_BYTES,
+        }
+        for problem in (problem for problem, is_given in problems.items() if is_given):
+            raise BodyError(problem, "remove an include", location)
         _, body, first_line = split_front_matter(text)
-        lines = _lines(body, first_line, file)
-        return [inner for each in lines for inner in self.expanded(each, (*stack, file))]
+        return self.expanded(_lines(body, first_line, file), (*stack, file))
 
 
-def _parse_text(lines: list[Line]) -> tuple[TextWithPlaceholders, list[str]]:
-    """Parse a text in which all names but words of Handlebars are placeholders. Return it and the names."""
-    text = "\n".join(_unescaped_line(line.text) for line in lines)
-    escape = next(character for character in _NONCHARACTERS if character not in text)
-    text = text.replace("\\{{", escape)
-    names = [name for name in placeholders_in(text) if name not in FOREIGN_WORDS]
+def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceholders:
+    """Parse a text in which all names but words of Handlebars are placeholders, and add them to *names*."""
+    used = dict[str, Location]()
+    for line in lines:
+        for tag in TAG.finditer(line.marked):
+            place = Location(line.location.file, line.location.line, tag.start() + 1, tag.end() + 1)
+            if tag[2] not in FOREIGN_WORDS:
+                used.setdefault(tag[2], place)
+    names |= used | names
+    text = "\n".join(line.marked for line in lines)
     try:
-        parsed = TextWithPlaceholders.parse(text, names, "")
+        parsed = TextWithPlaceholders.parse(text, used, "")
     except MarkError as error:
         raise BodyError(error.problem, error.hint, lines[error.line - 1].location) from None
-    return parsed.with_literals(lambda literal: literal.replace(escape, "{{")), names
+    return parsed.with_literals(_unmarked)
 
 
-def _unescaped_line(line: str) -> str:
-    match = _ESCAPED_LINE.fullmatch(line)
-    return match[1] + match[2] if match else line
-
-
-def is_turn_mark(line: str) -> bool:
+def is_turn_mark(line: Line) -> bool:
     """Return whether a line is the mark of a turn."""
-    return _TURN.fullmatch(line) is not None
+    return _TURN.fullmatch(line.marked) is not None
 
 
-def escaped(text: str) -> str:
-    """Return text as it is written in the body of a Markdown prompt, so that nothing in it is a mark."""
-    fence, lines = "", text.split("\n")
-    for line in lines:
+def escaped(text: str, placeholders: Iterable[str] = ()) -> str:
+    """
+    Return text as it is written in the body of a Markdown prompt, so that nothing in it is a mark.
+
+    Args:
+        text:
+            The text, with a `PLACEHOLDER` for each placeholder.
+
+        placeholders:
+            The placeholders, in order.
+    """
+    names, fence = iter(placeholders), ""
+    for line in text.split("\n"):
         fence = _fence_after(fence, line)
-    written = list[str]()
-    for line in lines:
-        body = line.lstrip(" \t")
-        is_mark = _ESCAPED_LINE.fullmatch(line) or _TURN.fullmatch(line)
-        is_escaped = is_mark or (fence and _FENCE.fullmatch(line))
-        written.append(line[: len(line) - len(body)] + "\\" + body if is_escaped else line)
-    return "\n".join(written).replace("{{", "\\{{")
+    # The last fence is open, and would hide the marks of the turns below.
+    fences = rf"\\{'*' if fence else '+'}(?:```|~~~)"
+    text = re.sub(rf"(?m)^([ \t]*)(?=\\*{_TURN.pattern}$|{fences})", r"\1\\", text)
+
+    def escape_braces(match: re.Match[str]) -> str:
+        braces = "\\{{" if match[2] == "{{" else match[2].replace(PLACEHOLDER, next(names))
+        return match[1] * 2 + braces
+
+    return re.sub(rf"(?<!\\)(\\*+)(\{{\{{|\{{?{PLACEHOLDER})", escape_braces, text)

@@ -7,30 +7,38 @@ YAML would read ``1.10`` as a number, ``2026-01-31`` as a date and ``no`` as Fal
 import re
 from collections.abc import Iterator, Mapping
 from io import StringIO
-from typing import Any, Final, TypeAlias
+from itertools import pairwise
+from typing import Any, ClassVar, Final, TypeAlias
 
+import msgspec
 from msgspec import Struct
 
+from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, find_special
 from promptkit.errors.diagnostics import Location
+from promptkit.errors.exceptions import shortened
+from promptkit.errors.rules import Rule
 
-#: Limit of the front matter, in characters.
-_MAX_CHARACTERS: Final = 64 * 1024
-
-_KEY: Final = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'#\[\]{}&*!|>%@`,:-][^:\n]*?)[ \t]*:(?=[ \t]|$)"
+#: A key with its colon. Quantifiers that give nothing back keep the time linear.
+_KEY: Final = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'#\[\]{}&*!|>%@`,:-][^:\n]*+)[ \t]*:(?=[ \t]|$)"
 
 #: A line with a value: the part before the value, and the value.
-_LINE: Final = re.compile(rf"([ \t]*(?:-[ \t]+|{_KEY}[ \t]+))(\S.*?)[ \t]*$")
+_LINE: Final = re.compile(rf"([ \t]*+(?:-[ \t]++|{_KEY}[ \t]++))(\S.*)")
 
 _QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'")
 _BLOCK: Final = re.compile(r"[|>][-+0-9]*")
 
+#: Limit of the brackets on one line that are read as lists and mappings: the parser takes quadratic time.
+_MAX_BRACKETS: Final = 100
+
 #: The value of a field: text, or fields in a list or by key.
 Value: TypeAlias = "str | list[Field] | dict[str, Field]"
 
+_KINDS: Final[Mapping[type, str]] = {str: "text", list: "a list", dict: "a mapping"}
 
-class FieldError(Exception):
+
+class MarkdownError(Exception):
     """
-    An error in the front matter.
+    An error in a Markdown prompt; by default, one of its front matter.
 
     Args:
         message:
@@ -41,11 +49,23 @@ class FieldError(Exception):
 
         location:
             Where.
+
+    Attributes:
+        rule:
+            The rule of the diagnostic.
     """
+
+    rule: ClassVar[Rule] = Rule.BAD_FRONT_MATTER
 
     def __init__(self, message: str, hint: str, location: Location) -> None:
         super().__init__(message)
         self.hint, self.location = hint, location
+
+    @classmethod
+    def of(cls, error: Exception, hint: str, location: Location) -> "MarkdownError":
+        """Return an error for another one, whose message can end with a colon and a better hint."""
+        message, _, own_hint = str(error).partition(": ")
+        return cls(message, own_hint or hint, location)
 
 
 class Field(Struct, frozen=True):
@@ -64,11 +84,10 @@ class Field(Struct, frozen=True):
     location: Location
 
     def text(self, name: str) -> str:
-        """Return the value as text. Raises FieldError if it is a list or a mapping."""
+        """Return the value as text. Raises MarkdownError if it is a list or a mapping."""
         if isinstance(self.value, str):
             return self.value
-        msg = f"{name} must be text, not {'a list' if isinstance(self.value, list) else 'a mapping'}"
-        raise FieldError(msg, "write it on one line", self.location)
+        raise self._error(name, "text", "write it on one line")
 
     def texts(self, name: str) -> list[str]:
         """Return the value as a list of texts; a single text is split at commas."""
@@ -76,8 +95,7 @@ class Field(Struct, frozen=True):
             return [text.strip() for text in self.value.split(",") if text.strip()]
         if isinstance(self.value, list):
             return [field.text(f"an item of {name}") for field in self.value]
-        msg = f"{name} must be a list, not a mapping"
-        raise FieldError(msg, f"write {name}: [first, second]", self.location)
+        raise self._error(name, "a list", f"write {name}: [first, second]")
 
     def fields(self, name: str) -> Mapping[str, "Field"]:
         """Return the value as a mapping; an empty value has no fields."""
@@ -85,16 +103,27 @@ class Field(Struct, frozen=True):
             return self.value
         if self.value == "":
             return {}
-        msg = f"{name} must be a mapping, not {'a list' if isinstance(self.value, list) else 'text'}"
-        raise FieldError(msg, "write an indented line 'key: value' for each entry", self.location)
+        hint = "write an indented line 'key: value' for each entry"
+        raise self._error(name, "a mapping", hint)
 
     def flag(self, name: str) -> bool:
         """Return the value as True or False."""
-        text = self.text(name)
-        if text in ("true", "false"):
-            return text == "true"
-        msg = f"{name} must be true or false, not {text!r}"
-        raise FieldError(msg, "write true or false", self.location)
+        if self.value in ("true", "false"):
+            return self.value == "true"
+        raise self._error(name, "true or false", "write true or false")
+
+    def wire_text(self) -> str:
+        """Return the value as a client sends it: text, or a list or mapping as JSON."""
+        return self.value if isinstance(self.value, str) else msgspec.json.encode(self._json()).decode()
+
+    def _json(self) -> Any:
+        if isinstance(self.value, dict):
+            return {key: field._json() for key, field in self.value.items()}  # noqa: SLF001 (its own kind)
+        return self.value if isinstance(self.value, str) else [field._json() for field in self.value]  # noqa: SLF001
+
+    def _error(self, name: str, expected: str, hint: str) -> MarkdownError:
+        value = repr(self.value) if isinstance(self.value, str) and self.value else _KINDS[type(self.value)]
+        return MarkdownError(f"{name} must be {expected}, not {shortened(value)}", hint, self.location)
 
 
 def read_fields(text: str, file: str) -> dict[str, Field]:
@@ -109,20 +138,20 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
             The file, in which they start at line 2.
 
     Raises:
-        FieldError: If it is not YAML, is too long, or has an anchor, an alias, a tag or a key twice.
+        MarkdownError: If it is not YAML, is too long, or has an anchor, an alias, a tag or a key twice.
     """
-    if len(text) > _MAX_CHARACTERS:
-        msg = f"the front matter has {len(text):,} characters: the limit is {_MAX_CHARACTERS:,}"
-        raise FieldError(msg, "move long text below it", Location(file, 1))
+    if len(text) > MAX_FRONT_MATTER:
+        msg = f"the front matter has {len(text):,} characters: the limit is {MAX_FRONT_MATTER:,}"
+        raise MarkdownError(msg, "move long text below it", Location(file, 1))
     from ruamel.yaml import YAML  # slow to import, and most servers have no Markdown prompts
 
     reader = YAML(typ="safe", pure=True)
     source = "\n".join(_with_quotes(text.split("\n")))
     try:
-        for event in reader.parse(StringIO(source)):
-            _check_event(event, file)
-        root = reader.compose(StringIO(source))
-    except FieldError:
+        special = next(find_special(reader.parse(StringIO(source))), None)
+        root = None if special else reader.compose(StringIO(source))
+        fields = {} if root is None else _convert(root, file).value
+    except MarkdownError:
         raise
     except Exception as error:  # noqa: BLE001 (the parser raises many types)
         mark = getattr(error, "problem_mark", None)
@@ -130,49 +159,53 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
         location = Location(file, mark.line + 2 if mark else 1)
         hint = "write one 'key: value' per line; indent the keys of one mapping by the same number of blanks"
         msg = f"the front matter is not YAML: {reason}"
-        raise FieldError(msg, hint, location) from None
-    fields = {} if root is None else _convert(root, file).value
+        raise MarkdownError(msg, hint, location) from None
+    if special is not None:
+        msg = f"the front matter has {special[0]}"
+        raise MarkdownError(msg, "write out its value", Location(file, special[1]))
     if not isinstance(fields, dict):
         msg = "the front matter is not a mapping"
-        raise FieldError(msg, "write one 'key: value' per line", Location(file, 2))
+        raise MarkdownError(msg, "write one 'key: value' per line", Location(file, 2))
     return fields
 
 
 def _with_quotes(lines: list[str]) -> Iterator[str]:
     """Yield the lines with quotes around each value that YAML could read as anything but the same text."""
     block: int | None = None  # the indentation of the key of a block of text
-    for position, line in enumerate(lines):
-        indentation = len(line) - len(line.lstrip(" "))
+    for line, following in pairwise([*lines, ""]):
+        indentation = _indentation(line)
         if block is not None and (not line.strip() or indentation > block):
             yield line
             continue
         block = None
-        match = _LINE.match(line)
-        following = lines[position + 1] if position + 1 < len(lines) else ""
-        continues = len(following) - len(following.lstrip(" ")) > indentation and following.strip()
-        if match is None or _QUOTED.fullmatch(match[2]) or (continues and not _LINE.match(following)):
+        match = _LINE.match(line.rstrip(" \t"))
+        if match is None:
             yield line
         elif _BLOCK.fullmatch(match[2]):
             block = indentation
             yield line
-        elif _is_nested_item(match) or _is_collection(match[2]):
+        elif (
+            (following.strip() and _indentation(following) > indentation and not _LINE.match(following))
+            or _QUOTED.fullmatch(match[2])
+            or (match[1].lstrip().startswith("-") and re.match(_KEY, match[2]))  # as in "- key: value"
+            or _is_collection(match[2])
+        ):
             yield line
         else:
             quoted = match[2].replace("'", "''")
             yield f"{match[1]}'{quoted}'"
 
 
-def _is_nested_item(match: re.Match[str]) -> bool:
-    """Return whether a list item is a mapping, as in ``- key: value``."""
-    return match[1].lstrip().startswith("-") and re.match(_KEY, match[2]) is not None
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _is_collection(text: str) -> bool:
-    """Return whether a text is a list of YAML on one line, or is written like a mapping."""
+    """Return whether a text is a list or a mapping of YAML on one line."""
+    if text[0] not in "[{" or text.count("[") + text.count("{") > _MAX_BRACKETS:
+        return False
     if text[0] == "{":
         return text[1:2] != "{" and text.endswith("}")
-    if text[0] != "[":
-        return False
     from ruamel.yaml import YAML  # imported already
 
     try:
@@ -180,13 +213,6 @@ def _is_collection(text: str) -> bool:
     except Exception:  # noqa: BLE001 (the parser raises many types)
         return False
     return root is not None and root.id != "scalar"
-
-
-def _check_event(event: Any, file: str) -> None:
-    for kind in ("anchor", "tag"):
-        if getattr(event, kind, None) is not None:
-            msg = f"the front matter has {'an anchor or alias' if kind == 'anchor' else 'a tag'}"
-            raise FieldError(msg, "write out the value", Location(file, event.start_mark.line + 2))
 
 
 def _convert(node: Any, file: str) -> Field:
@@ -201,6 +227,6 @@ def _convert(node: Any, file: str) -> Field:
         place = Location(file, start.line + 2, start.column + 1, key.end_mark.column + 1)
         if not isinstance(name, str) or name in fields:
             msg = "a key must be text" if not isinstance(name, str) else f"the key {name!r} occurs twice"
-            raise FieldError(msg, "keep one of them" if name in fields else "write a name", place)
+            raise MarkdownError(msg, "keep one of them" if name in fields else "write a name", place)
         fields[name] = Field(_convert(value, file).value, place)
     return Field(fields, location)

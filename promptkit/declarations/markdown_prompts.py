@@ -16,12 +16,11 @@ from typing import Annotated, Any, Final, Literal
 from weakref import WeakValueDictionary
 
 import attrs
-import msgspec
 
 from promptkit.catalog.cases import Case
-from promptkit.declarations.markdown_body import Body, BodyError, Line, parse_body, read_text
-from promptkit.declarations.markdown_fields import Field, FieldError, read_fields
-from promptkit.declarations.options import Options, icons_of
+from promptkit.declarations.markdown_body import Body, BodyError, parse_body, read_text
+from promptkit.declarations.markdown_fields import Field, MarkdownError, read_fields
+from promptkit.declarations.options import Options, icons_of, name_slug
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import LoadError, MediaError
@@ -44,16 +43,35 @@ _TYPES: Final[Mapping[str, Any]] = {
     "json": dict[str, Any] | list[Any],
 }
 
+#: The options of `prompt` in the front matter, and the functions that read them.
+_OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
+    "name": lambda field, key: name_slug(field.text(key)) or field.text(key),
+    **dict.fromkeys(("title", "description", "version", "deprecated"), Field.text),
+    **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
+    "icons": lambda field, key: icons_of(field.texts(key)),
+    "timeout": lambda field, key: _converted(field.text(key), float, key, field.location),
+    "elicit": Field.flag,
+    "tool": lambda field, key: _tool(field, key),  # noqa: PLW0108 (it is defined below)
+}
+
 #: The keys of the front matter, and those of an argument.
-KEYS: Final = (
-    *("name", "title", "description", "tags", "version", "timeout", "scopes", "elicit", "deprecated"),
-    *("tool", "icons", "arguments", "cases", "argument-hint"),
-)
+KEYS: Final = (*_OPTIONS, "arguments", "cases", "argument-hint")
 _ARGUMENT_KEYS: Final = (
     *("description", "type", "choices", "default", "required", "examples", "complete", "secret"),
 )
 
-_NAME: Final = re.compile(r"[^\W\d]\w*")
+#: Keys of other tools: the most common ones, and those that resemble known keys.
+_FOREIGN_KEYS: Final = (
+    *("agent", "agents", "allowed-tools", "disable-model-invocation", "handoffs", "mode", "model", "tools"),
+)
+
+#: Limits of the arguments of a prompt, and of the name of a type in characters. A suggestion compares each
+#: argument with each placeholder, and types are parsed recursively.
+_MAX_ARGUMENTS: Final = 500
+_MAX_TYPE: Final = 200
+
+#: The value of a key that is missing.
+_EMPTY: Final = Field("", Location(""))
 
 #: The last version of each prompt in use, by its file and the folder that included files must stay in.
 _last_read: Final = WeakValueDictionary[tuple[str, str], "MarkdownPrompt"]()
@@ -73,18 +91,14 @@ class MarkdownPrompt(Prompt[..., Workflow]):
 
         found:
             The errors in its file.
-
-        root:
-            The folder that included files must stay in.
     """
 
     body: Body = attrs.field(kw_only=True)
     fields: Mapping[str, Field] = attrs.field(kw_only=True)
     found: tuple[Diagnostic, ...] = attrs.field(kw_only=True)
-    root: Path = attrs.field(kw_only=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        key = self.location.file, str(self.root)
+        key = str(self.body.file), str(self.body.root)
         if _last_read.get(key) is not self:
             subject = f"<prompt {self.options.name!r} at {self.location}>"
             msg = f"{subject} cannot be pickled: its file was read again"
@@ -92,10 +106,15 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         return markdown_prompt_at, key
 
     def _report(self) -> Report:
-        arguments = self.fields.get("arguments")
-        declared = arguments.value if arguments is not None and isinstance(arguments.value, dict) else {}
-        places = {name: argument.location for name, argument in declared.items()}
-        return _FieldReport(f"prompt {self.options.name!r}", self.location, [*self.found], places)
+        return _FieldReport(f"prompt {self.options.name!r}", self.location, [*self.found], self.places)
+
+    @property
+    def places(self) -> Mapping[str, Location]:
+        """The location of each declared argument."""
+        arguments = self.fields.get("arguments", _EMPTY).value
+        return (
+            {name: field.location for name, field in arguments.items()} if isinstance(arguments, dict) else {}
+        )
 
 
 class _FieldReport(Report, frozen=True):
@@ -118,8 +137,8 @@ class _FieldReport(Report, frozen=True):
 
 def prompt_name(path: Path, folder: Path) -> str:
     """Return the name of the Markdown prompt in a file below a folder, unless its front matter names it."""
-    below = path.relative_to(folder).as_posix()
-    return re.sub(r"[/\s.]+", "-", below.removesuffix(ENDING).removesuffix(".md"))
+    name = path.relative_to(folder).as_posix().removesuffix(ENDING).removesuffix(".md")
+    return name_slug(name) or name
 
 
 def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None, tuple[Diagnostic, ...]]:
@@ -131,22 +150,21 @@ def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None,
             The file.
 
         root:
-            The folder that included files must stay in, and to which the name of the prompt is relative.
+            The folder to which its name is relative, and that included files must stay in.
 
     Returns:
         The prompt, and the errors that keep its file from being a prompt.
     """
     report = Report(f"prompt {prompt_name(path, root)!r}", Location(str(path), 1))
     with _reporting(report):
-        text = read_text(path, root)
-        front_matter, body_text, first_line = split_front_matter(text)
+        front_matter, body_text, first_line = split_front_matter(read_text(path, root))
         fields = read_fields(front_matter, str(path))
         _check_keys(fields, report)
         body = parse_body(body_text, first_line, path, root)
-        if not body.turns or not body_text.strip():
+        if not body_text.strip():
             report.add(Rule.BAD_MARKDOWN, "the file has no text", "write the prompt below the front matter")
         elif not report.found:
-            return _declare(path, root, body, fields, report), ()
+            return _declare(body, fields, report), ()
     return None, tuple(report.found)
 
 
@@ -166,78 +184,58 @@ def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
 
 
 @contextmanager
-def _reporting(report: Report) -> Iterator[None]:
-    """Report an error of a file in the ``with`` block."""
+def _reporting(report: Report, field: Field = _EMPTY) -> Iterator[None]:
+    """Report an error in the ``with`` block, by default at *field*."""
     try:
         yield
-    except FieldError as error:
-        report.add(Rule.BAD_FRONT_MATTER, str(error), error.hint, error.location)
-    except BodyError as error:
-        report.add(Rule.BAD_MARKDOWN, str(error), error.hint, error.location)
+    except MarkdownError as error:
+        problem: MarkdownError = error
     except MediaError as error:
-        message, _, hint = str(error).partition(": ")
-        report.add(Rule.BAD_MARKDOWN, message, hint or "correct the file")
+        problem = BodyError.of(error, "correct the file", report.location)
+    except (TypeError, ValueError) as error:
+        problem = MarkdownError.of(error, "correct the value", field.location)
+    else:
+        return
+    report.add(problem.rule, str(problem), problem.hint, problem.location)
 
 
 def _check_keys(fields: Mapping[str, Field], report: Report) -> None:
     """Report each unknown key that resembles a known one."""
     for key, field in fields.items():
-        if key not in KEYS and (near := nearest(key, KEYS)) is not None:
+        if key not in (*KEYS, *_FOREIGN_KEYS) and (near := nearest(key, KEYS)) is not None:
             message = f"the front matter has the unknown key {key!r}"
             report.add(Rule.BAD_FRONT_MATTER, message, f"did you mean {near!r}?", field.location)
 
 
-def _declare(
-    path: Path, root: Path, body: Body, fields: Mapping[str, Field], report: Report
-) -> MarkdownPrompt:
-    name = prompt_name(path, root)
+def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> MarkdownPrompt:
     parameters = _parameters(fields, body, report)
-    options = Options(name=name)
-    with _reporting(report):
-        options = Options(**{"name": name, "description": _first_paragraph(body), **_options(fields)})
-    function = _function(path, body, parameters)
+    defaults = {"name": prompt_name(body.file, body.root), "description": _first_paragraph(body)}
+    options = Options(**{**defaults, **_options(fields, report)})
+    function = _function(body, parameters)
     cases = list[Case]()
     with _reporting(report):
-        for case_name, field in fields.get("cases", Field("", report.location)).fields("cases").items():
-            sent = {key: _wire_text(value) for key, value in field.fields(f"the case {case_name!r}").items()}
+        for case_name, field in fields.get("cases", _EMPTY).fields("cases").items():
+            sent = {key: value.wire_text() for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
     found = tuple(report.found)
-    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=found, root=root)
+    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=found)
     vars(function)["__declaration__"] = declared  # no module contains it, in which pickling could find it
-    _last_read[declared.location.file, str(root)] = declared
+    _last_read[str(body.file), str(body.root)] = declared
     for case in cases:
         declared.saved.add(case)
     return declared
 
 
-def _options(fields: Mapping[str, Field]) -> dict[str, Any]:
+def _options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
     """Return the options of `prompt` in the front matter."""
-    readers: Mapping[str, Callable[[Field, str], Any]] = {
-        **dict.fromkeys(("name", "title", "description", "version", "deprecated"), Field.text),
-        **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
-        "icons": lambda field, key: icons_of(field.texts(key)),
-        "timeout": _number,
-        "elicit": Field.flag,
-        "tool": _tool,
-    }
     options = dict[str, Any]()
-    for key, read in readers.items():
-        if (field := fields.get(key)) is not None:
-            try:
-                options[key] = read(field, key)
-                Options(**{"name": "x", key: options[key]})
-            except (TypeError, ValueError) as error:
-                message, _, hint = str(error).partition(": ")
-                raise FieldError(message, hint or "correct the value", field.location) from None
+    for key, field in fields.items():
+        with _reporting(report, field):
+            if (read := _OPTIONS.get(key)) is not None:
+                value = read(field, key)
+                Options(**{"name": "x", key: value})
+                options[key] = value
     return options
-
-
-def _number(field: Field, key: str) -> float:
-    try:
-        return float(field.text(key))
-    except ValueError:
-        msg = f"{key} must be a number, not {field.value!r}"
-        raise FieldError(msg, f"write a number of seconds, as in '{key}: 10'", field.location) from None
 
 
 def _tool(field: Field, key: str) -> Tool | bool:
@@ -261,41 +259,36 @@ def _first_paragraph(body: Body) -> str | None:
 def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list[inspect.Parameter]:
     """Return the declared arguments, and a required text argument for every other placeholder."""
     parameters = list[inspect.Parameter]()
-    declared: Mapping[str, Field] = {}
+    arguments, hint = fields.get("arguments", _EMPTY), fields.get("argument-hint", _EMPTY)
+    declared, words = arguments.value if isinstance(arguments.value, dict) else {}, list[str]()
     with _reporting(report):
-        declared = fields.get("arguments", Field("", report.location)).fields("arguments")
+        words = [] if declared else arguments.texts("arguments")  # the names alone, as in Claude Code
+    if (count := len({*declared, *body.names})) > _MAX_ARGUMENTS:
+        msg = f"there are {count:,} arguments and placeholders: the limit is {_MAX_ARGUMENTS}"
+        report.add(Rule.BAD_MARKDOWN, msg, "write fewer")
+        return parameters
     for name, field in declared.items():
-        with _reporting(report):
+        with _reporting(report, field):
             parameters.append(_parameter(name, field))
     unused = [name for name in declared if name not in body.names]
-    hint = fields.get("argument-hint", Field("", report.location))
-    words = re.findall(r"\w+", hint.value if isinstance(hint.value, str) else "")
-    undeclared = [name for name in body.names if name not in declared]
-    for name in sorted(undeclared, key=lambda name: words.index(name) if name in words else len(words)):
+    hinted = re.findall(r"\w+", " ".join([*words, hint.wire_text()]))
+    for name in dict.fromkeys((*filter(body.names.get, hinted), *body.names)):
         with _reporting(report):
+            if name in declared:
+                continue
             if (near := nearest(name, unused)) is not None:
-                line = _line_with(name, body.lines)
                 message = f"the placeholder {{{{{name}}}}} is not a declared argument"
-                raise FieldError(message, f"did you mean {{{{{near}}}}}?", line)
-            _check_name(name, _line_with(name, body.lines))
+                raise MarkdownError(message, f"did you mean {{{{{near}}}}}?", body.names[name])
+            _check_name(name, body.names[name])
             parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=str))
     return parameters
 
 
-def _line_with(name: str, lines: tuple[Line, ...]) -> Location:
-    """Return the location of the first placeholder with a name."""
-    pattern = re.compile(rf"\{{\{{[ \t]*[#^/]?[ \t]*{name}\b")
-    for line in lines:
-        if match := pattern.search(line.text):
-            return Location(line.location.file, line.location.line, match.start() + 1, match.end() + 1)
-    return Location("")
-
-
 def _check_name(name: str, location: Location) -> None:
-    if not _NAME.fullmatch(name) or iskeyword(name):
-        reason = "a word of Python" if iskeyword(name) else "not letters, digits and '_', a letter first"
-        msg = f"an argument cannot be called {name!r}: it is {reason}"
-        raise FieldError(msg, "rename it", location)
+    if iskeyword(name) or not name.isidentifier():
+        msg = f"an argument cannot be called {name!r}"
+        hint = "use letters, digits and '_', a letter first, and no word of Python"
+        raise MarkdownError(msg, hint, location)
 
 
 def _parameter(name: str, field: Field) -> inspect.Parameter:
@@ -309,14 +302,14 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
             near = nearest(key, _ARGUMENT_KEYS)
             hint = f"did you mean {near!r}?" if near else f"choose one of {', '.join(_ARGUMENT_KEYS)}"
             msg = f"the argument {name!r} has the unknown key {key!r}"
-            raise FieldError(msg, hint, entry.location)
+            raise MarkdownError(msg, hint, entry.location)
     kind = _type_of(entries, field.location)
     default = _default(entries, kind)
     if default is None:
         kind |= None
     arg = Arg(
-        entries["description"].text("description") or None if "description" in entries else None,
-        examples=entries["examples"].texts("examples") if "examples" in entries else (),
+        entries.get("description", _EMPTY).text("description") or None,
+        examples=entries.get("examples", _EMPTY).texts("examples"),
         complete=_completions(entries["complete"]) if "complete" in entries else None,
         secret="secret" in entries and entries["secret"].flag("secret"),
     )
@@ -333,14 +326,14 @@ def _type_of(entries: Mapping[str, Field], location: Location) -> Any:
     choices = entries["choices"].texts("choices")
     if not choices:
         msg = "choices is empty"
-        raise FieldError(msg, "write choices: [first, second]", entries["choices"].location)
+        raise MarkdownError(msg, "write choices: [first, second]", entries["choices"].location)
     values = [_converted(choice, kind, "a choice", entries["choices"].location) for choice in choices]
     return Literal[tuple(values)]
 
 
 def _parse_type(text: str, location: Location) -> Any:
     """Return the type for a text such as ``list[int] | None``."""
-    inner = text.strip()
+    inner = text.strip() if len(text) <= _MAX_TYPE else f"{text[:20]}..."
     if inner.endswith("| None"):
         return _parse_type(inner.removesuffix("| None"), location) | None
     if inner.startswith("list[") and inner.endswith("]"):
@@ -352,7 +345,7 @@ def _parse_type(text: str, location: Location) -> Any:
     names = ", ".join(_TYPES)
     hint = f"did you mean {near!r}?" if near else f"choose one of {names}, list[...] or ... | None"
     msg = f"there is no type {inner!r}"
-    raise FieldError(msg, hint, location)
+    raise MarkdownError(msg, hint, location)
 
 
 def _default(entries: Mapping[str, Field], kind: Any) -> Any:
@@ -363,12 +356,12 @@ def _default(entries: Mapping[str, Field], kind: Any) -> Any:
     field = entries["default"]
     if required:
         msg = "a required argument has no default"
-        raise FieldError(msg, "remove one of both", field.location)
+        raise MarkdownError(msg, "remove one of both", field.location)
     if kind is str:
         return field.text("default")
     if field.value == "null":
         return None
-    return _converted(_wire_text(field), kind, "the default", field.location)
+    return _converted(field.wire_text(), kind, "the default", field.location)
 
 
 def _converted(text: str, kind: Any, what: str, location: Location) -> Any:
@@ -376,25 +369,12 @@ def _converted(text: str, kind: Any, what: str, location: Location) -> Any:
         return text
     if (reader := reader_of(kind)) is None:
         msg = f"{what} has a type that clients cannot send"
-        raise FieldError(msg, "choose another type", location)
+        raise MarkdownError(msg, "choose another type", location)
     try:
         return reader.read(text)
     except ConversionError as error:
         msg = f"{what} {text!r} is invalid: {error}"
-        raise FieldError(msg, f"write {reader.expected}", location) from None
-
-
-def _wire_text(field: Field) -> str:
-    """Return a value as a client sends it: text, or a list or mapping as JSON."""
-    return field.value if isinstance(field.value, str) else msgspec.json.encode(_json(field)).decode()
-
-
-def _json(field: Field) -> Any:
-    if isinstance(field.value, list):
-        return [_json(item) for item in field.value]
-    if isinstance(field.value, dict):
-        return {key: _json(value) for key, value in field.value.items()}
-    return field.value
+        raise MarkdownError(msg, f"write {reader.expected}", location) from None
 
 
 def _completions(field: Field) -> Any:
@@ -409,12 +389,12 @@ def _completions(field: Field) -> Any:
         return getattr(import_module(module), name)
     except Exception as error:  # noqa: BLE001 (an author's module can raise anything)
         msg = f"complete cannot be loaded: {error}"
-        raise FieldError(msg, "write a list, or 'module:function'", field.location) from None
+        raise MarkdownError(msg, "write a list, or 'module:function'", field.location) from None
     finally:
         sys.path[:] = path
 
 
-def _function(path: Path, body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
+def _function(body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
     """Return a function with these parameters whose source is the file."""
     defaults = {
         parameter.name: parameter.default for parameter in parameters if parameter.default is not NO_DEFAULT
@@ -423,9 +403,9 @@ def _function(path: Path, body: Body, parameters: list[inspect.Parameter]) -> Ca
     def render(**values: Any) -> Workflow:
         return body.render({**defaults, **values})
 
-    name = re.sub(r"\W", "_", path.name.partition(".")[0]) or "prompt"
-    code = render.__code__.replace(co_filename=str(path), co_firstlineno=1, co_name=name)
-    names = {"__file__": str(path), "__name__": __name__}
+    name = re.sub(r"\W", "_", body.file.name.partition(".")[0]) or "prompt"
+    code = render.__code__.replace(co_filename=str(body.file), co_firstlineno=1, co_name=name)
+    names = {"__file__": str(body.file), "__name__": __name__}
     function = FunctionType(code, names, name, None, render.__closure__)
     annotations = {parameter.name: parameter.annotation for parameter in parameters}
     function.__annotations__ = {**annotations, "return": Workflow}

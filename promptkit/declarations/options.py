@@ -37,18 +37,18 @@ def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
     """
     if _NAME.fullmatch(name):
         return
-    slug, hint = _slug(name), "call it {!r}"
+    slug, hint = name_slug(name), "call it {!r}"
     if name == getattr(function, "__name__", None):
         slug, hint = (
-            slug or _slug(Path(report.location.file).stem),
+            slug or name_slug(Path(report.location.file).stem),
             "keep the function's name, and write @prompt(name={!r})",
         )
     message = "a name has 1 to 64 characters: letters A-Z and a-z, digits, '_' and '-'"
     report.add(Rule.BAD_NAME, message, hint.format(slug or "prompt"))
 
 
-def _slug(name: str) -> str:
-    """Return *name* reduced to characters that every client can show, without accents."""
+def name_slug(name: str) -> str:
+    """Return *name* without accents and characters that clients cannot show; ``""`` if nothing is left."""
     from unicodedata import combining, normalize  # only a bad name needs it
 
     unaccented = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))

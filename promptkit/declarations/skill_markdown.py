@@ -14,7 +14,7 @@ import msgspec
 from promptkit.language.validation import describe
 
 #: The hosts' limit for the frontmatter, in characters.
-_MAX_SIZE: Final = 64 * 1024
+MAX_FRONT_MATTER: Final = 64 * 1024
 
 _FRONTMATTER: Final = re.compile(r"---[ \t]*\r?\n((?:[^\n]*\n)*?)---[ \t]*(?:\r?\n|\Z)")
 
@@ -75,11 +75,11 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
     lines = ["---"]
     for key, value in frontmatter.items():
         if isinstance(value, str):
-            lines.append(f"{_encode_text(key)}: {_encode_text(value)}")
+            lines.append(f"{encode_text(key)}: {encode_text(value)}")
         else:
-            lines.append(f"{_encode_text(key)}:")
-            lines += (f"  {_encode_text(inner)}: {_encode_text(text)}" for inner, text in value.items())
-    if (size := sum(map(len, lines))) > _MAX_SIZE:
+            lines.append(f"{encode_text(key)}:")
+            lines += (f"  {encode_text(inner)}: {encode_text(text)}" for inner, text in value.items())
+    if (size := sum(map(len, lines))) > MAX_FRONT_MATTER:
         raise _too_long(size)
     try:
         return "\n".join([*lines, "---", "", body.strip("\n"), ""]).encode()
@@ -88,7 +88,13 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
         raise FrontmatterError(msg, "remove it") from None
 
 
-def _encode_text(text: str) -> str:
+def encode_text(text: str) -> str:
+    """
+    Return a text as a plain or quoted scalar of YAML.
+
+    Raises:
+        FrontmatterError: If it contains an unpaired surrogate.
+    """
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
     try:
@@ -122,13 +128,13 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
     if (match := _FRONTMATTER.match(text)) is None:
         msg = "the frontmatter of SKILL.md is not closed"
         raise FrontmatterError(msg, "add a line '---' after its last field")
-    if len(match[1]) > _MAX_SIZE:
+    if len(match[1]) > MAX_FRONT_MATTER:
         raise _too_long(len(match[1]))
     return _parse_fields(match[1]), text[match.end() :], match[0].count("\n")
 
 
 def _too_long(size: int) -> FrontmatterError:
-    msg = f"the frontmatter of SKILL.md has {size:,} characters: the limit is {_MAX_SIZE:,}"
+    msg = f"the frontmatter of SKILL.md has {size:,} characters: the limit is {MAX_FRONT_MATTER:,}"
     return FrontmatterError(msg, "move long text below the frontmatter")
 
 
@@ -174,9 +180,21 @@ def _constructor() -> Any:
 
 
 def _check_special(events: Iterable[Any]) -> None:
-    """Raise FrontmatterError for anchors, aliases, tags, merges and deep nesting."""
+    for problem, line in find_special(events):
+        msg = f"the frontmatter of SKILL.md has {problem}, which hosts may read differently"
+        raise FrontmatterError(msg, "write out its value", line)
+
+
+def find_special(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
+    """
+    Yield each anchor, alias, tag, merge and deep nesting in the front matter of a file, with its line.
+
+    Args:
+        events:
+            The events of a YAML parser, which continues only as far as the caller does.
+    """
     depth = 0
-    for event in events:  # consumed one by one: parsing stops at the first error
+    for event in events:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
         special = {
@@ -187,9 +205,7 @@ def _check_special(events: Iterable[Any]) -> None:
         }
         for kind, value in special.items():
             if value is not None:
-                problem = f"{kind}, {str(value)!r}, which hosts may read differently"
-                msg = f"the frontmatter of SKILL.md has {problem}"
-                raise FrontmatterError(msg, "write out its value", event.start_mark.line + 2)
+                yield f"{kind}, {str(value)!r}", event.start_mark.line + 2
 
 
 def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str, str]]:

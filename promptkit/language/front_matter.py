@@ -3,8 +3,9 @@
 import re
 from typing import Final
 
-#: A line of a top-level key, or its indented or listed values.
-_PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*[\"']?[ \t]*:.*\n"
+#: A line of a top-level key, or its indented or listed values. A quantifier that gives nothing back keeps the
+#: time linear.
+_PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*+[\"']?[ \t]*:.*\n"
 
 _BLANK_OR_COMMENT: Final = r"[ \t]*(?:#.*)?\n"
 

@@ -11,7 +11,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct, structs
 
 #: A placeholder, ``{{name}}`` or ``{{name?}}``, or a mark, ``{{#name}}``, ``{{^name}}`` or ``{{/name}}``.
-_TAG: Final = re.compile(r"\{\{[ \t]*([#^/]?)[ \t]*([^\W\d]\w*)[ \t]*(\??)[ \t]*\}\}")
+#: Quantifiers that give nothing back keep the time linear.
+TAG: Final = re.compile(r"\{\{[ \t]*+([#^/]?)[ \t]*+([^\W\d]\w*+)[ \t]*+(\??)[ \t]*+\}\}")
 
 _LEADING_BLANK_LINES: Final = re.compile(r"(?:[ \t]*\r?\n)+")
 
@@ -176,7 +177,7 @@ class TextWithPlaceholders(Struct, frozen=True):
 
             ValueError: If *names* has a name that is not in the text; the message lists the placeholders.
         """
-        placeholders = placeholders_in(text)
+        names, placeholders = dict.fromkeys(names), dict.fromkeys(placeholders_in(text))
         if unknown := [name for name in names if name not in placeholders]:
             listing = ", ".join(f"{{{{{name}}}}}" for name in placeholders) or "none"
             msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; its placeholders: {listing}"
@@ -217,15 +218,15 @@ class TextWithPlaceholders(Struct, frozen=True):
 
     def insertions(self) -> Iterator[Insertion]:
         """Yield the placeholders."""
-        marks = list[str]()
+        marks = [frozenset[str]()]
         for piece in self.pieces:
             if isinstance(piece, _Line):
                 optional = frozenset(piece.optional)
-                yield from (Insertion(name, frozenset(marks) - {""}, optional) for name in piece.names)
+                yield from (Insertion(name, marks[-1], optional) for name in piece.names)
             elif isinstance(piece, _Mark) and piece.sign == "/":
                 marks.pop()
             elif isinstance(piece, _Mark):
-                marks.append(piece.name if piece.sign == "#" else "")
+                marks.append(marks[-1] | {piece.name} if piece.sign == "#" else marks[-1])
 
     def filled(self, values: Mapping[str, Any], text_of: _TextOf) -> str:
         """
@@ -266,12 +267,12 @@ def is_present(value: Any) -> bool:
 
 def placeholders_in(text: str) -> list[str]:
     """Return the distinct names of all possible placeholders and marks, in order."""
-    return list(dict.fromkeys(match[2] for match in _TAG.finditer(text)))
+    return list(dict.fromkeys(match[2] for match in TAG.finditer(text)))
 
 
 def name_in(tag: str) -> str | None:
     """Return the name in a placeholder or a mark; None for anything else."""
-    match = _TAG.fullmatch(tag)
+    match = TAG.fullmatch(tag)
     return match and match[2]
 
 
@@ -314,13 +315,13 @@ def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dic
 def _tagged_lines(text: str, names: Collection[str]) -> Iterator[tuple[int, str, list[re.Match[str]]]]:
     """Yield the lines with placeholders or marks of *names*: start, text, and matches within the text."""
     end = 0
-    for first in _TAG.finditer(text):
+    for first in TAG.finditer(text):
         if first.start() < end or first[2] not in names:
             continue
         start = text.rfind("\n", end, first.start()) + 1 or end
         end = text.find("\n", start) + 1 or len(text)
         line = text[start:end]
-        yield start, line, [tag for tag in _TAG.finditer(line) if tag[2] in names]
+        yield start, line, [tag for tag in TAG.finditer(line) if tag[2] in names]
 
 
 def _parse_line(line: str, tags: list[re.Match[str]], number: int, label: str) -> _Line | _Mark:

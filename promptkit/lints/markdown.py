@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from typing import Final, get_args
+from typing import Final
 
-from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.declarations.markdown_body import is_turn_mark
 from promptkit.declarations.markdown_prompts import KEYS, MarkdownPrompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
@@ -17,45 +17,42 @@ from promptkit.types.kinds import plain
 
 #: Marks that other tools replace.
 _COMMANDS: Final = re.compile(
-    r"\$ARGUMENTS\b|\$[1-9]\b|!`[^`\n]+`|!\{[^}\n]*\}|\$\{(?:input|file|selection)[^}\n]*\}|(?<!\S)@[\w./-]+/[\w.-]+"
+    r"\$ARGUMENTS\b|\$[1-9]\b|(?<!\S)!`[^`\n]+`|!\{[^{}\n]*\}|\$\{(?:input|file|selection)[^{}\n]*\}"
+    r"|(?<!\S)@[\w./-]+/[\w.-]*\.\w{1,10}\b"
 )
 
 #: A placeholder with blanks or hyphens in its name.
-_BAD_NAME: Final = re.compile(r"(?<!\\)\{\{[ \t]*(\w+(?:[ -]+\w+)+)\??[ \t]*\}\}")
-
-#: As long as an escape of ``{{``, which is text.
-_ESCAPED: Final = "\0" * 3
+_BAD_NAME: Final = re.compile(r"\{\{[ \t]*+(\w++(?:[ -]++\w++)+)\??[ \t]*+\}\}")
 
 
 def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diagnostic]:
     """Yield probable mistakes in a Markdown prompt."""
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
     _lint_front_matter(prompt, report)
-    _lint_arguments(prompt, report)
     for argument in arguments.ordered:
-        lint_examples(argument, report, _declared(prompt, argument.name) or report.location)
-    _lint_template_syntax(prompt, report)
+        place = prompt.places.get(argument.name, report.location)
+        lint_examples(argument, report, place)
+        _lint_placeholder(argument, prompt, report, place)
     for line in prompt.body.lines:
-        if match := _COMMANDS.search(line.text):
+        if match := _COMMANDS.search(line.marked):
             message = f"{match[0]!r} is sent literally"
             hint = "write {{name}} instead, or convert the file with promptkit import"
-            report.add(
-                Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, match.start(), match.end())
-            )
-        if match := _BAD_NAME.search(line.text):
+            report.add(Rule.TEMPLATE_SYNTAX, message, hint, _part_of(line.location, *match.span()))
+        if match := _BAD_NAME.search(line.marked):
             name = re.sub(r"\W+", "_", match[1])
             hint = f"write {{{{{name}}}}}, because a name has only letters, digits and '_'"
-            location = _part_of(line.location, match.start(), match.end())
+            location = _part_of(line.location, *match.span())
             report.add(Rule.TEMPLATE_SYNTAX, f"{match[0]!r} is sent literally", hint, location)
-        if is_turn_mark(line.text) and line.location.file != prompt.location.file:
+        if is_turn_mark(line) and line.location.file != prompt.location.file:
             message = f"{line.text.strip()!r} in an included text does not start a turn"
             hint = "write the mark in the prompt's own file, or '\\' before it if it is text"
             report.add(Rule.MISPLACED_MARK, message, hint, line.location)
+    _lint_template_syntax(prompt, report)
     yield from report.without_duplicates()
 
 
 def _lint_template_syntax(prompt: MarkdownPrompt, report: Report) -> None:
-    text = "\n".join(line.text.replace("\\{{", _ESCAPED) for line in prompt.body.lines)
+    text = "\n".join(line.marked for line in prompt.body.lines)
     for syntax, start, hint in find_template_syntax(text, prompt.body.names):
         line = prompt.body.lines[text.count("\n", 0, start)].location
         column = start - text.rfind("\n", 0, start) - 1
@@ -84,29 +81,17 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
         report.add(Rule.TEXT_BETWEEN_HYPHENS, message, "write '---' below its last line", prompt.location)
 
 
-def _lint_arguments(prompt: MarkdownPrompt, report: Report) -> None:
-    insertions = [
-        insertion for turn in prompt.body.turns for text in turn.texts for insertion in text.insertions()
-    ]
-    inserted = {insertion.name for insertion in insertions}
-    required = {insertion.name for insertion in insertions if insertion.name not in insertion.present}
-    for parameter in prompt.function.__signature__.parameters.values():  # type: ignore[attr-defined]
-        name, kind = parameter.name, get_args(parameter.annotation)[:1] or (parameter.annotation,)
-        location = report.location if (field := _declared(prompt, name)) is None else field
-        if name not in prompt.body.names:
-            message = f"the argument {name!r} has no placeholder"
-            report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", location)
-        elif name in inserted and plain(kind[0]) is bool:
-            message = f"{name!r} can be False or True, which {{{{{name}}}}} does not accept"
-            hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
-            report.add(Rule.ABSENT_VALUE, message, hint, location)
-        elif name in required and parameter.default is None:
-            message = f"{name!r} can be None, which {{{{{name}}}}} does not accept"
-            hint = f"write {{{{{name}?}}}} if its line should be omitted, or {{{{#{name}}}}} around its lines"
-            report.add(Rule.ABSENT_VALUE, message, hint, location)
-
-
-def _declared(prompt: MarkdownPrompt, name: str) -> Location | None:
-    arguments = prompt.fields.get("arguments")
-    fields = arguments.value if arguments is not None and isinstance(arguments.value, dict) else {}
-    return fields[name].location if name in fields else None
+def _lint_placeholder(argument: Argument, prompt: MarkdownPrompt, report: Report, place: Location) -> None:
+    name = argument.name
+    insertions = [insertion for insertion in prompt.body.insertions() if insertion.name == name]
+    if name not in prompt.body.names:
+        message = f"the argument {name!r} has no placeholder"
+        report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", place)
+    elif insertions and plain(argument.annotation) is bool:
+        message = f"{name!r} can be False or True, which {{{{{name}}}}} does not accept"
+        hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
+        report.add(Rule.ABSENT_VALUE, message, hint, place)
+    elif argument.default is None and any(name not in insertion.present for insertion in insertions):
+        message = f"{name!r} can be None, which {{{{{name}}}}} does not accept"
+        hint = f"write {{{{{name}?}}}} if its line should be omitted, or {{{{#{name}}}}} around its lines"
+        report.add(Rule.ABSENT_VALUE, message, hint, place)

@@ -67,7 +67,7 @@ COMMANDS = {
     **{
         f"import {form}": (
             ["import", form, "commands", "-o", "imported"],
-            [f"commands/{file}", "commands", "imported", "imported/deploy.py", "imported/deploy.md"],
+            [f"commands/{file}", "commands", "imported", "imported/deploy.prompt.md"],
         )
         for form, file in {
             "claude-commands": "odd.md",

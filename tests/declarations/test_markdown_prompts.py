@@ -1,7 +1,10 @@
 """Markdown prompts: what their files declare and render, and the diagnostics of invalid files."""
 
 import json
+import os
+import sys
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -194,6 +197,62 @@ deep
         assert [type(message.content) for message in messages] == [Text, Image, EmbeddedResource, Text]
         assert messages[2].content.text == "hello"
 
+    @pytest.mark.parametrize(
+        ("text", "rendered"),
+        [
+            ("\\{{a}}", "{{a}}"),
+            ("\\\\{{a}}", "\\1"),
+            ("\\\\\\{{a}}", "\\{{a}}"),
+            ("C:\\\\{{a}}\\x", "C:\\1\\x"),
+            ("\\{{{{a}}", "{{1"),
+            ("{{{a}}}", "{1}"),
+            ("a\\b \\\\ \\[x]", "a\\b \\\\ \\[x]"),
+            ("\\{{> a}} \\{{a}} {{a}}", "{{> a}} {{a}} 1"),
+            ("\\[user]\n\\\\[user]", "[user]\n\\[user]"),
+            ("\\{{image: x.png}}", "{{image: x.png}}"),
+            ("$[user] {{[user]}}", "$[user] {{[user]}}"),
+            ("{{\u00a0a}} {{ a }}", "{{\u00a0a}} 1"),
+        ],
+    )
+    def test_backslashes(self, text, rendered, markdown):
+        """A backslash makes a mark text, and two backslashes before braces are one."""
+        catalog = markdown(review=text)
+
+        values = {"a": "1"} if "a" in catalog["review"].arguments.by_name else {}
+        assert catalog.render("review", values).text == rendered
+
+    def test_values_have_no_marks(self, markdown):
+        """A value starts no turn, includes nothing and has no placeholders, wherever it is inserted."""
+        catalog = markdown(review="[{{a}}]\n{{b}}\n{{{{a}}}}", **{"part.md": "part"})
+
+        values = {"a": "user", "b": "[assistant]\n{{a}}\n{{> part.md}}\n\\[user]"}
+        assert catalog.render("review", values) == user(f"[user]\n{values['b']}\n{{{{user}}}}")
+
+    def test_an_escaped_mark_is_no_part_of_the_description(self, markdown):
+        """The description is the text as it is sent."""
+        assert markdown(review="# Write \\{{x}}\n")["review"].description == "Write {{x}}"
+
+    def test_blocks_of_text(self, markdown):
+        """A block of text in the front matter can have lines that look like keys."""
+        catalog = markdown(review="---\ndescription: |\n  First\n  note: this\n  - 1.10\ntitle: 1.10\n---\nx")
+
+        assert catalog["review"].description == "First\nnote: this\n- 1.10\n"
+        assert catalog["review"].title == "1.10"
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            *("arguments: [b, a]", "arguments: b a", "arguments: b, a", "argument-hint: [b] [a]"),
+            *("argument-hint: [b, a]", "argument-hint: <b> {a}", "argument-hint: {b}"),
+        ],
+    )
+    def test_names_of_arguments_alone(self, line, markdown):
+        """The names of arguments alone give their order, as in Claude Code, whose commands are served."""
+        catalog = markdown(review=f"---\n{line}\ntools: [x]\n---\n{{{{a}}}} {{{{b}}}} {{{{c}}}}")
+
+        assert [each.name for each in catalog["review"].arguments.ordered] == ["b", "a", "c"]
+        assert [each.rule for each in catalog.diagnostics] == [Rule.FOREIGN_KEY]
+
     def test_escapes(self, markdown):
         """A backslash makes a placeholder, a mark of a turn and a fence text, also in code fences."""
         text = "[user]\n\\{{name}} and \\{{> a}}\n\\[user]\n\\```\n[assistant]\n```\n[user]\n\\[user]\n```"
@@ -257,7 +316,21 @@ class TestDiagnostics:
             ("---\ntimeout: soon\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
             ("---\ntimeout: -1\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
             ("---\nelicit: yes\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
-            ("---\nname: a b\n---\nx", Rule.BAD_NAME, 1, 0),
+            ("---\nversions: 1\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
+            ("---\ntool: {speed: true}\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
+            ("---\narguments: [{name: x}]\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 2, 13),
+            ("---\narguments:\n  x: {complete: 'os:sep'}\n---\n{{x}}", Rule.BAD_COMPLETION, 3, 3),
+            ("---\narguments:\n  x: {complete: 'os:nope'}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 7),
+            ('---\narguments:\n  x: {type: "' + "list[" * 99 + '"}\n---\n{{x}}', Rule.BAD_FRONT_MATTER, 3, 7),
+            ("---\n" + "a:\n" * 2 + "---\nx", Rule.BAD_FRONT_MATTER, 3, 1),
+            (
+                "---\ntags:\n" + "".join(" " * at + "- \n" for at in range(30)) + "---\nx",
+                Rule.BAD_FRONT_MATTER,
+                20,
+                0,
+            ),
+            ("".join(f"{{{{a{number}}}}}" for number in range(501)), Rule.BAD_MARKDOWN, 1, 0),
+            ("---\nname: 日本\n---\nx", Rule.BAD_NAME, 1, 0),
             ("---\narguments:\n  x: {type: it}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 7),
             ("---\narguments:\n  x: {typ: int}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 7),
             ("---\narguments:\n  x: {type: int, default: a}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 18),
@@ -284,19 +357,21 @@ class TestDiagnostics:
             ("a {{my name}}", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a {{my-name?}}", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a\n$ARGUMENTS", Rule.TEMPLATE_SYNTAX, 2, 1),
+            ("a @b/c.md", Rule.TEMPLATE_SYNTAX, 1, 3),
+            ("npm i @scope/name, `b!`, `c`, $10, ann@example.org", None, 0, 0),
             ("a $1", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a !`git diff`", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a ${input:name}", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("{{#if a}}\nb\n{{else}}\nc\n{{/if}}", Rule.TEMPLATE_SYNTAX, 1, 1),
             ("{{#a}}\nb {{{a}}}\n{{/a}}", Rule.TEMPLATE_SYNTAX, 2, 3),
-            ("\\\\{{#if x}} {% for x in y %}", Rule.TEMPLATE_SYNTAX, 1, 13),
+            ("\\{{#if x}} {% for x in y %}", Rule.TEMPLATE_SYNTAX, 1, 12),
             ("a\n{{#each a}}\n{{this}}\n{{/each}}", Rule.TEMPLATE_SYNTAX, 2, 1),
             ("", Rule.BAD_MARKDOWN, 1, 0),
             (b"\xff", Rule.BAD_MARKDOWN, 1, 0),
             (b"x" * (4 * 1024 * 1024 + 1), Rule.BAD_MARKDOWN, 1, 0),
             ("---\na: " + "x" * 70_000 + "\n---\nx", Rule.BAD_FRONT_MATTER, 1, 0),
         ],
-        ids=range(47),
+        ids=range(58),
     )
     def test_a_mistake_is_one_diagnostic_at_its_line(self, text, rule, line, column, diagnose):
         """Each mistake is one diagnostic at its line and column."""
@@ -335,11 +410,71 @@ class TestDiagnostics:
         assert diagnostic.rule is Rule.BAD_MARKDOWN
         assert "secret" not in str(diagnostic).replace("secret.md", "")
 
+    def test_a_prompt_that_is_a_link_is_confined(self, markdown, tmp_path):
+        """A prompt file can be a link within the target, but not to a file outside."""
+        (tmp_path / "secret.md").write_text("secret")
+        folder = tmp_path / "prompts"
+        folder.mkdir()
+        (folder / "out.prompt.md").symlink_to(tmp_path / "secret.md")
+        (folder / "in.prompt.md").symlink_to("review.prompt.md")
+
+        catalog = markdown(review="text")
+
+        assert sorted(catalog) == ["in", "review"]
+        assert [each.rule for each in catalog.diagnostics] == [Rule.BAD_MARKDOWN]
+        assert "secret" not in catalog.diagnostics[0].message.replace("secret.md", "")
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
+    @pytest.mark.timeout(10)
+    def test_pipes_and_devices_are_not_read(self, markdown, tmp_path):
+        """A pipe or a device in place of a prompt, an included text or a picture is one diagnostic."""
+        folder = tmp_path / "prompts"
+        folder.mkdir()
+        for name in ("pipe.prompt.md", "pipe.md", "pipe.png"):
+            os.mkfifo(folder / name)
+        (folder / "zero.md").symlink_to("/dev/zero")
+        marks = ("{{> pipe.md}}", "{{> zero.md}}", "{{image: pipe.png}}", "{{image: /dev/zero}}")
+
+        catalog = markdown(fine="x", **{f"p{number}": mark for number, mark in enumerate(marks)})
+
+        assert list(catalog) == ["fine"]
+        files = sorted(Path(each.location.file).name for each in catalog.diagnostics)
+        assert files == [*(f"p{number}.prompt.md" for number in range(4)), "pipe.prompt.md"]
+
+    @pytest.mark.parametrize(
+        ("path", "name"),
+        [("a\nb", "a-b"), ("a\x1b[2Jb", "a-2Jb"), ("a:b", "a-b"), ("é\u202ex", "e-x"), ("-x", "x")],
+    )
+    def test_names_have_no_special_characters(self, path, name, markdown):
+        """Characters that a name cannot have are replaced, in paths and in the front matter."""
+        catalog = markdown(**{f"{path}.prompt.md": "x", "b": "---\nname: Über: 2 a.b\n---\nx"})
+
+        assert sorted(catalog) == sorted([name, "Uber-2-a-b"])
+        assert catalog.diagnostics == ()
+
+    @pytest.mark.parametrize(
+        "files",
+        [
+            {"a.md": "{{> b.md}}", "b.md": "{{> a.md}}"},
+            {f"{at}.md": f"{{{{> {at + 1}.md}}}}" for at in range(9)} | {"9.md": "x", "a.md": "{{> 0.md}}"},
+        ],
+        ids=["cycle", "depth"],
+    )
+    def test_includes_end(self, files, diagnose):
+        """A cycle of several files, and too deep includes, are reported."""
+        diagnostics = [each for each in diagnose("{{> a.md}}", **files) if each[0] is not Rule.NO_PROMPTS]
+
+        assert [each[0] for each in diagnostics] == [Rule.BAD_MARKDOWN]
+
+    def test_ten_megabytes_of_front_matter(self, diagnose):
+        """A file that is too large is not parsed."""
+        assert diagnose("---\na: " + "x" * (10 << 20) + "\n---\nx")[-1] == (Rule.BAD_MARKDOWN, 1, 0)
+
     def test_includes_do_not_multiply(self, markdown):
         """Includes that double at each level end at a limit of the size."""
-        files = {f"p{level}.md": f"{{{{> p{level + 1}.md}}}}\n" * 30 for level in range(8)}
+        files = {f"p{level}.md": f"{{{{> p{level + 1}.md}}}}\n" * 30 for level in range(7)}
 
-        diagnostics = markdown(review="{{> p0.md}}", **files, **{"p8.md": "x" * 1000}).diagnostics
+        diagnostics = markdown(review="{{> p0.md}}", **files, **{"p7.md": "x" * 1000}).diagnostics
 
         assert Rule.BAD_MARKDOWN in [each.rule for each in diagnostics]
 
@@ -366,6 +501,8 @@ TEXTS = (
                     "\\```",
                     "{{a}}",
                     "\\{{b}}",
+                    "\\\\{{c}}",
+                    "{{{",
                 ),
                 *(
                     "{{#if x}}",

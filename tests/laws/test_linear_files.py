@@ -4,6 +4,8 @@ import gc
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import thread_time
 from typing import Final
 
@@ -14,8 +16,10 @@ from promptkit.clients import jsonc_edits, toml_edits, yaml_edits
 from promptkit.clients.slash_commands.claude import read_claude_command
 from promptkit.clients.slash_commands.command import CommandSyntaxError
 from promptkit.clients.slash_commands.gemini import read_gemini_command
-from promptkit.clients.slash_commands.recipe_source import generate_recipe
+from promptkit.clients.slash_commands.recipe_source import generate_markdown, generate_python, needs_python
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
+from promptkit.compiler.compilation import compile as compile_recipes
+from promptkit.declarations.markdown_fields import MarkdownError, read_fields
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.files.edits import FileEditError
 
@@ -27,6 +31,9 @@ SIZE: Final = 300
 #: The same for the YAML parser, which is slow and reads at most 64 or 128 KiB.
 YAML_SIZE: Final = 100
 
+#: The same for Markdown prompts, for which the work that does not depend on the size is larger.
+MARKDOWN_SIZE: Final = 2_000
+
 #: Maximum number of measurements of text that does not seem linear.
 MAX_MEASUREMENTS: Final = 12
 
@@ -35,11 +42,24 @@ def import_with(read):
     """Return a function that reads a command and generates its recipe."""
 
     def call(text):
-        markdown, python = generate_recipe(read("name", text), "name", "name")
+        command = read("name", text)
+        if not needs_python(command):
+            return generate_markdown(command, "name")
+        markdown, python = generate_python(command, "name", "name")
         compile(python, "name.py", "exec")
         return markdown
 
     return call
+
+
+def compile_markdown(text):
+    """Compile and check a Markdown prompt, and render it if it has one argument at most."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "x.prompt.md")
+        path.write_text(text, encoding="utf-8", newline="")
+        for prompt in compile_recipes(str(path), lint=True).prompts:
+            if len(prompt.arguments.ordered) <= 1:
+                prompt.render({argument.name: "x" for argument in prompt.arguments.ordered})
 
 
 def edit_with(module):
@@ -145,6 +165,46 @@ YAML = {
     "colons": within("a: ", repeated(":"), "\n"),
     "a long key": within("", repeated("a"), ": 1\n"),
 }
+FIELDS = {
+    "blanks in a key": within("a: b\na", repeated(" "), "b\n"),
+    "blanks in a value": within("a: b", repeated("  c"), "\n"),
+    "blanks": within("a: b", repeated(" "), "c\n"),
+    "brackets on lines": numbered("a{}: [[[[[[[[a]]]]]]]]\n"),
+    "lines with unclosed brackets": numbered("a{}: [[[[[[[[\n"),
+    "quotes": within("a: '", repeated("''"), "\n"),
+    "escapes": within('a: "', repeated('\\"'), "\n"),
+}
+MARKDOWN = {
+    "braces": repeated("{{"),
+    "open placeholders": repeated("{{a "),
+    "blanks in a placeholder": within("{{", repeated(" "), "x"),
+    "blanks in a name": within("{{a", repeated(" "), "x"),
+    "placeholders": repeated("{{a}} "),
+    "lines of placeholders": repeated("{{a}}\n"),
+    "names": numbered("{{{{a{}}}}}\n"),
+    "turns": repeated("[user]\nx\n"),
+    "fences": repeated("```\n"),
+    "long fence": repeated("`"),
+    "blanks before a turn": within("", repeated(" "), "[user"),
+    "backslashes": repeated("\\"),
+    "escapes": repeated("\\{{\n\\[user]\n"),
+    "blanks in an include": within("{{>", repeated(" "), "x"),
+    "open includes": repeated("{{> a "),
+    "blanks in a file": within("{{image:", repeated(" "), "x"),
+    "blocks": repeated("{{#a}}\nx\n{{/a}}\n"),
+    "nested blocks": lambda size: "{{#a}}\nx {{a}}\n" * size + "{{/a}}\n" * size,
+    "Jinja": repeated("{% if "),
+    "comments of Jinja": repeated("{# "),
+    "comments of Handlebars": repeated("{{! "),
+    "quotes in braces": repeated("{{ a '"),
+    "Handlebars": within("{{#a", repeated(" "), "x"),
+    "commands": repeated("!{"),
+    "inputs": repeated("${input:"),
+    "file names": repeated("@a/"),
+    "hyphens": repeated("---\n"),
+    "blanks in front matter": within("---\na", repeated(" "), "\n---\nx"),
+    "blank lines in front matter": within("---\n", repeated("\n"), "x\n---\nx"),
+}
 JSON = {
     "members on one line": within('{"a": {', numbered('"n{}": 1', ", "), "}}"),
     "members": within('{"a": {\n', numbered('  "n{}": 1', ",\n"), "\n}}"),
@@ -178,6 +238,8 @@ READERS = {
         | {"no end": within("---\n", repeated("a: b\n"), "")},
         YAML_SIZE,
     ),
+    "front matter": (lambda text: read_fields(text, "x.md"), YAML | FIELDS, YAML_SIZE),
+    "Markdown": (compile_markdown, MARKDOWN, MARKDOWN_SIZE),
     "YAML": (edit_with(yaml_edits), YAML, YAML_SIZE),
     "JSON": (edit_with(jsonc_edits), JSON, SIZE),
     "TOML": (edit_with(toml_edits), TOML, SIZE),
@@ -190,7 +252,7 @@ def measure_seconds(read, text):
     gc.disable()
     try:
         start = thread_time()
-        with suppress(CommandSyntaxError, FrontmatterError, FileEditError):
+        with suppress(CommandSyntaxError, FrontmatterError, FileEditError, MarkdownError):
             read(text)
         return thread_time() - start
     finally:

@@ -121,7 +121,7 @@ class _ClaudeText:
         self.losses = [*file.losses("description", "argument-hint", "arguments", "disable-model-invocation")]
         if self.hint and len(self.hint) > _MAX_HINT:
             description = f"the field 'argument-hint' is truncated to {_MAX_HINT} characters"
-            self.losses.append(Loss(description, file.fields["argument-hint"].line))
+            self.losses.append(Loss(description, file.fields["argument-hint"].location.line))
             self.hint = self.hint[:_MAX_HINT]
         self._declared = self._declare()
         self._numbers = {name: number for number, name in reversed([*enumerate(self._declared)])}
@@ -133,18 +133,22 @@ class _ClaudeText:
 
     def _declare(self) -> list[str]:
         """Return the argument names that the file declares."""
-        field = self.file.fields.get("arguments")
-        if field is None:
+        if (field := self.file.fields.get("arguments")) is None:
             return []
-        value = field.value
-        names = value if isinstance(value, list) else field.text.split()
-        if all(isinstance(name, str) and re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
+        match field.value:
+            case str(text):
+                names = text.split()
+            case list(items):
+                names = [str(item.value) for item in items]
+            case _:
+                names = [""]
+        if all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
             return names
         description = (
             "the field 'arguments' is not imported: it contains names that Claude Code does not "
             "replace either"
         )
-        self.losses.append(Loss(description, field.line))
+        self.losses.append(Loss(description, field.location.line))
         return []
 
     def parts(self) -> tuple[Part, ...]:

@@ -1,23 +1,18 @@
-"""
-The common model of clients' slash commands: parts of the text, and parts of the file that are lost.
-
-Clients accept front matter that is not valid YAML, such as ``argument-hint: [issue] [priority]``. Therefore
-each field is parsed separately.
-"""
+"""The common model of clients' slash commands: parts of the text, and parts of the file that are lost."""
 
 import re
 import shlex
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from keyword import iskeyword
-from typing import Any, Final, NamedTuple, TypeAlias
-from unicodedata import combining, normalize
+from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
-from promptkit.clients import yaml_edits
-from promptkit.files.edits import FileEditError
+from promptkit.declarations.markdown_fields import Field, MarkdownError, read_fields
+from promptkit.declarations.options import name_slug
+from promptkit.language.front_matter import split_front_matter
 from promptkit.loader.discovery import is_recipe, may_enter
 
 #: Limit of text from a file in a message, in characters.
@@ -264,7 +259,6 @@ _RESERVED: Final = frozenset(
     {"Annotated", "Arg", "EmbeddedResource", "Text", "None", "prompt", "run", "str", "user", "words"}
     | {"dict", "enumerate", "workspace"}
 )
-_MAX_LENGTH: Final = 64
 
 #: A file with this name makes its folder a skill, in which recipes are not discovered.
 _SKILL: Final = "skill"
@@ -272,7 +266,7 @@ _SKILL: Final = "skill"
 
 def identifier(text: str) -> str | None:
     """Convert a text to a Python identifier; return None if it has no usable characters."""
-    slug = re.sub(r"[^A-Za-z0-9]+", "_", _plain(text)).strip("_").lower()[:_MAX_LENGTH]
+    slug = re.sub(r"[_-]+", "_", name_slug(text)).strip("_").lower()
     if not slug:
         return None
     if slug[0].isdigit():
@@ -282,12 +276,22 @@ def identifier(text: str) -> str | None:
 
 def prompt_name(name: str) -> str:
     """Return the prompt name for a command's name."""
-    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", _plain(name)).strip("-")[:_MAX_LENGTH].strip("-")
-    return slug or "command"
+    return name_slug(name) or "command"
 
 
-def file_stem(name: str) -> str:
-    """Return the file name for a command, without an extension."""
+def markdown_path(name: str) -> str:
+    """Return the path of a command's Markdown prompt, without its ending."""
+    *folders, stem = (name_slug(part).lstrip("_") or "command" for part in name.split("/"))
+    return "/".join([*(folder if may_enter(folder) else f"{folder}-commands" for folder in folders), stem])
+
+
+def python_path(name: str) -> str:
+    """Return the path of a command's Python recipe, without its ending."""
+    *folders, stem = name.split("/")
+    return "/".join([*map(_folder_name, folders), _file_stem(stem)])
+
+
+def _file_stem(name: str) -> str:
     stem = identifier(name) or "command"
     for candidate in (stem, f"{stem}_command", f"command_{stem}", f"command_{stem}_command"):
         if is_recipe(f"{candidate}.py") and candidate != _SKILL:
@@ -295,8 +299,7 @@ def file_stem(name: str) -> str:
     return "command"
 
 
-def folder_name(name: str) -> str:
-    """Return the folder name for a folder of commands."""
+def _folder_name(name: str) -> str:
     folder = identifier(name) or "commands"
     return folder if may_enter(folder) else f"{folder}_commands"
 
@@ -334,55 +337,43 @@ class UniqueNames:
         return name
 
 
-def _plain(text: str) -> str:
-    """Return a text without accents."""
-    return "".join(letter for letter in normalize("NFKD", text) if not combining(letter))
-
-
-#: The text between two lines of hyphens, at the start of the file.
-_BLOCK: Final = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-
-#: The start of front matter: a field, after blank lines and comments. Other blocks are text.
-_FIRST: Final = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*(?:[\w-]+[ \t]*:(?:[ \t\n]|\Z)|\Z)")
-_FIELD: Final = re.compile(r"([\w-]+)[ \t]*:(?:[ \t]+(.*))?$")
-
-
-class CommandField(NamedTuple):
-    """A field: its lines, the text after its name, and the number of its first line."""
-
-    source: str
-    text: str
-    line: int
-
-    @property
-    def value(self) -> Any:
-        """The value parsed as YAML; None if invalid. Parsing is slow, so read it only if needed."""
-        try:
-            return next(iter(yaml_edits.read(self.source).values()), None)
-        except FileEditError:
-            return None
-
-
 class CommandFile(NamedTuple):
-    """A file: its fields, its Markdown body, and the line number of the body."""
+    """
+    A Markdown file.
 
-    fields: dict[str, CommandField]
+    Args:
+        text:
+            Its text.
+
+        fields:
+            Its front matter.
+
+        body:
+            The text below the front matter.
+
+        line:
+            The line number of the body.
+    """
+
+    text: str
+    fields: Mapping[str, Field]
     body: str
     line: int
 
     def get_text(self, key: str) -> str | None:
         """Return a field as text on one line, or None if it is missing or empty."""
-        field = self.fields.get(key)
-        if field is None:
+        if (field := self.fields.get(key)) is None:
             return None
-        value = field.value
-        return one_line(value if isinstance(value, str) else field.text) or None
+        if isinstance(field.value, str):
+            return one_line(field.value) or None
+        line = self.text.split("\n")[field.location.line - 1]  # such as [issue], which YAML reads as a list
+        return one_line(line.partition(":")[2]) or None
 
     def losses(self, *known: str) -> Iterator[Loss]:
         """Yield a loss for each field that is not *known*."""
         for key, field in self.fields.items():
             if key not in known:
-                yield Loss(f"the field {brief(key)!r} is not imported", field.line)
+                yield Loss(f"the field {brief(key)!r} is not imported", field.location.line)
 
 
 def one_line(text: str) -> str:
@@ -397,27 +388,14 @@ def read_markdown(text: str) -> CommandFile:
     Parse a Markdown file with front matter.
 
     Raises:
-        CommandSyntaxError: If the file has no text after its front matter.
+        CommandSyntaxError: If the file has no text after its front matter, or that is invalid.
     """
-    block = _BLOCK.match(text)
-    if block is not None and _FIRST.match(block[1]) is None:
-        block = None
-    fields = {} if block is None else dict(_fields(block[1], block[0].count("\n", 0, block.start(1))))
-    body = text if block is None else text[block.end() :]
-    line = 1 if block is None else 1 + block[0].count("\n")
+    front_matter, body, line = split_front_matter(text)
+    try:
+        fields = read_fields(front_matter, "")
+    except MarkdownError as error:
+        raise CommandSyntaxError(one_line(str(error)), error.location.line) from None
     if not body.strip():
         msg = "it has no text"
         raise CommandSyntaxError(msg, line)
-    blank = re.match(r"(?:[ \t]*\n)*", body)
-    start = blank.end() if blank else 0
-    return CommandFile(fields, body[start:].rstrip(), line + body.count("\n", 0, start))
-
-
-def _fields(block: str, above: int) -> Iterator[tuple[str, CommandField]]:
-    """Yield the fields by name; *above* is the number of lines before the block."""
-    lines = block.split("\n")
-    matches = [(start, match) for start, line in enumerate(lines) if (match := _FIELD.match(line))]
-    ends = [*(start for start, _ in matches[1:]), len(lines)]
-    for (start, match), end in zip(matches, ends, strict=False):  # without fields there is one end
-        source = "\n".join(lines[start:end])
-        yield match[1], CommandField(source, (match[2] or "").strip(), above + start + 1)
+    return CommandFile(text, fields, body.rstrip(), line)

@@ -1,9 +1,9 @@
-"""Generation of recipes from slash commands: Markdown with placeholders, and the Python that fills them."""
+"""Generation of recipes from slash commands: Markdown prompts, or Python that fills texts."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from promptkit.clients.slash_commands.command import (
     ArgumentPart,
@@ -18,6 +18,8 @@ from promptkit.clients.slash_commands.command import (
     identifier,
     one_line,
 )
+from promptkit.declarations.markdown_body import PLACEHOLDER, escaped
+from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, encode_text
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
 
@@ -34,9 +36,63 @@ _MAX_PLACEHOLDERS: Final = 500
 _MAX_SUMMARY: Final = 120
 
 
-def generate_recipe(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
+def needs_python(command: SlashCommand) -> bool:
+    """Return whether a command runs programs, reads files, or splits its arguments into words."""
+    return any(isinstance(part, CommandPart | FilePart) for part in command.parts) or any(
+        parameter.word is not None for parameter in command.parameters
+    )
+
+
+def generate_markdown(command: SlashCommand, name: str | None) -> str:
     """
-    Return the Markdown and the Python of a command's recipe.
+    Return the Markdown prompt of a command that needs no Python.
+
+    Args:
+        command:
+            The command.
+
+        name:
+            The name of the prompt, if it differs from that of the file.
+
+    Raises:
+        CommandSyntaxError: If its description and arguments are too long for front matter.
+    """
+    arguments = dict[str, Any]()
+    for parameter in command.parameters:
+        default = {} if parameter.default is None else {"default": parameter.default}
+        description = {"description": parameter.description} if parameter.description else {}
+        arguments[parameter.name] = {**description, **default} if default else parameter.description or ""
+    fields = {
+        **({"name": name} if name else {}),
+        "description": _summary(command),
+        **({"arguments": arguments} if arguments else {}),
+    }
+    text = "".join(part.text if isinstance(part, TextPart) else PLACEHOLDER for part in command.parts)
+    placeholders = (
+        f"{{{{{part.name}{'?' if part.is_appended else ''}}}}}"
+        for part in command.parts
+        if isinstance(part, ArgumentPart)
+    )
+    front_matter = "\n".join(_front_matter(fields))
+    if len(front_matter) >= MAX_FRONT_MATTER:
+        msg = f"its description and arguments have more than {MAX_FRONT_MATTER:,} characters"
+        raise CommandSyntaxError(msg)
+    return f"---\n{front_matter}\n---\n{escaped(text.rstrip(), placeholders)}\n"
+
+
+def _front_matter(fields: Mapping[str, Any], indentation: str = "") -> Iterator[str]:
+    """Yield the lines of front matter."""
+    for key, value in fields.items():
+        if isinstance(value, str):
+            yield f"{indentation}{key}: {encode_text(value)}"
+        else:
+            yield f"{indentation}{key}:"
+            yield from _front_matter(value, f"{indentation}  ")
+
+
+def generate_python(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
+    """
+    Return the Markdown text and the Python of a command's recipe.
 
     Args:
         command:

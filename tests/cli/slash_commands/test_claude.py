@@ -211,12 +211,30 @@ class TestFrontmatter:
         assert command.description == "Fix it"
         assert [loss.line for loss in command.losses] == [6]
 
-    @pytest.mark.parametrize("value", ["[" * 450, "2026-02-30", "*a", "&a [*a]", "!!python/name:os", "\x00"])
+    @pytest.mark.parametrize("value", ["[" * 450, "2026-02-30", "&a [*a]", "!!python/name:os", "{a: b}"])
     def test_unparsable_values(self, value):
         """A value that cannot be parsed is taken as text."""
         command = read_claude_command("x", f"---\nargument-hint: {value}\nother: {value}\n---\nx")
 
         assert [loss.line for loss in command.losses] == [3]
+
+    @pytest.mark.parametrize(
+        ("text", "line"), [("description: a\0b", 1), ("model: a\nmodel: b", 3), ("model:\n\t- a: b\n\t c", 3)]
+    )
+    def test_invalid_front_matter(self, text, line):
+        """Front matter that is not YAML is an error at its line."""
+        with pytest.raises(CommandSyntaxError, match=r"is not YAML|occurs twice") as caught:
+            read_claude_command("x", f"---\n{text}\n---\nx")
+
+        assert caught.value.line == line
+
+    @pytest.mark.parametrize("names", ["{a: b}", "[a, [b]]", "[a, {b: c}]", "a 1"])
+    def test_arguments_that_are_no_names(self, names):
+        """A field `arguments` with anything but names is dropped and reported."""
+        command = read_claude_command("x", f"---\narguments: {names}\n---\n$a $ARGUMENTS")
+
+        assert [loss.line for loss in command.losses] == [2]
+        assert command.parts[0] == TextPart("$a ")
 
     def test_text_between_rules(self):
         """Text between two lines of hyphens is not frontmatter if it does not start with a field."""

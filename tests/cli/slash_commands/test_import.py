@@ -23,7 +23,8 @@ from promptkit.clients.slash_commands.command import (
     TextPart,
     one_line,
 )
-from promptkit.clients.slash_commands.recipe_source import generate_recipe
+from promptkit.clients.slash_commands.recipe_source import generate_markdown, generate_python
+from promptkit.compiler.compilation import compile as compile_recipes
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.discovery import find_recipes
 
@@ -35,19 +36,65 @@ argument-hint: what to look at
 """
 
 
-def test_written_recipe(import_files, tmp_path):
-    """The Python has what a text file cannot have: arguments, commands and files."""
-    import_files("claude-commands", {"look.md": EVERYTHING, "plain.md": "Look\nat $ARGUMENTS.\n"})
+VSCODE = """\
+---
+name: Add a file
+description: 'Add: a file'
+handoffs:
+  - label: Review
+---
+${input:name:Which?} of ${input:name} and ${input:other}.
 
-    assert (tmp_path / "prompts" / "plain.md").read_text(encoding="utf-8") == "Look\nat {{arguments}}.\n"
-    assert (tmp_path / "prompts" / "plain.py").read_text(encoding="utf-8") == (
-        "from promptkit import Text, prompt, user\n"
-        "\n\n"
-        "@prompt\n"
-        'def plain(arguments: str = ""):\n'
-        '    """Look"""\n'
-        '    return user(Text.from_path("plain.md", arguments=arguments))\n'
+[user]
+{{image: x}} \\{{a}} \\${input:other}
+"""
+
+
+def test_written_markdown(import_files, tmp_path):
+    """A command without programs and files is one Markdown prompt, whose text has no marks."""
+    result = import_files(
+        "claude-commands", {"git/a b.md": "---\nargument-hint: [a: b]\n---\nLook\n$ARGUMENTS {{arguments}}\n"}
     )
+    import_files("vscode-prompts", {"add.prompt.md": VSCODE}, out="more")
+
+    assert result.lines[0] == f"git/a b.md: wrote {Path('prompts', 'git', 'a-b.prompt.md')}"
+    assert (tmp_path / "prompts" / "git" / "a-b.prompt.md").read_text(encoding="utf-8") == (
+        "---\n"
+        "description: Look\n"
+        "arguments:\n"
+        "  arguments:\n"
+        '    description: "[a: b]"\n'
+        '    default: ""\n'
+        "---\n"
+        "Look\n{{arguments}} \\{{arguments}}\n"
+    )
+    assert (tmp_path / "more" / "Add-a-file.prompt.md").read_text(encoding="utf-8") == (
+        "---\n"
+        'description: "Add: a file"\n'
+        "arguments:\n"
+        '  name: "Which?"\n'
+        '  other: ""\n'
+        "---\n"
+        "{{name}} of {{name}} and {{other}}.\n\n"
+        "\\[user]\n"
+        "\\{{image: x}} \\\\\\{{a}} \\\\{{other}}\n"
+    )
+
+
+def test_fields_are_dropped_by_name(import_files):
+    """Fields of the client are not imported, and are reported with their lines."""
+    result = import_files("vscode-prompts", {"add.prompt.md": VSCODE})
+
+    assert result.lines[1:] == [
+        "add.prompt.md:4: the field 'handoffs' is not imported",
+        "imported 1 command, 0 of them completely",
+    ]
+
+
+def test_written_python(import_files, tmp_path):
+    """The Python has what a text file cannot have: arguments, commands and files."""
+    import_files("claude-commands", {"look.md": EVERYTHING})
+
     assert (tmp_path / "prompts" / "look.md").read_text(encoding="utf-8") == (
         "{{git_status}} {{git_log}} {{arguments_2}} $2 @a/b.md {{arguments}}\n"
     )
@@ -87,7 +134,7 @@ def test_description_becomes_the_docstring(description, hint, name, text):
     parts = (TextPart(text), ArgumentPart("a"), FilePart(hint or "x"), CommandPart((text, hint)))
     expected = one_line(description)
 
-    _, python = generate_recipe(SlashCommand(name, parts, parameters, expected or None), name, "stem")
+    _, python = generate_python(SlashCommand(name, parts, parameters, expected or None), name, "stem")
 
     compile(python, "stem.py", "exec")
     function = ast.parse(python).body[-1]
@@ -102,7 +149,7 @@ def test_too_many_placeholders():
     command = read_claude_command("x", "".join(f"!`git log {number}`\n" for number in range(501)))
 
     with pytest.raises(CommandSyntaxError, match="it has more than 500 different arguments"):
-        generate_recipe(command, "x", "x")
+        generate_python(command, "x", "x")
 
 
 #: Texts without placeholders, which hypothesis draws from the string literals of imported modules.
@@ -116,7 +163,7 @@ def test_file_content_is_data(description, hint, text):
     head = f"description: {json.dumps(description)}\nargument-hint: {json.dumps(hint)}"
     command = read_claude_command("x", f"---\n{head}\n---\n$ARGUMENTS {text}")
 
-    markdown, python = generate_recipe(command, "x", "x")
+    markdown, python = generate_python(command, "x", "x")
 
     tree = ast.parse(python.encode())
     *_, function = tree.body
@@ -126,6 +173,45 @@ def test_file_content_is_data(description, hint, text):
     expected = " ".join("".join(node if node.isprintable() else " " for node in description).split())
     assert not expected or ast.get_docstring(function, clean=False) == expected
     assert markdown.startswith("{{arguments}}")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    description=st.text(max_size=30).map(one_line),
+    hint=TEXT.map(one_line),
+    default=st.none() | TEXT,
+    parts=st.lists(
+        st.sampled_from(["{", "{{", "\\", "[user]\n", "\n", "```\n", None, "{{arguments}}"])
+        | TEXT.map(lambda text: text.replace("\r", ""))
+    ),
+)
+def test_markdown_renders_the_parts(tmp_path_factory, description, hint, default, parts):
+    """Whatever a command contains, its Markdown prompt has that text, description, hint and default."""
+    texts = tuple(ArgumentPart("a") if part is None else TextPart(part) for part in parts)
+    parameters = (CommandParameter("a", hint, default),)
+    command = SlashCommand("x", (TextPart("Say "), *texts, TextPart(".")), parameters, description)
+
+    path = tmp_path_factory.mktemp("import") / "x.prompt.md"
+    path.write_text(generate_markdown(command, None), encoding="utf-8", newline="")
+    prompt = compile_recipes(str(path))["x"]
+
+    text = "".join("A" if part is None else part for part in parts)
+    assert prompt.render({"a": "A"}).text == f"Say {text}."
+    if not any(part is None for part in parts):
+        return
+    (argument,) = prompt.arguments.ordered
+    assert (argument.arg.description or "") == hint
+    assert argument.required == (default is None)
+    assert default is None or argument.default == default
+    assert not description or prompt.description == description
+
+
+def test_too_long_front_matter():
+    """Arguments that are too long for front matter are rejected."""
+    command = read_claude_command("x", "".join(f"$ARGUMENTS[{number}] " for number in range(3_000)))
+
+    with pytest.raises(CommandSyntaxError, match="its description and arguments have more than 65,536"):
+        generate_markdown(command, None)
 
 
 def test_recipes_pass_ruff(import_files, tmp_path):
@@ -143,35 +229,38 @@ def test_recipes_pass_ruff(import_files, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "prompt"),
+    ("name", "python", "markdown", "prompt"),
     [
-        ("fix-issue", "fix_issue", "fix-issue"),
-        ("git/fix-issue", "git/fix_issue", "git-fix-issue"),
-        ("test_all", "command_test_all", "test_all"),
-        ("unit_test", "unit_test_command", "unit_test"),
-        ("conftest", "conftest_command", "conftest"),
-        ("cases_of", "command_cases_of", "cases_of"),
-        ("SKILL", "skill_command", "SKILL"),
-        ("_private", "private", "_private"),
-        ("__init__", "init", "__init__"),
-        ("class", "class_", "class"),
-        ("prompt", "prompt_", "prompt"),
-        ("2fa", "n2fa", "2fa"),
-        ("tests/a", "tests_commands/a", "tests-a"),
-        ("_x/.y/a", "x/y/a", "_x-y-a"),
-        ("Überblick: alles", "uberblick_alles", "Uberblick-alles"),
-        ("日本", "command", "command"),
-        ("x" * 80, "x" * 64, "x" * 64),
+        ("fix-issue", "fix_issue", "fix-issue", "fix-issue"),
+        ("git/fix-issue", "git/fix_issue", "git/fix-issue", "git-fix-issue"),
+        ("test_all", "command_test_all", "test_all", "test_all"),
+        ("unit_test", "unit_test_command", "unit_test", "unit_test"),
+        ("conftest", "conftest_command", "conftest", "conftest"),
+        ("cases_of", "command_cases_of", "cases_of", "cases_of"),
+        ("SKILL", "skill_command", "SKILL", "SKILL"),
+        ("_private", "private", "private", "_private"),
+        ("__init__", "init", "init__", "__init__"),
+        ("class", "class_", "class", "class"),
+        ("prompt", "prompt_", "prompt", "prompt"),
+        ("2fa", "n2fa", "2fa", "2fa"),
+        ("tests/a", "tests_commands/a", "tests-commands/a", "tests-a"),
+        ("_x/.y/a", "x/y/a", "x/y/a", "_x-y-a"),
+        ("Überblick: alles", "uberblick_alles", "Uberblick-alles", "Uberblick-alles"),
+        ("日本", "command", "command", "command"),
+        ("x" * 80, "x" * 64, "x" * 64, "x" * 64),
     ],
     ids=str,
 )
-def test_names(import_files, tmp_path, name, file, prompt):
+def test_names(import_files, tmp_path, name, python, markdown, prompt):  # noqa: PLR0917 (a row of the table)
     """Reserved file and folder names are changed, and a client sees the name of the command."""
-    result = import_files("claude-commands", {f"{name}.md": "Hello."})
+    for text, kind, file in (
+        ("!`git log`", "names", f"{python}.py"),
+        ("x", "markdown", f"{markdown}.prompt.md"),
+    ):
+        result = import_files("claude-commands", {f"{name}.md": text}, out=kind)
 
-    assert [prompt_.name for prompt_ in result.client.list_prompts()] == [prompt]
-    assert find_recipes(str(tmp_path / "prompts")).names == (str(Path(f"{file}.py")),)
-    assert result.render(prompt) == "Hello."
+        assert [prompt_.name for prompt_ in result.client.list_prompts()] == [prompt]
+        assert getattr(find_recipes(str(tmp_path / kind)), kind) == (str(Path(file)),)
 
 
 def test_similar_names(import_files):
@@ -185,22 +274,23 @@ def test_similar_names(import_files):
     assert result.code == 0
 
 
-def test_existing_file_is_kept(import_files, tmp_path):
+@pytest.mark.parametrize(("file", "text"), [("a.md", "!`git log`"), ("a.prompt.md", "A")])
+def test_existing_file_is_kept(import_files, tmp_path, file, text):
     """An existing file is kept and its command is not imported, but the others are."""
     (tmp_path / "prompts").mkdir()
-    (tmp_path / "prompts" / "a.md").write_text("Mine.", encoding="utf-8")
+    (tmp_path / "prompts" / file).write_text("Mine.", encoding="utf-8")
 
-    result = import_files("claude-commands", {"a.md": "A", "b.md": "B"})
+    result = import_files("claude-commands", {"a.md": text, "b.md": "B"})
 
     assert result.code == 1
-    in_the_way = str(Path("prompts", "a.md"))
+    in_the_way = str(Path("prompts", file))
     assert result.lines == [
         f"a.md:1: not imported: {in_the_way!r} is in the way: move it, or choose another folder with -o",
-        f"b.md: wrote {Path('prompts', 'b.py')} and {Path('prompts', 'b.md')}",
+        f"b.md: wrote {Path('prompts', 'b.prompt.md')}",
         "imported 1 command, 1 of them completely",
         "did not import 1 file",
     ]
-    assert (tmp_path / "prompts" / "a.md").read_text(encoding="utf-8") == "Mine."
+    assert (tmp_path / "prompts" / file).read_text(encoding="utf-8") == "Mine."
     assert not (tmp_path / "prompts" / "a.py").exists()
 
 

@@ -67,7 +67,7 @@ class TestLinks:
         for name, rejected in zip(("a.md", "b.md", "c", "d.md"), lines, strict=False):
             assert rejected.startswith(f"theirs/{name}:1: not imported: {LINK}")
         assert lines[4:] == [
-            "theirs/fine.md: wrote prompts/fine.py and prompts/fine.md",
+            "theirs/fine.md: wrote prompts/fine.prompt.md",
             "imported 1 command, 1 of them completely",
             "did not import 4 files",
         ]
@@ -81,7 +81,7 @@ class TestLinks:
 
         assert (code, len(lines)) == (1, 4)
         assert f"a.md:1: not imported: {LINK}" in lines[0]
-        assert files_in(repository.parent / "prompts") == ["fine.md", "fine.py"]
+        assert files_in(repository.parent / "prompts") == ["fine.prompt.md"]
 
     @pytest.mark.parametrize("path", ["link", "link/secret.md"])
     def test_linked_folder(self, path, repository, outside, run):
@@ -93,9 +93,9 @@ class TestLinks:
         assert code == 1
         assert "not imported" in lines[0]
         assert "it is a link" in lines[0]
-        assert files_in(repository.parent / "prompts") == ["fine.md", "fine.py"]
+        assert files_in(repository.parent / "prompts") == ["fine.prompt.md"]
 
-    @pytest.mark.parametrize("path", ["out", "out/sub", "out/fine.py", "out/fine.md"])
+    @pytest.mark.parametrize("path", ["out", "out/sub", "out/fine.prompt.md"])
     @pytest.mark.parametrize("target", ["elsewhere", "missing"])
     def test_nothing_is_written_through_a_link(self, path, target, repository, run, tmp_path):
         """A link in place of the folder, a subfolder or a file rejects the whole command."""
@@ -181,7 +181,7 @@ class TestOddFiles:
 
         assert (code, len(lines)) == (1, 4)
         assert all(line.isprintable() for line in lines)
-        assert len(files_in(repository.parent / "prompts")) == 4
+        assert len(files_in(repository.parent / "prompts")) == 2
 
     @pytest.mark.parametrize("name", ["::add-mask::x", "##[error]x", " ::error::x"])
     def test_name_like_a_workflow_command(self, name, repository, run, monkeypatch):
@@ -206,7 +206,7 @@ class TestOddFiles:
 
         assert code == 1
         assert "theirs/closed:1: not imported: Permission denied" in lines
-        assert "theirs/fine.md: wrote prompts/fine.py and prompts/fine.md" in lines
+        assert "theirs/fine.md: wrote prompts/fine.prompt.md" in lines
 
 
 def refuse_closed(listdir):
@@ -296,7 +296,9 @@ def test_unexpected_error(repository, run, monkeypatch):
 
 def test_invalid_python_is_not_written(repository, run, monkeypatch):
     """A command whose Python does not parse is not imported."""
-    monkeypatch.setattr("promptkit.cli.import_commands.generate_recipe", lambda *_: ("x", "def"))
+    monkeypatch.setattr("promptkit.cli.import_commands.generate_python", lambda *_: ("x", "def"))
+
+    (repository / "fine.md").write_text("!`git log`")
 
     code, lines = run("claude-commands", "theirs")
 
