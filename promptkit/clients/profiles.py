@@ -3,6 +3,7 @@ Profiles of MCP clients, from ``profiles.toml``: their limitations, and the form
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from pkgutil import get_data
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -134,6 +135,13 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         types_titles:
             Whether the title can become the command that users type.
 
+        client_info:
+            The names by which the client introduces itself to servers.
+
+        refuses_missing:
+            Whether the client rejects a prompt with missing required arguments itself, without asking the
+            user for them.
+
         configuration:
             How promptkit is added to the client; None if users must do that.
     """
@@ -151,6 +159,8 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     asks_for_all: bool = False
     own_names: tuple[str, ...] = ()
     types_titles: bool = False
+    client_info: tuple[str, ...] = ()
+    refuses_missing: bool = False
     configuration: ClientConfiguration | None = None
 
     @property
@@ -201,6 +211,12 @@ class UnknownClientError(ValueError):
         suggestion = nearest(name, known)
         hint = f"did you mean {suggestion!r}?" if suggestion else f"choose one of {', '.join(known)}"
         super().__init__(f"unknown client {name!r}: {hint}")
+
+
+@cache
+def find_client(client_info_name: str) -> ClientProfile | None:
+    """Return the profile of the client that introduces itself by this name, or None if it is unknown."""
+    return next((profile for profile in CLIENTS.values() if client_info_name in profile.client_info), None)
 
 
 def get_client(name: str, known: Collection[str] | None = None) -> ClientProfile:
