@@ -26,7 +26,8 @@ from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import open_input, open_regular_file
 
 #: The formats by suffix.
-_JSON: Final = frozenset({".json", ".jsonl", ".ndjson"})
+_JSON_LINES: Final = frozenset({".jsonl", ".ndjson"})
+_JSON: Final = _JSON_LINES | {".json"}
 _ARROW: Final = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather", ".ipc": "ipc"}
 
 #: The number of typed rows to read at a time.
@@ -46,6 +47,9 @@ _DELIMITERS: Final = {".csv": _DETECTED, ".tsv": ("\t",)}
 
 #: A line before the header with the delimiter, as Excel writes and reads it.
 _DELIMITER_LINE: Final = re.compile(r"sep=([^\w\r\n\"])\r?\n?")
+
+#: The beginning of a JSON object that continues on the next line.
+_OPEN_OBJECT: Final = re.compile(rb"\s*\{\s*\n")
 
 #: The maximum and the minimum number of rows in a chunk.
 _MAX_ROWS: Final = 1_000
@@ -131,12 +135,16 @@ class Table(Struct, frozen=True):
 
         size:
             The number of bytes or rows; None if unknown.
+
+        blank_is_missing:
+            Whether an empty text means that there is no value, as in CSV.
     """
 
     columns: list[str] | None
     read: Callable[[Any], Row]
     chunks: Iterator[Chunk]
     size: int | None = None
+    blank_is_missing: bool = False
 
 
 def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
@@ -229,10 +237,14 @@ def _text_table(path: str, suffix: str, delimiter: str | None, stack: ExitStack)
         stack.callback(text.detach)  # it would close standard input
         stream, size = _Utf16Stream(text, path), None
         beginning = beginning.decode("utf-16", "ignore").encode(errors="ignore")
-    first = beginning.removeprefix(codecs.BOM_UTF8).lstrip()[:1]
+    beginning = beginning.removeprefix(codecs.BOM_UTF8)
+    first = beginning.lstrip()[:1]
     is_json = suffix in _JSON or (suffix not in _DELIMITERS and first in (b"{", b"["))
     if delimiter is not None or not is_json:
         return _csv_table(stream, delimiter, _DELIMITERS.get(suffix, _DETECTED), size)
+    if suffix not in _JSON_LINES and _OPEN_OBJECT.match(beginning):
+        msg = f"{path!r} is a JSON object on several lines: write an array of objects, or one on each line"
+        raise RowsError(msg)
     rows = _array_rows(stream, path) if first == b"[" else _json_rows(stream)
     return Table(None, _from_json, _chunks_of(rows), size)
 
@@ -331,7 +343,7 @@ def _csv_table(stream: Stream, delimiter: str | None, possible: tuple[str, ...],
         reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
         header = next(reader, [])
     except (csv.Error, RowError) as error:
-        msg = f"the header cannot be read: {error}"
+        msg = f"the header cannot be read: {_explain(error)}"
         raise RowsError(msg) from None
     if not header:
         msg = "the table has no header: write the column names in the first line"
@@ -343,7 +355,8 @@ def _csv_table(stream: Stream, delimiter: str | None, possible: tuple[str, ...],
     if duplicates := sorted(name for name, count in Counter(header).items() if name and count > 1):
         msg = f"the header repeats {listed(duplicates)}: use each column name once"
         raise RowsError(msg)
-    return Table(header, partial(_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines)), size)
+    read, chunks = partial(_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines))
+    return Table(header, read, chunks, size, blank_is_missing=True)
 
 
 def _first_line(lines: Iterator[str]) -> str:
@@ -385,9 +398,18 @@ def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Positi
             raw = error
         except csv.Error as error:
             suffix = "" if lines.number == line else f"; it continues to line {lines.number}"
-            raw = _line_error(f"is not CSV: {error}{suffix}")
+            raw = _line_error(f"is not CSV: {_explain(error)}{suffix}")
         if raw:
             yield line, raw, lines.end
+
+
+def _explain(error: Exception) -> str:
+    """Return the message of *error*. Python's message on carriage returns is about an option of `open`."""
+    if "new-line character seen" in str(error):
+        return (
+            "a carriage return is outside of quotes: end lines with a line feed, and quote cells with several"
+        )
+    return str(error)
 
 
 def _from_cells(header: list[str], delimiter: str, cells: list[str]) -> Row:

@@ -92,6 +92,9 @@ class RenderedChunk(Struct, frozen=True):
 
         digest:
             A digest of the requests and errors.
+
+        unused:
+            The columns of the rows that are neither arguments nor the key.
     """
 
     last: int
@@ -102,6 +105,7 @@ class RenderedChunk(Struct, frozen=True):
     rejected: list[Rejection]
     characters: int
     digest: str
+    unused: list[str]
 
 
 @attrs.frozen
@@ -115,19 +119,25 @@ class ChunkRenderer:
 
         read:
             Converts the raw data of a row to its values.
+
+        blank_is_missing:
+            Whether an empty text in a row means that there is no value.
     """
 
     renderer: Renderer
     read: Callable[[Any], Row]
+    blank_is_missing: bool = False
 
     def __call__(self, chunk: Chunk) -> RenderedChunk:
         """Return the requests and errors of a chunk."""
         lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejection](), 0
-        matched = self.renderer.matched
+        matched, columns = self.renderer.matched, dict[str, None]()
         for number, line, raw in chunk.numbered():
             row: Row = {}
             try:
                 row = row_of(raw, self.read)
+                if not row.keys() <= columns.keys():
+                    columns |= dict.fromkeys(row)
                 identifier, data, length = self._request(number, row, matched)
             except Exception as error:  # noqa: BLE001 (a failing row does not stop the batch)
                 key = None if self.renderer.key is None else key_text(row.get(self.renderer.key))
@@ -142,12 +152,21 @@ class ChunkRenderer:
         digest = blake2b(data, digest_size=_DIGEST_SIZE)
         digest.update(repr(rejected).encode())
         return RenderedChunk(
-            chunk.last, chunk.end, data, len(lines), keys, rejected, characters, digest.hexdigest()
+            chunk.last,
+            chunk.end,
+            data,
+            len(lines),
+            keys,
+            rejected,
+            characters,
+            digest.hexdigest(),
+            matched.unused(columns),
         )
 
     def _request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
-        sent, typed = matched.extract_arguments(row)
+        values = {column: value or None for column, value in row.items()} if self.blank_is_missing else row
+        sent, typed = matched.extract_arguments(values)
         rendering = renderer.render_row(sent, typed)
         try:
             identifier = self._identifier(number, row, {**sent, **typed}, form)

@@ -3,7 +3,7 @@
 import sqlite3
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -42,6 +42,9 @@ from promptkit.version import VERSION
 
 #: The approximate number of characters in a token.
 _CHARACTERS_PER_TOKEN: Final = 4
+
+#: No more names of unused columns are stored after this number.
+_MAX_UNUSED: Final = 1_000
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -91,10 +94,10 @@ class _Batch:
             key=options.key,
         )
         matched = self._renderer.matched
-        self._unused: list[str] = []
+        self._unused = dict[str, None]()
         if table.columns is not None:
             matched.check(table.columns, options.key)
-            self._unused = matched.unused(filter(None, table.columns))
+            self._add_unused(matched.unused(table.columns))
         self._check_body(prompt.options.answer)
 
     def _check_options(self) -> None:
@@ -147,29 +150,36 @@ class _Batch:
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
         output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
         if self._unused:
-            output.print_lines([f"not used: {listed(self._unused)}"])
+            output.print_lines([f"not used: {listed([*self._unused])}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
         """Write the files, and return their sizes and the number of characters in the requests' texts."""
-        options, characters = self._options, 0
+        options, table, characters = self._options, self._table, 0
         folder = None if options.dry_run else self._folder
+        renderer = ChunkRenderer(self._renderer, table.read, table.blank_is_missing)
         with (
-            start_workers(ChunkRenderer(self._renderer, self._table.read), options.workers) as render,
+            start_workers(renderer, options.workers) as render,
             open_batch(
                 folder, self._line_format, self._fingerprint(), resume=options.resume, force=options.force
             ) as writer,
-            _progress(self._table.size) as advance,
+            _progress(table.size) as advance,
         ):
             if options.key is not None:
                 writer.require_unique_keys()
             rows_done = writer.done.rows
-            for chunk in render(chunk for chunk in self._table.chunks if chunk.last >= rows_done):
+            for chunk in render(chunk for chunk in table.chunks if chunk.last >= rows_done):
                 writer.write(chunk)
                 characters += chunk.characters
+                self._add_unused(chunk.unused)
                 advance(chunk.end)
             writer.finish()
         return writer.done, characters
+
+    def _add_unused(self, columns: Iterable[str]) -> None:
+        """Store the names of unused columns for the summary; in JSON, each row can have different ones."""
+        if len(self._unused) < _MAX_UNUSED:
+            self._unused |= dict.fromkeys(filter(None, columns))
 
     def _fingerprint(self) -> str:
         """Return a digest of the input, so that a different batch cannot resume this one."""

@@ -24,7 +24,7 @@ from promptkit.catalog.samples import choice_calls
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
 from promptkit.cli.output_formats import encoded
-from promptkit.errors.diagnostics import Diagnostic, Location
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.exceptions import ArgumentsError, PromptError, UnsendableMediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import explain_filling, format_exception
@@ -239,6 +239,11 @@ def render_examples(
     return diagnostics, skipped
 
 
+def owner_of(item: Item) -> Owner:
+    """Return the owner of an item's diagnostics."""
+    return Owner(f"{item.arguments.kind} {item.name!r}", item.location)
+
+
 def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
     """
     Return the diagnostics for an item, up to its first failing example, and why it is not rendered, if so.
@@ -275,12 +280,11 @@ def _encoding_error(item: Item, result: Any) -> ValueError | None:
 
 def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
-    item, case = call.item, call.case
-    subject = f"{item.arguments.kind} {item.name!r}: "
+    item, case, owner = call.item, call.case, owner_of(call.item)
     if case is not None and (mismatch := case.mismatch(outcome)) is not None:
-        message = call.redactor.redacted(f"{subject}{call.label} {mismatch}")
+        message = call.redactor.redacted(f"{call.label} {mismatch}")
         hint = "fix it, or declare the expected error with .refused('...')"
-        return Diagnostic(Rule.CASE_FAILS, message, hint, case.location)
+        return owner.diagnostic(Rule.CASE_FAILS, message, hint, case.location)
     error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
@@ -293,9 +297,8 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         hint = "fix it, or give examples that can be read"
 
     reason, hint = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or hint))
-    return Diagnostic(
-        rule, f"{subject}it fails for {call.label}: {reason}", hint, _location(item.location, error)
-    )
+    message, location = f"it fails for {call.label}: {reason}", _location(item.location, error)
+    return owner.diagnostic(rule, message, hint, location)
 
 
 def failure_reason(error: BaseException) -> str:

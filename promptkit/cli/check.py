@@ -17,7 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.cli import Exit
-from promptkit.cli.calls import NEEDS_EXAMPLES, Call, Item, failure_reason, render_examples
+from promptkit.cli.calls import NEEDS_EXAMPLES, Call, Item, failure_reason, owner_of, render_examples
 from promptkit.cli.diagnostics import (
     counted,
     fail,
@@ -27,7 +27,7 @@ from promptkit.cli.diagnostics import (
 )
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
-from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.errors.diagnostics import Diagnostic, Owner, Severity
 from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
 from promptkit.lints.linter import Checks
@@ -67,7 +67,7 @@ def run(options: Namespace, output: Output) -> int:
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     catalog = load_catalog(options.targets, lint=True)
     diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
-    notes: dict[str, Any] = {}
+    notes: dict[str, Any] = {"not_described": [p.name for p in catalog.prompts if not p.description]}
     if options.render:
         rendered, notes["not_rendered"] = render_examples(
             catalog, partial(checks.of_rendering, known=tuple(diagnostics))
@@ -81,6 +81,8 @@ def run(options: Namespace, output: Output) -> int:
     if options.format == "json":
         output.print_json({**_data(catalog), **notes})
     else:
+        if not catalog.healthy:  # errors are more important
+            del notes["not_described"]
         _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_healthy = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
@@ -107,6 +109,7 @@ def _data(catalog: Catalog) -> dict[str, Any]:
 
 
 def _format_notes(
+    not_described: Sequence[str] = (),
     not_rendered: Mapping[str, str] = MappingProxyType({}),
     common_prefixes: Mapping[str, _Prefix] = MappingProxyType({}),
     refused: Iterable[str] = (),
@@ -115,6 +118,9 @@ def _format_notes(
     Yield notes as text, each with its level for GitHub.
 
     Args:
+        not_described:
+            The names of the prompts without a description.
+
         not_rendered:
             Why prompts and resources were not rendered, by their names.
 
@@ -126,6 +132,8 @@ def _format_notes(
     """
     if (other := other_package()) is not None:
         yield "warning", other
+    if not_described:
+        yield "notice", f"without a docstring or description, which clients show: {', '.join(not_described)}"
     phrases = {NEEDS_EXAMPLES: "because they need examples", NO_SAMPLE: f"because they have {NO_SAMPLE}"}
     for reason, phrase in phrases.items():
         if names := [name for name, skip_reason in not_rendered.items() if skip_reason == reason]:
@@ -170,12 +178,8 @@ _FAILS: Final = (
 
 def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
     """Return the items without those that have an error because of which they fail when they are rendered."""
-    messages = [diagnostic.message for diagnostic in diagnostics if diagnostic.rule in _FAILS]
-    return [
-        item
-        for item in items
-        if not any(message.startswith(f"{item.arguments.kind} {item.name!r}: ") for message in messages)
-    ]
+    failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _FAILS}
+    return [item for item in items if owner_of(item) not in failing]
 
 
 def _summary(catalog: Catalog) -> str:
@@ -261,8 +265,9 @@ def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagn
             uri = skill.uri_of(file.path)
             # a skill that cannot be made again is missing from the digests
             if uri not in first or first[uri] != second.get(uri):
-                message = f"skill {skill.name!r}: {file.path!r} differs between two starts"
-                yield Diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT, skill.location)
+                message = f"{file.path!r} differs between two starts"
+                owner = Owner(f"skill {skill.name!r}", skill.location)
+                yield owner.diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT)
 
 
 def _skill_digests(targets: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:

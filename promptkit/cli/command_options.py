@@ -281,6 +281,8 @@ def _add_export(export: ArgumentParser) -> None:
     add("--live", action="store_true", help=live)
     value = "freeze an argument at this value instead of its default, as for render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
+    lossy = "write a file even if the prompt fences, truncates or indents typed text, and the file does not"
+    add("--lossy", action="store_true", help=lossy)
     add("--remove", action="store_true", help="remove the written files that have not changed since")
     add("--dry-run", action="store_true", help="print the changes without making them")
 

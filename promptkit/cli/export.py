@@ -81,7 +81,7 @@ def run(options: Namespace, output: Output) -> int:
         return fail(describe_failure(options.folder, error), Exit.FAILED)
     noun = "command" if options.form in _COMMANDS else "skill"
     output.print_lines(describe_change(change, folder.display_root, noun, is_done=not options.dry_run))
-    output.print_lines(f"    frozen in {line}" for line in collected.frozen)
+    output.print_lines(f"    {line}" for line in collected.lines)
     return Exit.FAILED if collected.rejected else Exit.OK
 
 
@@ -89,8 +89,9 @@ def _check_options(options: Namespace) -> None:
     """Raise a usage error for options that exclude each other, and for a folder in the recipes."""
     if options.remove and options.live:
         options.error("--live cannot be combined with --remove")
-    if options.set and (options.remove or options.live):
-        options.error("--set is for frozen files: omit it with --live and --remove")
+    for option in ("--set", "--lossy"):
+        if vars(options)[option[2:]] and (options.remove or options.live):
+            options.error(f"{option} is for frozen files: omit it with --live and --remove")
     if any(
         is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
     ):
@@ -105,15 +106,15 @@ class _Collected(Struct):
         files:
             The files, by entry of the folder.
 
-        frozen:
-            A line for each prompt with frozen arguments.
+        lines:
+            Lines on the arguments that are frozen, and on texts for which a file differs from the prompt.
 
         rejected:
             The names of the prompts that cannot be exported, by the reason.
     """
 
     files: dict[str, dict[str, HashedBytes]] = {}
-    frozen: list[str] = []
+    lines: list[str] = []
     rejected: dict[str, list[str]] = {}
 
 
@@ -142,7 +143,7 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
     collected = _Collected()
     for name in names:
         try:
-            entry_files = _files(options, folder, catalog, name, collected.frozen)
+            entry_files = _files(options, folder, catalog, name, collected.lines)
         except ClientFileError as error:
             rejected = collected.rejected.setdefault(error.reason, [])
             rejected += [] if error.prompt is None else [error.prompt]
@@ -170,9 +171,9 @@ def _entry_name(form: str, name: str) -> str:
 
 
 def _files(
-    options: Namespace, folder: Folder, catalog: Catalog, name: str, frozen_lines: list[str]
+    options: Namespace, folder: Folder, catalog: Catalog, name: str, lines: list[str]
 ) -> Mapping[str, dict[str, HashedBytes]]:
-    """Return the files for a prompt or a skill, by entry of the folder; add a line for frozen arguments."""
+    """Return the files for a prompt or a skill, by entry of the folder; add lines on what they freeze."""
     form = options.form
     if name not in catalog:
         if form != "skills":
@@ -187,7 +188,7 @@ def _files(
             return {entry: {FILE: HashedBytes(live_content(command))}}
         files = client_files.live_skill_files(command)
     else:
-        frozen = freeze(prompt, _values(options, prompt))
+        frozen = freeze(prompt, _values(options, prompt), lossy=options.lossy)
         if form in _COMMANDS:
             _, frozen_content, _ = _COMMANDS[form]
             files = {FILE: HashedBytes(frozen_content(frozen))}
@@ -195,7 +196,9 @@ def _files(
             files = client_files.skill_files(frozen)
         if frozen.values:
             values = (f"{argument}={value}" for argument, value in frozen.values.items())
-            frozen_lines.append(f"{entry}: {', '.join(values)}")
+            lines.append(f"frozen in {entry}: {', '.join(values)}")
+        if frozen.difference:
+            lines.append(f"differs in {entry}: {frozen.difference}")
     return {entry: client_files.require_explicit_use(files) if form == "codex" else files}
 
 

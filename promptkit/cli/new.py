@@ -1,4 +1,4 @@
-"""``promptkit new``: a folder with one prompt, or one skill, its test and the configuration."""
+"""``promptkit new``: one prompt, or one skill, with its test and the configuration of a project."""
 
 import shutil
 import sys
@@ -87,8 +87,7 @@ def test_host_can_read_the_skill():
     assert skill.listed.frontmatter["description"].startswith("Review a change")
 """
 
-#: Written only where there is no `.gitignore`. The folders at the root are where `batch` and `package` write.
-_GITIGNORE: Final = ".gitignore"
+#: The folders at the root are where `batch` and `package` write.
 _IGNORED: Final = """\
 __pycache__/
 .hypothesis/
@@ -97,17 +96,17 @@ __pycache__/
 /dist/
 """
 
+_PYPROJECT: Final = "pyproject.toml"
+
 #: The content of each file, by its path in the folder.
-_FILES: Final[Mapping[str, str]] = {
-    "pyproject.toml": _CONFIGURATION,
-    "prompts/review.py": _PROMPT,
-    "prompts/test_review.py": _TEST,
-}
+_FILES: Final[Mapping[str, str]] = {"prompts/review.py": _PROMPT, "prompts/test_review.py": _TEST}
 _SKILL_FILES: Final[Mapping[str, str]] = {
-    "pyproject.toml": _CONFIGURATION,
     "prompts/review_changes.py": _SKILL,
     "prompts/test_review_changes.py": _SKILL_TEST,
 }
+
+#: Files of the whole project. Existing ones are kept.
+_PROJECT_FILES: Final[Mapping[str, str]] = {_PYPROJECT: _CONFIGURATION, ".gitignore": _IGNORED}
 
 _RENDERED: Final = 'review code="x = 1"'
 
@@ -120,8 +119,8 @@ def run(options: Namespace, output: Output) -> int:
     folder = Folder.named(options.folder)
     files = {**(_SKILL_FILES if options.skill else _FILES)}
     try:
-        if folder.status(_GITIGNORE) is None:
-            files[_GITIGNORE] = _IGNORED
+        kept = [path for path in _PROJECT_FILES if folder.status(path) is not None]
+        files |= {path: text for path, text in _PROJECT_FILES.items() if path not in kept}
         folder.write_new({path: text.encode() for path, text in files.items()})
     except (FileExistsError, NotADirectoryError) as error:  # a file exists at the path of a file or a folder
         hint = "move it, or choose another folder"
@@ -129,25 +128,35 @@ def run(options: Namespace, output: Output) -> int:
     except OSError as error:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAILED)
     written = [folder.display_path(path) for path in files]
-    commands = _next_commands(Path(options.folder), is_skill=options.skill)
+    target = "prompts" if _PYPROJECT in kept else ""
+    commands = _next_commands(Path(options.folder), target, is_skill=options.skill)
     if options.json:
         output.print_json({"files": written, "next": commands})
         return Exit.OK
-    lines = [*(f"wrote {path}" for path in written), "", "next:", *(f"    {command}" for command in commands)]
+    lines = [
+        *(f"wrote {path}" for path in written),
+        *(f"kept {folder.display_path(path)}" for path in kept),
+        *("", "next:", *(f"    {command}" for command in commands)),
+    ]
     output.print_lines(lines, one_line=True)
     return Exit.OK
 
 
-def _next_commands(folder: Path, *, is_skill: bool) -> list[str]:
-    """Return commands that render, test and install the new prompt or skill, to run one after the other."""
+def _next_commands(folder: Path, target: str, *, is_skill: bool) -> list[str]:
+    """
+    Return commands that render, test and install the new prompt or skill, to run one after the other.
+
+    *target* names the folder of the recipes, if the project may configure another; otherwise it is empty.
+    """
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
     python = _program("python", sys.executable)
     install = "" if find_spec("pytest") else f"{pip(python=python)} pytest && "
+    named = f" {target}" if target else ""
     return [
-        f"{enter}{promptkit} render {'review-changes' if is_skill else _RENDERED}",
-        f"{install}{python} -m pytest",
-        f"{promptkit} install {_client(is_skill=is_skill)}{' --skills' if is_skill else ''}",
+        f"{enter}{promptkit} render{named} {'review-changes' if is_skill else _RENDERED}",
+        f"{install}{python} -m pytest{named}",
+        f"{promptkit} install {_client(is_skill=is_skill)}{named}{' --skills' if is_skill else ''}",
     ]
 
 

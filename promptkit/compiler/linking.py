@@ -13,7 +13,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill, folders_above
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, printable
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, printable
 from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes
 from promptkit.loader.recipes import Declaration, Key
@@ -269,18 +269,17 @@ def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
     definition, earlier = declaration.definition, first.definition.location
-    location = definition.location
     if isinstance(definition, Prompt):
-        message = f"prompt {definition.options.name!r}: already defined at {earlier}"
-        hint = f"rename one of them, or give it a name with @prompt(name='{definition.options.name}-2')"
-        return Diagnostic(Rule.DUPLICATE_NAME, message, hint, location)
-    kind, name, uri = definition.kind, definition.name, definition.uri_template
-    message = f"{kind} {name!r}: {uri!r} is already defined at {earlier}"
-    if kind == "skill":
-        hint = "give one of them another name or prefix"
-        return Diagnostic(Rule.DUPLICATE_SKILL, message, hint, location)
+        name = definition.options.name
+        owner = Owner(f"prompt {name!r}", definition.location)
+        hint = f"rename one of them, or give it a name with @prompt(name='{name}-2')"
+        return owner.diagnostic(Rule.DUPLICATE_NAME, f"already defined at {earlier}", hint)
+    owner = Owner(f"{definition.kind} {definition.name!r}", definition.location)
+    message = f"{definition.uri_template!r} is already defined at {earlier}"
+    if definition.kind == "skill":
+        return owner.diagnostic(Rule.DUPLICATE_SKILL, message, "give one of them another name or prefix")
     hint = "change the URI of one of them, or remove it"
-    return Diagnostic(Rule.DUPLICATE_TEMPLATE, message, hint, location)
+    return owner.diagnostic(Rule.DUPLICATE_TEMPLATE, message, hint)
 
 
 def _no_prompts(path: Path | None) -> Diagnostic:

@@ -5,9 +5,12 @@ import inspect
 import sys
 from abc import abstractmethod
 from collections.abc import Callable
+from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
@@ -50,6 +53,13 @@ _packages: Final = partial(import_module, "promptkit.loader.packages")
 copyreg.pickle(CompiledPrompt, lambda compiled: _packages().reduced_compiled(compiled))
 
 
+#: The declarations that are made while the loader imports a module; None at other times.
+declarations: Final[ContextVar[list["Decorated"] | None]] = ContextVar("declarations", default=None)
+
+#: The declarations of modules that Python itself imports, as in tests.
+imported_declarations: Final[WeakKeyDictionary[ModuleType, list["Decorated"]]] = WeakKeyDictionary()
+
+
 class Decorated:
     """
     Base class of authors' decorated functions.
@@ -61,6 +71,12 @@ class Decorated:
 
     def __attrs_post_init__(self) -> None:
         vars(self).update(copied_attributes(self.function))
+        if (collected := declarations.get()) is not None:
+            collected.append(self)
+        elif type(module := sys.modules.get(self.__module__)) is ModuleType and (
+            getattr(module.__spec__, "_initializing", False)
+        ):
+            imported_declarations.setdefault(module, []).append(self)
 
     @property
     def location(self) -> Location:

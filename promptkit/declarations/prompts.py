@@ -2,10 +2,8 @@
 
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextvars import ContextVar
-from types import MappingProxyType, ModuleType
-from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
-from weakref import WeakKeyDictionary
+from types import MappingProxyType
+from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import attrs
 
@@ -29,14 +27,6 @@ from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-#: The prompts that are declared while the loader imports a module; None at other times.
-declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar(
-    "declared_prompts", default=None
-)
-
-#: The prompts of modules that Python itself imports, as in tests.
-imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]] = WeakKeyDictionary()
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -348,13 +338,6 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             deprecated=deprecated,
             sample=sample,
         )
-        declared = Prompt(function, options, dict(names) if is_local(function) else {})
-        if (collected := declared_prompts.get()) is not None:
-            collected.append(declared)
-        elif type(module := sys.modules.get(function.__module__)) is ModuleType and (
-            getattr(module.__spec__, "_initializing", False)
-        ):
-            imported_prompts.setdefault(module, []).append(declared)
-        return declared
+        return Prompt(function, options, dict(names) if is_local(function) else {})
 
     return decorate if function is None else decorate(function)

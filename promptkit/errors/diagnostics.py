@@ -72,6 +72,45 @@ class Location(Struct, frozen=True, order=True):
         return self if span is None else Location(self.file, *span)
 
 
+class Owner(Struct, frozen=True):
+    """
+    The prompt, resource, skill or file that a diagnostic is about.
+
+    Args:
+        subject:
+            Its kind and name, with which each message starts: ``prompt 'review'``; the name of a file.
+
+        location:
+            Its definition.
+    """
+
+    subject: str
+    location: Location
+
+    def diagnostic(
+        self,
+        rule: Rule,
+        message: str,
+        hint: str,
+        location: "Location | ast.expr | ast.stmt | str | None" = None,
+    ) -> "Diagnostic":
+        """
+        Return a diagnostic. *message* follows the subject.
+
+        *location* is a location, a node of the file's syntax tree, or a name for `Location.part`. The default
+        is the owner's location.
+        """
+        return Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(location), self)
+
+    def _location(self, location: "Location | ast.expr | ast.stmt | str | None") -> Location:
+        if isinstance(location, str):
+            return self.location.part(location)
+        if location is None or isinstance(location, Location):
+            return location or self.location
+
+        return Location(self.location.file, *span_of(self.location.file, location))
+
+
 class Diagnostic(Struct, frozen=True):
     """
     One problem in an author's code.
@@ -88,12 +127,16 @@ class Diagnostic(Struct, frozen=True):
 
         location:
             Its location.
+
+        owner:
+            What it is about, if that is not only its location.
     """
 
     rule: Rule
     message: str
     hint: str
     location: Location
+    owner: Owner | None = None
 
     @property
     def severity(self) -> Severity:
@@ -143,6 +186,11 @@ class Report(Struct, frozen=True):
     location: Location
     found: list[Diagnostic] = field(default_factory=list)
 
+    @property
+    def owner(self) -> Owner:
+        """What the diagnostics are about."""
+        return Owner(self.subject, self.location)
+
     def add(
         self,
         rule: Rule,
@@ -150,21 +198,8 @@ class Report(Struct, frozen=True):
         hint: str,
         location: "Location | ast.expr | ast.stmt | str | None" = None,
     ) -> None:
-        """
-        Add a diagnostic. *message* follows the subject.
-
-        *location* is a location, a node of the file's syntax tree, or a name for `Location.part`. The default
-        is the subject's location.
-        """
-        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(location)))
-
-    def _location(self, location: "Location | ast.expr | ast.stmt | str | None") -> Location:
-        if isinstance(location, str):
-            return self.location.part(location)
-        if location is None or isinstance(location, Location):
-            return location or self.location
-
-        return Location(self.location.file, *span_of(self.location.file, location))
+        """Add a diagnostic, as `Owner.diagnostic` returns it."""
+        self.found.append(self.owner.diagnostic(rule, message, hint, location))
 
     def without_duplicates(self) -> list[Diagnostic]:
         """Return the diagnostics, without duplicates of a message at the same location."""

@@ -14,8 +14,9 @@ from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateErr
 from promptkit.types.unstructuring import can_be_sent, text_of
 from promptkit.workspace.paths import UNAVAILABLE
 
-#: The alternative that hints suggest.
+#: The alternatives that hints suggest.
 LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
+_LOSSY_HINT: Final = "use --lossy to accept the difference"
 
 #: Placeholders of Claude Code, which stay in its text if nothing is typed for them. `promptkit import` makes
 #: them defaults.
@@ -65,15 +66,21 @@ class FrozenPrompt(Struct, frozen=True):
 
         values:
             The values of all other arguments, for messages.
+
+        difference:
+            A text for which the prompt's rendering differs, as a sentence; empty if there is none.
     """
 
     prompt: CompiledPrompt
     parts: tuple[str | Placeholder, ...]
     placeholders: tuple[Argument, ...]
     values: Mapping[str, str]
+    difference: str = ""
 
 
-def freeze(prompt: CompiledPrompt, values: Mapping[str, str] = MappingProxyType({})) -> FrozenPrompt:
+def freeze(
+    prompt: CompiledPrompt, values: Mapping[str, str] = MappingProxyType({}), *, lossy: bool = False
+) -> FrozenPrompt:
     """
     Freeze the arguments that have a value or a default, and return the text with placeholders for the others.
 
@@ -86,6 +93,9 @@ def freeze(prompt: CompiledPrompt, values: Mapping[str, str] = MappingProxyType(
 
         values:
             Values by argument name, as a client sends them.
+
+        lossy:
+            Whether to accept a text that is correct only for plain words, if there is no better one.
 
     Raises:
         ClientFileError: If a required argument without a value is not free text, or an argument is
@@ -102,7 +112,7 @@ def freeze(prompt: CompiledPrompt, values: Mapping[str, str] = MappingProxyType(
             reject(prompt, f"{name!r} requires {expected}, but a placeholder accepts any text: {hint}")
         if not argument.required and not _is_placeholder(argument):
             fixed.setdefault(name, None)
-    template = _template(prompt, fixed)
+    template, difference = _template(prompt, fixed, lossy=lossy)
     for number, turn in enumerate(template.turns, 1):
         if turn.role != "user":
             reject(prompt, f"turn {number} has the role {turn.role!r}, but a file can contain only user text")
@@ -117,7 +127,7 @@ def freeze(prompt: CompiledPrompt, values: Mapping[str, str] = MappingProxyType(
         for argument in prompt.arguments.ordered
         if argument not in placeholders
     }
-    return FrozenPrompt(prompt, parts, placeholders, shown)
+    return FrozenPrompt(prompt, parts, placeholders, shown, difference)
 
 
 def _is_placeholder(argument: Argument) -> bool:
@@ -134,8 +144,8 @@ def _default(argument: Argument) -> Any:
     return text_of(default) if default is not None and can_be_sent(default) else default
 
 
-def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any]) -> PromptTemplate:
-    """Return the template with placeholders for all arguments that are not fixed, if it has one."""
+def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any], *, lossy: bool) -> tuple[PromptTemplate, str]:
+    """Return the template with placeholders for the arguments that are not fixed, and how it differs."""
     optional = [
         argument
         for argument in prompt.arguments.ordered
@@ -144,17 +154,24 @@ def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any]) -> PromptTemplat
     blank = [argument.name for argument in optional if not argument.default]
     # Clients insert lines as they are, and `fill` indents them.
     one_line = [argument.name for argument in optional]
+    attempts = [(fixed, False)]
+    without_blank = {**fixed, **dict.fromkeys(blank)}
+    if blank:
+        attempts.append((without_blank, False))
+    if lossy:
+        attempts.append((without_blank, True))
+    reason, hint = "", LIVE_HINT
     token = UNAVAILABLE.set("it uses the workspace, whose content a file would keep")
     try:
-        try:
-            return template_of(prompt, fixed, one_line=one_line)
-        except TemplateError:
-            if not blank:
-                raise
-        return template_of(prompt, {**fixed, **dict.fromkeys(blank)}, one_line=one_line)
-    except TemplateError as error:
-        reason, _, _ = error.reason.rpartition(": give ")
-        reject(prompt, f"{reason or error.reason}: {LIVE_HINT}")
+        for values, is_lossy in attempts:
+            try:
+                template = template_of(prompt, values, one_line=one_line, lossy=is_lossy)
+            except TemplateError as error:
+                reason = error.reason.rpartition(": give ")[0] or error.reason
+                hint = f"{_LOSSY_HINT}, or {LIVE_HINT}" if error.is_close else LIVE_HINT
+            else:
+                return template, reason if is_lossy else ""
+        reject(prompt, f"{reason}: {hint}")
     except ArgumentsError as error:
         reject(prompt, "; ".join(map(str, error.errors)))
     finally:

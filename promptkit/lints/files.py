@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from promptkit.declarations.name_hints import undefined_name
 from promptkit.declarations.prompts import Prompt
+from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
@@ -70,7 +71,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
             scope = Scope(node, names, scope)
             children = [*node.body] if isinstance(node.body, list) else [node.body]
             if isinstance(node, Function):
-                function_report = Report(_subject(node.name, names), Location(str(file), node.lineno))
+                function_report = _report_of(node, file, names)
                 reports.append(function_report)
         if isinstance(node, ast.Call):
             _lint_path(node, scope, file_report)
@@ -109,10 +110,14 @@ def _executed_outside(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AS
     return [*getattr(node, "decorator_list", ()), *defaults]
 
 
-def _subject(function: str, names: Mapping[str, Any]) -> str:
-    """Return the name of a function or prompt in diagnostics."""
-    value = names.get(function)
-    return f"prompt {value.options.name!r}" if isinstance(value, Prompt) else f"function {function!r}"
+def _report_of(function: Function, file: Path, names: Mapping[str, Any]) -> Report:
+    """Return an empty report of a function, or of the prompt or resource that it defines in a file."""
+    match names.get(function.name):
+        case Prompt(location=location, options=options) if location.file == str(file):
+            return Report(f"prompt {options.name!r}", location)
+        case Resource(location=location, name=name) if location.file == str(file):
+            return Report(f"resource {name!r}", location)
+    return Report(f"function {function.name!r}", Location(str(file), function.lineno))
 
 
 def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:

@@ -20,7 +20,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.signature import read_hints
-from promptkit.errors.diagnostics import Diagnostic, Report
+from promptkit.errors.diagnostics import Diagnostic, Owner, Report
 from promptkit.errors.exceptions import ArgumentsError, CompileError, MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
@@ -44,19 +44,21 @@ def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
         item:
             The prompt or the resource.
     """
+    owner = Owner(f"{item.arguments.kind} {item.name!r}", item.location)
     first: dict[str, str] = {}
     for case in item.saved():
-        subject = f"{item.arguments.kind} {item.name!r}: case {case.name!r}"
+        subject = f"case {case.name!r}"
         if case.name in first:
             message = f"{subject}: another one at {first[case.name]} has this name"
-            yield Diagnostic(Rule.BAD_CASE, message, "give each case a different name", case.location)
+            hint = "give each case a different name"
+            yield owner.diagnostic(Rule.BAD_CASE, message, hint, case.location)
         first.setdefault(case.name, str(case.location))
         try:
             case.sent()
         except (TypeError, CompileError) as error:
             hint = f"pass arguments that the {item.arguments.kind} accepts, or save text with case_wire(...)"
-            message = str(error).removeprefix(f"{item.arguments.kind} {item.name!r}: ")
-            yield Diagnostic(Rule.BAD_CASE, f"{subject}: {message}", hint, case.location)
+            message = str(error).removeprefix(f"{owner.subject}: ")
+            yield owner.diagnostic(Rule.BAD_CASE, f"{subject}: {message}", hint, case.location)
 
 
 #: Packages whose metadata in ``Annotated`` is for other frameworks.
@@ -305,9 +307,10 @@ def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnosti
     for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
         earlier = first.setdefault(prompt.name.casefold(), prompt)
         if earlier is not prompt:
-            message = f"prompt {prompt.name!r}: {earlier.name!r}, at {earlier.location}, differs only in case"
+            owner = Owner(f"prompt {prompt.name!r}", prompt.location)
+            message = f"{earlier.name!r}, at {earlier.location}, differs only in case"
             hint = "rename one of them, so that users can tell them apart"
-            yield Diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, prompt.location.part("def"))
+            yield owner.diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, "def")
 
 
 def _lint_template_scopes(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
@@ -319,8 +322,9 @@ def _lint_template_scopes(resources: Collection[CompiledResource]) -> Iterator[D
     templates = [resource for resource in resources if resource.is_template]
     for resource, template in product(scoped, templates):
         if not resource.scopes <= template.scopes and template.match(resource.uri_template) is not None:
+            owner = Owner(f"resource {resource.name!r}", resource.location)
             message = (
-                f"resource {resource.name!r}: for callers without its scopes, its URI is served by the "
-                f"template {template.uri_template!r}, at {template.location}"
+                "for callers without its scopes, its URI is served by the template "
+                f"{template.uri_template!r}, at {template.location}"
             )
-            yield Diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, message, hint, resource.location.part("def"))
+            yield owner.diagnostic(Rule.ANSWERED_WITHOUT_SCOPES, message, hint, "def")

@@ -2,7 +2,7 @@
 The finder in `sys.meta_path` for modules of a folder of recipes, next to the recipes, and of their project.
 
 It records the files of the modules, which are watched, and imported again when one of them changes; and which
-prompts the modules declare, and which files they read.
+declarations the modules make, and which files they read.
 """
 
 import importlib
@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from promptkit.declarations.prompts import Prompt, declared_prompts
+from promptkit.declarations.base import Decorated, declarations
 from promptkit.files.reading import (
     INSTALLED,
     MAX_SOURCE_BYTES,
@@ -53,8 +53,8 @@ class Execution(Struct, eq=False):
         module:
             The module; None if it failed.
 
-        prompts:
-            The prompts that it declared, without those of modules that it imported.
+        declared:
+            Its declarations, without those of modules that it imported.
 
         read:
             The files that it read, without those of modules that it imported.
@@ -66,17 +66,17 @@ class Execution(Struct, eq=False):
     name: str
     file: str = ""
     module: ModuleType | None = None
-    prompts: list[Prompt[..., Any]] = field(default_factory=list)
+    declared: list[Decorated] = field(default_factory=list)
     read: list[Path] = field(default_factory=list)
     stamp: Stamp | None = None
 
 
 class Executions:
-    """The executed modules of one package by name, and the prompts that they declared."""
+    """The executed modules of one package by name, and their declarations."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Execution] = {}
-        self.prompts: dict[str, tuple[Prompt[..., Any], ...]] = {}
+        self.declared: dict[str, tuple[Decorated, ...]] = {}
 
     def __iter__(self) -> Iterator[Execution]:
         return iter(list(self.by_name.values()))
@@ -88,13 +88,13 @@ class Executions:
 
     def add(self, execution: Execution) -> None:
         """Record an execution. If a module was executed twice, the last successful one counts."""
-        by_module: dict[str, list[Prompt[..., Any]]] = {}
-        for prompt in execution.prompts:
-            by_module.setdefault(prompt.__module__, []).append(prompt)
-        for module, prompts in by_module.items():
-            self.prompts[module] = (*self.prompts.get(module, ()), *prompts)
+        by_module: dict[str, list[Decorated]] = {}
+        for declaration in execution.declared:
+            by_module.setdefault(declaration.__module__, []).append(declaration)
+        for module, declared in by_module.items():
+            self.declared[module] = (*self.declared.get(module, ()), *declared)
         if (earlier := self.by_name.get(execution.name)) is not None:
-            execution.prompts[:0] = earlier.prompts
+            execution.declared[:0] = earlier.declared
             execution.read[:0] = earlier.read
             execution.module = execution.module or earlier.module
         self.by_name[execution.name] = execution
@@ -145,7 +145,7 @@ class SourceLoader(SourceFileLoader):
             raise ImportError(msg) from None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module, and record its prompts and the files that it reads."""
+        """Execute the module, and record its declarations and the files that it reads."""
         # Released, because the loader lives as long as the module.
         executions, self._executions = self._executions, None
         if executions is None:
@@ -153,7 +153,7 @@ class SourceLoader(SourceFileLoader):
             return
         execution = Execution(self.name, self.path, stamp=self._stamp)
         try:
-            with collecting(declared_prompts, execution.prompts), collecting(files_read, execution.read):
+            with collecting(declarations, execution.declared), collecting(files_read, execution.read):
                 super().exec_module(module)
             execution.module = module
         finally:

@@ -9,7 +9,7 @@ from types import MappingProxyType, ModuleType
 from typing import Final, TypeVar
 
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.declarations.prompts import declared_prompts
+from promptkit.declarations.base import declarations
 from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_below, read_files
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.files.reading import HashedBytes
@@ -178,7 +178,7 @@ class FolderImport:
         execution = Execution(module)
         import_file = partial(_import_file, module, file, self._executions)
         imported = self._import_or_fail(file, import_file, execution)
-        if execution.prompts or execution.read:  # for a module that another loader has executed
+        if execution.declared or execution.read:  # for a module that another loader has executed
             self._executions.add(execution)
         if isinstance(imported, LoadedFile):
             self._recipes.discard(module)
@@ -187,7 +187,7 @@ class FolderImport:
     def _import_or_fail(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
         try:
-            with collecting(declared_prompts, execution.prompts), collecting(files_read, execution.read):
+            with collecting(declarations, execution.declared), collecting(files_read, execution.read):
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
@@ -202,9 +202,9 @@ class FolderImport:
             return named_declarations(f"{file}:{attribute}", file, imported, attribute)
         if name not in self._named and is_cases(os.path.basename(name)):
             return LoadedFile(file)
-        prompts = self._executions.prompts.get(module, ())
+        declared = self._executions.declared.get(module, ())
         package = None if name in self._named else self._package
-        return declared_in(file, imported, prompts, module, package=package, recipes=self._recipes)
+        return declared_in(file, imported, declared, module, package=package, recipes=self._recipes)
 
     def _load_skills(self, files: DiscoveredFiles) -> list[tuple[LoadedFile, set[str]]]:
         """Return the declarations in the folders of skills, and the paths that were read for each."""

@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
-from promptkit.declarations.prompts import Prompt, declared_prompts
+from promptkit.declarations.base import Decorated, declarations
 from promptkit.errors.exceptions import LoadError
 from promptkit.language.files import collecting
 from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
@@ -184,9 +183,9 @@ class ModuleImport(Struct, frozen=True):
             LoadError: If the module does not exist, or the object in it.
         """
         _extend_path(self.name)
-        prompts: list[Prompt[..., Any]] = []
+        declared: list[Decorated] = []
         try:
-            with collecting(declared_prompts, prompts):
+            with collecting(declarations, declared):
                 module = importlib.import_module(self.name)
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             missing = error.name if type(error) is ModuleNotFoundError else None
@@ -206,7 +205,7 @@ class ModuleImport(Struct, frozen=True):
             (finder,) = install_finders([file.parent], self.finders)
             self.finders.append(finder)
             return FolderImport(finder, names, self.importing, named, files=files, keep=True).finish()
-        own = [prompt for prompt in prompts if prompt.__module__ == self.name]
+        own = [declaration for declaration in declared if declaration.__module__ == self.name]
         return Recipes(by_file=[declared_in(file, module, own, self.name)])
 
 

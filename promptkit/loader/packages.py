@@ -19,7 +19,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.declarations.prompts import Prompt, imported_prompts
+from promptkit.declarations.base import Decorated, imported_declarations
+from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import file_stamp
 from promptkit.loader.finder import (
@@ -183,8 +184,8 @@ def _reusable_modules(name: str, folder: Path, last: RecipeFinder | None) -> Exe
             execution = known.get(key)
             if execution is None or execution.module is not module:
                 # The imported version of the file is unknown: like any import, use the module as it is.
-                prompts = list(imported_prompts.get(module, ()))
-                execution = Execution(key, file, module, prompts=prompts, stamp=file_stamp(file))
+                declared = list(imported_declarations.get(module, ()))
+                execution = Execution(key, file, module, declared=declared, stamp=file_stamp(file))
             executions.add(execution)
     return executions
 
@@ -337,20 +338,18 @@ def _locate_module(name: str) -> tuple[str, str, str]:
 
 def _find_declared(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
     """Return the declaration of an imported module with that name or URI template; None if there is none."""
-    module, prompts = _find_module(folder, package, inner)
+    module, declared = _find_module(folder, package, inner)
     if module is None:
         return None
-    definitions = declared_in(Path(), module, prompts, module.__name__).definitions
+    definitions = declared_in(Path(), module, declared, module.__name__).definitions
     return next((item for item in definitions if type(item) is kind and _key_of(item) == key), None)
 
 
-def _find_module(
-    folder: str, package: str, inner: str
-) -> tuple[ModuleType | None, Iterable[Prompt[..., Any]]]:
-    """Return a module and the prompts that it declared; None and no prompts if it is not imported."""
+def _find_module(folder: str, package: str, inner: str) -> tuple[ModuleType | None, Iterable[Decorated]]:
+    """Return a module and its declarations; None and no declarations if it is not imported."""
     for finder in known_finders():
         name = finder.name + inner
         if str(finder.folder) == folder and (module := finder.executions.module(name)) is not None:
-            return module, finder.executions.prompts.get(name, ())
+            return module, finder.executions.declared.get(name, ())
     imported = None if os.path.isdir(folder) else sys.modules.get(package + inner)
-    return imported, () if imported is None else imported_prompts.get(imported, ())
+    return imported, () if imported is None else imported_declarations.get(imported, ())

@@ -12,6 +12,7 @@ from msgspec import Struct
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill
+from promptkit.declarations.base import Decorated
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.skill_files import SkillFolder
@@ -148,7 +149,7 @@ class Recipes:
 def declared_in(  # noqa: PLR0913 (each affects the result)
     file: Path,
     module: ModuleType,
-    prompts: Iterable[Prompt[..., Any]],
+    declared: Iterable[Decorated],
     name: str,
     *,
     package: str | None = None,
@@ -164,9 +165,9 @@ def declared_in(  # noqa: PLR0913 (each affects the result)
         module:
             The module.
 
-        prompts:
-            The prompts that were made from its functions. The module's names are not enough: a later
-            definition may have reused a prompt's name.
+        declared:
+            The declarations that were made from its functions. The module's names are not enough: a later
+            definition may have reused a name, and several decorators of a function share one.
 
         name:
             The module's full name.
@@ -179,19 +180,22 @@ def declared_in(  # noqa: PLR0913 (each affects the result)
         recipes:
             The names of all modules of the package that are recipes.
     """
-    own = [prompt for prompt in prompts if not _is_stale(prompt, module)]
+    own: list[Any] = [declaration for declaration in declared if not _is_stale(declaration, module)]
     values = list(vars(module).values())
     if package is None:
         values += [item for value in values if type(value) in (list, tuple) for item in value]
     own += [
         value
         for value in values
-        if issubclass(type(value), Prompt)
-        and (package is None or f"{value.__module__}.".startswith(f"{package}."))
-        and (value.__module__ == name or value.__module__ not in recipes)
+        if issubclass(type(value), Resource | Skill)
+        or (
+            issubclass(type(value), Prompt)
+            and (package is None or f"{value.__module__}.".startswith(f"{package}."))
+            and (value.__module__ == name or value.__module__ not in recipes)
+        )
     ]
-    resources, skills = (_instances_of(values, kind) for kind in (Resource, Skill))
-    return LoadedFile(file, tuple(dict.fromkeys(own)), resources, skills=skills)
+    prompts, resources, skills = (_instances_of(own, kind) for kind in (Prompt, Resource, Skill))
+    return LoadedFile(file, prompts, resources, skills=skills)
 
 
 def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
@@ -224,9 +228,12 @@ def _instances_of(values: Iterable[Any], kind: type[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(value for value in values if issubclass(type(value), kind)))
 
 
-def _is_stale(prompt: Prompt[..., Any], module: ModuleType) -> bool:
-    """Whether *prompt* belongs to an earlier execution of *module*, which failed in a circular import."""
-    if not isinstance(function := prompt.function, FunctionType):
+def _is_stale(declaration: Decorated, module: ModuleType) -> bool:
+    """Whether a declaration is of an earlier execution of *module*, which failed in a circular import."""
+    function = declaration.function
+    while isinstance(function, Decorated):
+        function = function.function
+    if not isinstance(function, FunctionType):
         return False
     namespace = function.__globals__
-    return namespace.get("__name__") == prompt.__module__ and namespace is not vars(module)
+    return namespace.get("__name__") == declaration.__module__ and namespace is not vars(module)

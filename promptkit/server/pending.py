@@ -170,22 +170,35 @@ def _client_error(pending: PendingRequest, error: BaseException) -> PromptkitErr
 
 
 def _media_error(pending: PendingRequest, error: UnsendableMediaError) -> PromptkitError:
-    """Return the error for bytes that cannot be sent. They are the author's if there are no arguments."""
+    """
+    Return the error for bytes that cannot be sent.
+
+    They are the author's if there are no arguments, and the caller's if an argument contains bytes. Otherwise
+    they can be either's, so the caller gets the reason, and the author the traceback.
+    """
     target = find_target(pending.request, pending.snapshot.catalog)
-    if target is None or not target.arguments:
+    if target is None or target.item is None or not target.arguments:
         return _internal_error(pending, error)
-    return PromptError(_redact(f"{_describe(pending.request, target)}: {error}", pending))
+    description, by_name = _describe(pending.request, target), target.item.arguments.by_name
+    if not any(by_name[name].takes_bytes for name in by_name.keys() & target.arguments.keys()):
+        say(f"error in {description}:\n{_format_trace(pending, error)}")
+    return PromptError(_redact(f"{description}: {error}", pending))
 
 
 def _internal_error(pending: PendingRequest, error: BaseException) -> InternalError:
     """Print *error* on stderr. The client only gets an id that identifies it there."""
     error_id = _error_id(pending.request)
     description = _describe(pending.request, find_target(pending.request, pending.snapshot.catalog))
-    trace = f"{type(error).__name__}\n"
+    say(f"error {error_id} in {description}:\n{_format_trace(pending, error)}")
+    return InternalError(f"{description} failed (error {error_id})")
+
+
+def _format_trace(pending: PendingRequest, error: BaseException) -> str:
+    """Return the traceback of *error*, without secrets."""
+    trace = type(error).__name__
     with suppress(Exception):  # the author's class may fail in `__str__`
         trace = _redact(format_exception(error), pending)
-    say(f"error {error_id} in {description}:\n{trace.rstrip()}")
-    return InternalError(f"{description} failed (error {error_id})")
+    return trace.rstrip()
 
 
 def _error_id(request: Request) -> str:

@@ -22,7 +22,7 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
-from promptkit.errors.diagnostics import Diagnostic
+from promptkit.errors.diagnostics import Diagnostic, Owner
 from promptkit.errors.exceptions import LoadError, PromptError, PromptkitError, UnsendableMediaError
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.files import TextRead, collecting, texts_read
@@ -238,14 +238,26 @@ class CheckedTarget:
 
 
 def _owner(diagnostic: Diagnostic, declared: Sequence[Declared]) -> Declared | None:
-    """Return the last declaration that starts above the diagnostic in the same file."""
+    """
+    Return the declaration that a diagnostic is about, or the last one that starts above it in the same file.
+    """
     location = diagnostic.location
+    own = next((each for each in declared if diagnostic.owner == _as_owner(each)), None)
+    if own is not None:
+        return own
     above = [
         declaration
         for declaration in declared
         if declaration.location.file == location.file and declaration.location.line <= location.line
     ]
     return max(above, key=lambda declaration: declaration.location.line, default=None)
+
+
+def _as_owner(declaration: Declared) -> Owner:
+    """Return a declaration as the owner of its diagnostics."""
+    if isinstance(declaration, Prompt):
+        return Owner(f"prompt {declaration.options.name!r}", declaration.location)
+    return Owner(f"resource {declaration.name!r}", declaration.location)
 
 
 class CaseError(Exception):
@@ -408,6 +420,7 @@ class RecipeFile(pytest.File):
         Raises:
             CollectError: If the targets cannot be loaded.
         """
+        self._report_to_syrupy()
         checked = self._checked()
         for result in checked.files.get(self.path.resolve(), ()):
             # Other plugins require a function.
@@ -418,6 +431,12 @@ class RecipeFile(pytest.File):
                 for case in result.compiled.saved():
                     name, test = f"{result.name}[{case.name}]", _test_of_case(result.compiled, case, checked)
                     yield PromptItem.from_parent(self, name=name, callobj=test, line=case.location.line)
+
+    def _report_to_syrupy(self) -> None:
+        """Report the file to syrupy, which finds unused snapshots only of modules and of reported files."""
+        collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
+        if collect_module is not None:
+            collect_module(self.path)
 
     def _checked(self) -> CheckedTarget:
         """Return the checked targets, which are loaded once."""

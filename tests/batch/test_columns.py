@@ -1,6 +1,7 @@
 """Columns whose names are spelt unlike the arguments: blanks, case, and near misses."""
 
 import pickle
+from textwrap import dedent
 
 import pytest
 
@@ -15,6 +16,12 @@ NEAR_MISSES = ["Votes", "VOTES", "vote", "voets"]
 def ask(ticket: str, votes: int = 0) -> str:
     """Ask about a ticket."""
     return f"{ticket}: {votes}"
+
+
+@prompt
+def join(names: list[str]) -> str:
+    """Join names."""
+    return "+".join(names)
 
 
 def spelling_error(column):
@@ -120,6 +127,57 @@ def test_unused_columns_are_listed(batch, folder):
     assert without_key.out.splitlines()[-1] == "not used: 'id', 'created_at', 'voter_count'"
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_unused_columns_of_json_are_listed(batch, folder, workers):
+    """In JSON, where each row can have different columns, the summary lists the unused ones of all rows."""
+    rows = [
+        '{"id": 1, "ticket": "a", "z": 1}',
+        '{"id": 2, "ticket": "b", "a": 1}',
+        '{"id": 3, "ticket": "c", "": 1}',
+    ]
+    (folder / "t.jsonl").write_text("\n".join(rows), encoding="utf-8")
+
+    result = batch("triage", "t.jsonl", "--key", "id", "--workers", workers)
+
+    assert result.out.splitlines()[-1] == "not used: 'z', 'a'"
+
+
+def test_number_of_unused_columns_is_limited(batch, folder):
+    """Names of unused columns do not fill the memory if each row has another one."""
+    rows = "".join(f'{{"ticket": "a", "c{number}": 1}}\n' for number in range(5_000))
+    (folder / "t.jsonl").write_text(rows, encoding="utf-8")
+
+    listed, _, count = batch("triage", "t.jsonl").out.splitlines()[-1].rpartition(", and ")
+
+    assert listed.startswith("not used: 'c0', 'c1', ")
+    assert int(count.removesuffix(" more").replace(",", "")) < 2_000
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
+def test_empty_cells_are_missing(batch, folder, name):
+    """An empty cell in CSV means that the argument is missing, also for text. In JSON, "" is a value."""
+    source = """
+        from promptkit import prompt
+
+        @prompt
+        def say(text: str, to: str = "all", at: str | None = None):
+            return f"{text!r} {to!r} {at!r}"
+    """
+    (folder / "say.py").write_text(dedent(source), encoding="utf-8")
+    separator = "," if name == "t.csv" else "\t"
+    rows = ["text,to,at", 'a,,""', ",you,", "b,you,now"]
+    (folder / name).write_text("\n".join(rows).replace(",", separator), encoding="utf-8")
+    (folder / "t.jsonl").write_text('{"text": "", "to": "", "at": ""}\n', encoding="utf-8")
+
+    assert batch("say", name, "--target", "say.py").code == 1
+    texts = [request["body"]["messages"][0]["content"] for request in requests_in(folder / "out")]
+    assert texts == ["'a' 'all' None", "'b' 'you' 'now'"]
+    assert rejected_in(folder / "out") == [(3, "text", "'text' is missing")]
+    assert batch("say", "t.jsonl", "--target", "say.py", out="json").code == 0
+    (request,) = requests_in(folder / "json")
+    assert request["body"]["messages"][0]["content"] == "'' '' None"
+
+
 def test_names_that_are_not_text():
     """Column names that are not text, and very long ones, are not compared."""
     rows = Renderer(ask)([{"ticket": "a", 7: 1, None: 2, ("votes",): 3, "votes" + " " * 1000: 4}])
@@ -188,6 +246,26 @@ class TestWholeNumbers:
         (row,) = Renderer(ask)([{"ticket": numpy.int64(42)}])
 
         assert row["messages"] == [{"role": "user", "content": "42: 0"}]
+
+    @pytest.mark.parametrize("kind", ["list", "tuple", "numpy", "pyarrow", "pandas", "polars"])
+    def test_in_a_list(self, kind):
+        """Whole numbers in a list of any kind of table become text for a list of texts."""
+        module = pytest.importorskip(kind) if kind not in ("list", "tuple") else None
+        columns = {"names": [[1, 22]]}
+        tables = {
+            "list": lambda: [{"names": [1, 22]}],
+            "tuple": lambda: [{"names": (1, 22)}],
+            "numpy": lambda: [{"names": module.array([1, 22])}],
+            "pyarrow": lambda: module.table(columns),
+            "pandas": lambda: module.DataFrame(columns),
+            "polars": lambda: module.DataFrame(columns),
+        }
+
+        rendered = Renderer(join)(tables[kind]())
+
+        rows = rendered if isinstance(rendered, list) else list(rendered["messages"])
+        messages = rows[0]["messages"] if isinstance(rendered, list) else rows[0]
+        assert str(messages).count("1+22") == 1
 
     @pytest.mark.parametrize("value", ["1.10", "1.0", "true", "[1]", '{"a": 1}'])
     def test_other_values_are_rejected(self, batch, folder, recipes, value):

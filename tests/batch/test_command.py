@@ -213,6 +213,19 @@ class TestBadRows:
             (9, None, "the line is not CSV: unexpected end of data"),
         ]
 
+    def test_carriage_returns(self, batch, folder):
+        """A carriage return outside of quotes is explained, in a row and as the end of all lines."""
+        (folder / "t.csv").write_bytes(b'ticket,votes\na\rb,1\n"c\rd",2\n')
+        (folder / "mac.csv").write_bytes(b"ticket,votes\ra,1\rb,2\r")
+        reason = (
+            "a carriage return is outside of quotes: end lines with a line feed, and quote cells with several"
+        )
+
+        rows, header = batch("triage", "t.csv"), batch("triage", "mac.csv", out="mac")
+
+        assert (rows.code, rejected_in(folder / "out")) == (1, [(2, None, f"the line is not CSV: {reason}")])
+        assert (header.code, header.err) == (2, f"promptkit: the header cannot be read: {reason}\n")
+
     @pytest.mark.parametrize("name", ["t.jsonl", "t.csv"])
     def test_line_of_100_mb(self, batch, folder, name):
         """A line of 100 MB is rejected."""

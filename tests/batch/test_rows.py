@@ -204,15 +204,20 @@ def test_invalid_items_of_an_array(batch, folder):
         ("t.json", b'[{"ticket": "a"}]\n[]', "'t.json' is not a JSON array: "),
         ("t.json", b"[" * 100_000, "'t.json' is not a JSON array: "),
         ("t.json", b"[" + b" " * 300 + b"]", "'t.json' is a JSON array of more than 256 bytes: write it as"),
+        (
+            "t.json",
+            b'\n{\r\n  "rows": []\r\n}\r\n',
+            "'t.json' is a JSON object on several lines: write an array",
+        ),
         ("t.csv", b"\xff\xfet\0i", "'t.csv' is not UTF-16, although it begins so: save it as UTF-8"),
         ("t.csv", b"\xff\xfe\0\xd8\0\0", "'t.csv' is not UTF-16, although it begins so: save it as UTF-8"),
         ("t.csv", b"\xff\xfe", "the table has no header: write the column names in the first line"),
         ("t.csv", b"sep=;\n", "the table has no header: write the column names in the first line"),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_invalid_text(batch, monkeypatch, name, data, message):
-    """An invalid array or encoding is reported before anything is written."""
+    """An invalid array, object or encoding is reported before anything is written."""
     monkeypatch.setattr("promptkit.batch.tables._MAX_ARRAY", 256 if b" " * 300 in data else 10**6)
     Path(name).write_bytes(data)
 

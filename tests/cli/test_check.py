@@ -27,6 +27,8 @@ EXAMPLES_IN_DOCS = {
     for code in ("PK220", "PK231", "PK420")
 }
 
+#: The line about prompts that have no description, before their names.
+UNDESCRIBED = "without a docstring or description, which clients show"
 BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = "x"):\n    return diff\n'
 
 #: A prompt with a warning.
@@ -268,6 +270,7 @@ class TestGitHub:
 
         assert code == 1
         assert capsys.readouterr().out == (
+            f"::notice title=promptkit::{UNDESCRIBED}: needs\n"
             "::notice title=promptkit::not rendered because they need examples: needs\n"
             "::error title=promptkit::a server would not start with no,file: cannot be read: "
             "No such file or directory\n"
@@ -452,12 +455,37 @@ class TestRender:
             0,
             [
                 "2 prompts and 1 resource can be served",
+                f"{UNDESCRIBED}: both, review",
                 "not rendered with default or generated arguments: review: there is no difference to HEAD",
                 "not rendered with default or generated arguments: diff://staged: nothing is staged",
             ],
         )
         recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
         assert main(["check", "--render"]) == 1
+
+    def test_prompts_that_always_fail_are_not_counted(self, recipes, folder, capsys):
+        """
+        A prompt or resource with an error because of which it always fails is not counted as served. An error
+        of another prompt with the same name, which is not served, does not count.
+        """
+        recipes(
+            first="from promptkit import prompt\n\n@prompt\ndef same():\n    return 'x'\n",
+            second="from promptkit import prompt\n\n@prompt\ndef same():\n    return {'a': 'b'}\n",
+            third="""
+            from promptkit import Text, resource
+
+            @resource("note://today")
+            def note() -> str:
+                return Text.from_path("none.md").text
+
+            @resource("note://tomorrow")
+            def later() -> str:
+                return "Nothing."
+            """,
+        )
+
+        assert main(["check"]) == 1
+        assert capsys.readouterr().out.splitlines()[-1] == "1 prompt and 1 resource can be served, 3 errors"
 
     def test_unsampled_prompts_are_listed(self, recipes, folder, capsys):
         """A prompt with `sample=False` is called neither for its examples nor for its defaults."""
@@ -480,7 +508,11 @@ class TestRender:
 
         assert (code, capsys.readouterr().out.splitlines()) == (
             0,
-            ["2 prompts can be served", "not rendered because they have sample=False: order, publish"],
+            [
+                "2 prompts can be served",
+                f"{UNDESCRIBED}: order, publish",
+                "not rendered because they have sample=False: order, publish",
+            ],
         )
 
     def test_prompts_are_not_called_by_default(self, recipes, folder, capsys):
@@ -771,6 +803,44 @@ def test_json_is_a_format(recipes, folder, capsys):
     assert outputs[0] == outputs[1]
     with pytest.raises(SystemExit):
         main(["check", "--json", "--format", "github"])
+
+
+def test_prompts_without_a_description(recipes, folder, capsys):
+    """
+    Prompts without a description are listed, but do not fail. They are not listed as text next to errors,
+    which are more important.
+    """
+    source = """
+        from promptkit import prompt
+
+        @prompt
+        def silent():
+            return "x"
+
+        @prompt
+        def documented():
+            \"\"\"Say x.\"\"\"
+            return "x"
+
+        @prompt(description="Say x.")
+        def described():
+            return "x"
+
+        @prompt(deprecated="use silent")
+        def replaced():
+            return "x"
+    """
+    recipes(some=source)
+
+    assert main(["check", "--fail-on", "warning"]) == 0
+    assert capsys.readouterr().out == f"4 prompts can be served\n{UNDESCRIBED}: silent\n"
+    assert main(["check", "--fail-on", "warning", "--format", "github"]) == 0
+    assert capsys.readouterr().out == f"::notice title=promptkit::{UNDESCRIBED}: silent\n"
+    recipes(broken=BROKEN)
+    assert main(["check"]) == 1
+    assert UNDESCRIBED not in capsys.readouterr().out
+    assert main(["check", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["not_described"] == ["silent"]
 
 
 def test_locations_without_a_file(capsys):

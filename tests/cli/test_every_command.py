@@ -48,7 +48,13 @@ MESSAGES = {
     "messages": [{"role": "user", "content": {"type": "text", "text": "Review this rust: x"}}],
 }
 CONTENTS = {"contents": [{"uri": "style://go", "mimeType": "text/plain", "text": "Write plain go."}]}
-CHECKED = {"prompts": ["review"], "resources": ["style://{language}"], "skills": [], "diagnostics": []}
+CHECKED = {
+    "prompts": ["review"],
+    "resources": ["style://{language}"],
+    "skills": [],
+    "diagnostics": [],
+    "not_described": [],
+}
 COMPLETED = {"completion": {"values": ["rust"], "total": 1, "hasMore": False}}
 NEEDS = "not rendered because they need examples: style://{language}"
 SERVED = "1 prompt and 1 resource can be served\n"
@@ -193,7 +199,7 @@ def test_wrong_usage(argv, code, message, *, project, run, run_on_terminal):
 
 #: Previous commands, a command line that writes, its exit code, and the first line of its output.
 WRITING = [
-    ([], ["new", "project"], 0, "wrote project/pyproject.toml"),
+    ([], ["new", "project"], 0, "wrote project/prompts/review.py"),
     ([["new", "project"]], ["new", "project"], 1, ""),
     ([], ["install", "zed"], 0, "Zed has the server 'shelf'"),
     ([], ["install", "--list"], 0, "claude-code: not found"),

@@ -74,7 +74,10 @@ class TestStreams:
         [
             ("promptkit render loud noisy", b"[user]\nsaid x\n"),
             ("promptkit list loud", b"prompt noisy\n    text: str, default x\n"),
-            ("promptkit check loud", b"1 prompt can be served\n"),
+            (
+                "promptkit check loud",
+                b"1 prompt can be served\nwithout a docstring or description, which clients show: noisy\n",
+            ),
         ],
     )
     def test_output_to_a_file_errors_to_a_pipe(self, line, out):

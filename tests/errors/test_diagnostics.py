@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from promptkit.compiler.compilation import compile
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, Severity
 from promptkit.errors.rules import IGNORABLE, RETIRED, WARNINGS, Rule
 from promptkit.lints.clients import lint_client
 from promptkit.loader.loader import load
@@ -279,7 +279,7 @@ def test_a_diagnostic_is_located(tmp_path):
         report.add(Rule.BAD_NAME, "is bad", "fix it", part)
 
     assert report.found == [
-        Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "fix it", location)
+        Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "fix it", location, Owner("prompt 'f'", here))
         for location in (here, Location(str(file), 1, 7, 8), there)
     ]
 

@@ -24,7 +24,7 @@ from promptkit.errors import (
     UnknownToolError,
     UnsendableMediaError,
 )
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, Severity
 from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnsupportedAnswerError
@@ -37,6 +37,7 @@ MISSING = Diagnostic(
     "prompt 'review': parameter 'diff' has no annotation",
     "write its type, as in 'diff: str'",
     Location("/recipes/review.py", 12),
+    Owner("prompt 'review'", Location("/recipes/review.py", 12)),
 )
 
 #: An instance of each exception, and its message.

@@ -114,4 +114,4 @@ def notes(name: str) -> str:
 """
     (diagnostic,) = collect_diagnostics(notes=source)
 
-    assert diagnostic.message.startswith("function 'notes': 'name' is part of a file's path")
+    assert diagnostic.message.startswith("resource 'notes': 'name' is part of a file's path")

@@ -3,6 +3,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -69,6 +70,88 @@ class TestTargets:
         folder = recipes(hello=HELLO + HELLO.replace("hello", "other") + "\nALL = [hello, other]")
 
         assert list_names(load(f"{folder / 'hello.py'}:ALL")) == ["hello", "other"]
+
+    def test_each_decorator_of_a_function_declares(self, recipes):
+        """Several decorators of one function each declare a prompt, a resource or a skill, in any order."""
+        source = """
+        from promptkit import prompt, resource, skill
+
+        @prompt
+        @resource("one://{name}")
+        @resource("two://{name}")
+        @prompt(name="inner")
+        def outer(name: str) -> str:
+            return name
+
+        @skill(name="first")
+        @resource("three://x")
+        @skill(name="second")
+        def described() -> str:
+            \"\"\"Use it.\"\"\"
+            return "Text."
+
+        again = prompt(name="again")(outer)
+        """
+        loaded = load(recipes(many=source))
+        catalog = compile(loaded)
+
+        assert catalog.diagnostics == ()
+        assert sorted(catalog) == ["again", "inner", "outer"]
+        assert {resource.uri_template for resource in catalog.resources} >= {
+            "one://{name}",
+            "two://{name}",
+            "three://x",
+        }
+        assert {skill.name for skill in catalog.skills} == {"first", "second"}
+        assert catalog["inner"].render({"name": "x"}).text == "x"
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            """
+            for name in ("one", "two"):
+                @resource(f"{name}://x")
+                def document() -> str:
+                    return "x"
+            """,
+            """
+            @resource("one://x")
+            def document() -> str:
+                return "x"
+
+            @resource("two://x")
+            def document() -> str:
+                return "y"
+            """,
+            """
+            def make(name):
+                return resource(f"{name}://x")(lambda: "x")
+
+            by_name = {name: make(name) for name in ("one", "two")}
+            """,
+        ],
+        ids=["loop", "same name", "dict"],
+    )
+    @pytest.mark.parametrize("is_module", [False, True], ids=["folder", "module"])
+    def test_resources_without_a_name_of_their_own_are_served(self, recipes, monkeypatch, source, is_module):
+        """Every resource that a module makes is served, also if no name of the module refers to it."""
+        folder = recipes(many=f"from promptkit import resource\n{dedent(source)}")
+        monkeypatch.syspath_prepend(folder)
+
+        loaded = load("many" if is_module else folder)
+
+        assert sorted(resource.uri_template for resource in loaded.resources) == ["one://x", "two://x"]
+
+    def test_declarations_below_an_imported_one_are_not_served(self, recipes):
+        """A decorator of another module's resource declares one resource, not both."""
+        helper = (
+            "from promptkit import resource\n\n@resource('theirs://x')\ndef x() -> str:\n    return 'x'\n"
+        )
+        source = "from promptkit import resource\nfrom . import _helper\n\nours = resource('ours://x')(_helper.x)\n"
+
+        loaded = load(recipes(_helper=helper, many=source))
+
+        assert [resource.uri_template for resource in loaded.resources] == ["ours://x"]
 
     def test_dotted_module_is_found_from_the_current_folder(self, recipes, tmp_path, monkeypatch):
         """A dotted module is found from the current folder, as Python would find it."""

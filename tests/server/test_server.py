@@ -3,10 +3,12 @@ import gc
 import json
 import threading
 import time
+from typing import Annotated
 
 import pytest
 
 from promptkit import (
+    Arg,
     ArgumentsError,
     Context,
     EmbeddedResource,
@@ -172,6 +174,25 @@ class TestErrors:
         assert error["code"] == -32602
         assert error["message"].startswith("prompt 'picture': the bytes are not in a known format; ")
         assert capfd.readouterr().err == ""
+
+    def test_image_of_the_author_or_the_client(self, capfd):
+        """
+        Without bytes in the arguments, an image that cannot be sent can be the author's: the client gets the
+        reason, and standard error the traceback, without secrets.
+        """
+
+        @prompt
+        def picture(size: int, key: Annotated[str, Arg(secret=True)] = ""):
+            return user(key, Image(b"\x89PNG\r\n\x1a\n" + bytes(size)))
+
+        error = client_of(picture).get("picture", size="20", key="hunter2hunter2")["error"]
+
+        assert error["code"] == -32602
+        assert error["message"].startswith("prompt 'picture': the image is damaged or truncated: ")
+        lines = capfd.readouterr().err.splitlines()
+        assert "error in prompt 'picture':" in lines[0]
+        assert any("Image(b" in line for line in lines)
+        assert "hunter2" not in "".join(lines)
 
     @pytest.mark.parametrize(
         "error",

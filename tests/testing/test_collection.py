@@ -263,6 +263,32 @@ class TestCases:
 
     NAMES = ("a/b", "a:b", "ab", "?", "*", "Ab", "é", "e\u0301", "a::b", "ß" * 300, "ß" * 300 + "x", "a.1")
 
+    @pytest.mark.parametrize("paths", [(), (".",), ("recipes",), ("recipes/review.py",)])
+    def test_snapshot_of_a_removed_case(self, project, run, pytester, paths):
+        """The snapshot of a removed case is unused, and an update removes it, whatever is named to pytest."""
+        case = 'review.case("long", "x = 1 " * 9)\n'
+        project(review=dedent(CASES) + case)
+        snapshot = pytester.path / "recipes/__snapshots__/review/review[long].md"
+        run("--promptkit", *paths, "--snapshot-update").assert_outcomes(passed=4)
+        project(review=CASES)
+
+        result = run("--promptkit", *paths)
+
+        assert (result.ret, "1 snapshot unused." in result.stdout.str()) == (1, True)
+        run("--promptkit", *paths, "--snapshot-update").assert_outcomes(passed=3)
+        assert not snapshot.exists()
+
+    def test_snapshots_of_cases_that_are_not_tested(self, project, run, pytester):
+        """A run that does not test the cases keeps their snapshots."""
+        project(
+            review=CASES, test_review="def test_review(promptkit_snapshot): assert 'x' == promptkit_snapshot"
+        )
+        run("--promptkit", "--snapshot-update").assert_outcomes(passed=4)
+
+        run("--snapshot-update")
+
+        assert (pytester.path / "recipes/__snapshots__/review/review[short].md").exists()
+
     @pytest.mark.filterwarnings("error")
     def test_each_case_has_its_own_snapshot(self, project, run, pytester):
         """
@@ -309,6 +335,29 @@ class TestCases:
         run("--promptkit", "recipes", "--snapshot-update").assert_outcomes(passed=4)
         assert snapshot.read_text() == "[user]\nReview a␠\n\tb␉\n␍. <secret>\n"
         run("--promptkit", "recipes").assert_outcomes(passed=4)
+
+
+def test_prompts_of_one_function_have_their_own_diagnostics(project, run):
+    """A diagnostic fails the test of its own prompt, also if several prompts are made from one function."""
+    project(
+        many="""
+            from typing import Annotated
+            from promptkit import Arg, prompt
+
+            def make(name, examples):
+                @prompt(name=name)
+                def made(n: Annotated[int, Arg(examples=examples)] = 0) -> str:
+                    return str(n)
+                return made
+
+            prompts = [make("first", [1]), make("second", ["x"]), make("third", [3])]
+        """
+    )
+
+    assert outcomes_of(run("--promptkit", "-q")) == (
+        ["many.py::first", "many.py::third"],
+        ["many.py::second"],
+    )
 
 
 def test_several_targets_are_loaded_together(project, run, pytester):

@@ -316,11 +316,13 @@ class TestOptionalArguments:
             (["--set", "txt=x"], "--set: no prompt has an argument 'txt'; did you mean 'text'?"),
             (["--set", "text=x", "--live"], "--set is for frozen files"),
             (["--set", "text=x", "--remove"], "--set is for frozen files"),
+            (["--lossy", "--live"], "--lossy is for frozen files"),
+            (["--lossy", "--remove"], "--lossy is for frozen files"),
         ],
         ids=" ".join,
     )
     def test_wrong_usage(self, options, message, freeze_source, capsys):
-        """Names that no prompt has are usage errors, and so is `--set` with other options."""
+        """Names that no prompt has are usage errors, and so are `--set` and `--lossy` with other options."""
         with pytest.raises(SystemExit):
             freeze_source("text: str", "f'{text}'", *options)
 
@@ -332,3 +334,31 @@ class TestOptionalArguments:
         error = freeze_source("", text)
 
         assert "it uses the workspace, whose content a file would keep: use --live to write" in error
+
+    FENCED = "f'```\\n{text.rstrip()}\\n```' + (f'\\n\\nFor {who}.' if who else '')"
+
+    def test_lossy_files(self, freeze_source):
+        """With `--lossy`, a file can differ for some texts, one of which the output shows."""
+        content, lines = freeze_source("text: str, who: str = ''", self.FENCED, "--lossy")
+
+        assert content == "```\n$ARGUMENTS\n```\n"
+        assert lines[0] == "    frozen in one.md: who=''"
+        assert lines[1].startswith(
+            "    differs in one.md: when 'text' is ' blanks around ', the prompt renders "
+        )
+
+    def test_lossy_is_suggested(self, freeze_source):
+        """`--lossy` is suggested if it would write a file."""
+        close = freeze_source("text: str", "text.rstrip()")
+        far = freeze_source("text: str", "text.upper()")
+        still_far = freeze_source("text: str", "text.upper()", "--lossy")
+
+        assert "use --lossy to accept the difference, or use --live to write a file" in close
+        assert "--lossy" not in far
+        assert far == still_far
+
+    def test_exact_files_are_preferred(self, freeze_source):
+        """`--lossy` has no effect on a prompt whose file is exact."""
+        options = "text: str, who: str = ''", "f'{who}: {text}'"
+
+        assert freeze_source(*options) == freeze_source(*options, "--lossy")

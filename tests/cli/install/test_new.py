@@ -67,7 +67,7 @@ def test_written_files(argv, empty, promptkit):
     assert files_in(folder) == [IGNORED, *FILES]
     assert [line for line in out.splitlines() if line.startswith("wrote ")] == [
         f"wrote {Path(*argv, name)}"
-        for name in ("pyproject.toml", "prompts/review.py", "prompts/test_review.py", IGNORED)
+        for name in ("prompts/review.py", "prompts/test_review.py", "pyproject.toml", IGNORED)
     ]
 
 
@@ -95,12 +95,13 @@ def test_committed_files(argv, empty, promptkit):
 @pytest.mark.parametrize(
     "create", [lambda file: file.write_text("mine\n"), lambda file: file.symlink_to("no")]
 )
-def test_existing_gitignore_is_kept(create, empty, promptkit):
-    """An existing `.gitignore` is kept and does not prevent the other files."""
-    create(file := empty / IGNORED)
+@pytest.mark.parametrize("name", [IGNORED, "pyproject.toml"])
+def test_files_of_an_existing_project_are_kept(name, create, empty, promptkit):
+    """An existing `.gitignore` or `pyproject.toml` is kept, and does not prevent the other files."""
+    create(file := empty / name)
     code, out, _ = promptkit("new")
 
-    assert (code, IGNORED in out) == (0, False)
+    assert (code, f"wrote {name}\n" in out, f"kept {name}\n" in out) == (0, False, True)
     assert file.is_symlink() or file.read_text() == "mine\n"
     assert not (empty / "no").exists()
 
@@ -129,6 +130,31 @@ def test_suggested_commands_work(empty, home, served_prompts, run_json):
     assert "2 passed" in tested
     assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
     assert served_prompts(installed_command(home)) == ["review"]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+def test_suggested_commands_work_in_an_existing_project(empty, home, served_prompts, run_json):
+    """
+    In a project with another folder of recipes and of tests, the printed commands find what `new` has
+    written, and another `new` adds a skill.
+    """
+    project = empty / "my prompts"
+    (project / "recipes").mkdir(parents=True)
+    (project / "recipes" / "old.py").write_text(
+        "from promptkit import prompt\n\n@prompt\ndef old():\n    return ''\n"
+    )
+    (project / "pyproject.toml").write_text("[tool.pytest.ini_options]\ntestpaths = ['tests']\n")
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+
+    prompt_output = run_commands(run_json("new", "my prompts")["next"], empty, environment)
+    skill_output = run_commands(run_json("new", "my prompts", "--skill")["next"], empty, environment)
+
+    assert (prompt_output[0], "2 passed" in prompt_output[1]) == (RENDERED, True)
+    assert served_prompts(installed_command(home)) == ["review"]
+    assert "name: review-changes" in skill_output[0]
+    assert "4 passed" in skill_output[1]
+    assert "1 skill from these recipes: review-changes" in skill_output[2]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
@@ -190,7 +216,7 @@ def test_first_minute_of_a_new_user(empty, home, served_prompts, tmp_path):
     assert served_prompts(installed_command(home)) == ["review"]
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", ["prompts/review.py", "prompts/test_review.py"])
 class TestNeverOverwrites:
     def test_existing_file_is_kept(self, name, empty, promptkit):
         """An existing file is reported, and nothing is written."""
