@@ -323,6 +323,8 @@ def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, .
         return ()
     if not invalid.issubset(known) or any(known[name].arg.secret for name in invalid):
         return ()
+    if any(error.got is not None and known[error.argument].arg.env for error in errors.errors):
+        return ()  # the invalid value can be that of the server's environment
     return tuple(argument for argument in prompt.arguments.ordered if argument.name in invalid)
 
 
@@ -339,7 +341,7 @@ def _is_text(argument: Argument) -> bool:
     return plain(argument.annotation, core=True) is str and not argument.arg.secret
 
 
-def elicitation_params(
+def elicitation_params(  # noqa: PLR0913 (most are optional)
     prompt: CompiledPrompt,
     arguments: Iterable[Argument],
     *,
@@ -388,10 +390,7 @@ def form_message(
     again: bool = False,
     errors: ArgumentsError | None = None,
 ) -> str:
-    """
-    Return the message of a form: the *arguments* that are needed, or if asked *again*, still missing; and what
-    is invalid.
-    """
+    """Return the message of a form: why *arguments* are needed, or, if asked *again*, still missing."""
     *first, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(first)} and {last}" if first else last
     name = prompt.title or prompt.name
