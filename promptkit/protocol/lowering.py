@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
+from promptkit.catalog.argument_schema import DIALECT
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import ANSWER, SCHEMA, CompiledPrompt
 from promptkit.errors.exceptions import (
@@ -238,7 +239,7 @@ class Lowering:
 
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     """Return the schemas of the arguments and of the answer, and the author's own metadata."""
-    own = {SCHEMA: prompt.schema} if prompt.arguments.ordered else {}
+    own = {SCHEMA: {"$schema": DIALECT, **prompt.schema}} if prompt.arguments.ordered else {}
     if (answer := prompt.answer_schema) is not None:
         own[ANSWER] = answer
     return {**own, **prompt.meta}
