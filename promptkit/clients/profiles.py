@@ -140,6 +140,10 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             What users type for a prompt, with ``{server}`` and ``{prompt}`` for the names; empty if it is
             not known, or if they choose prompts from a menu.
 
+        own_commands:
+            Names of the client's own commands, which users cannot type for a skill, nor for a prompt if
+            *command* does not contain the server.
+
         client_info:
             The names by which the client introduces itself to servers.
 
@@ -165,6 +169,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     asks_for_all: bool = False
     own_names: tuple[str, ...] = ()
     command: str = ""
+    own_commands: tuple[str, ...] = ()
     client_info: tuple[str, ...] = ()
     refuses_missing: bool = False
     configuration: ClientConfiguration | None = None
@@ -187,6 +192,9 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             "never fills in optional arguments": self.fills_in_text,
             "also asks for arguments with defaults": self.asks_for_all,
             f"does not pass on arguments named {names}": bool(self.own_names),
+            f"has its own commands {', '.join(self.own_commands)}: choose other names for prompts": (
+                bool(self.own_commands) and "{server}" not in self.command
+            ),
         }
         return tuple(text for text, is_true in applies.items() if is_true)
 

@@ -306,7 +306,7 @@ class TestEveryWeakness:
         # These are the text of messages, what other fields depend on, and where the client is configured.
         descriptive_fields = {
             *("title", "effect", "quotes_text", "keeps_rest"),
-            *("command", "client_info", "refuses_missing", "configuration"),
+            *("command", "own_commands", "client_info", "refuses_missing", "configuration"),
         }
 
         assert {*WEAKNESSES, "has_prompts", *descriptive_fields} == {*ClientProfile.__struct_fields__}
