@@ -96,8 +96,12 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
     if client.cuts_at_blanks and not shows_form(client, prompt):
         _lint_words(client, typed_arguments(client, arguments), report)
-    for position, argument in enumerate(arguments, 1):
-        _lint_argument(client, argument, position, report)
+    for name, sent in find_invalid_positions(client, arguments).items():
+        message = f"{client.title} sends {sent!r} for {name!r}, which is invalid"
+        hint = "give it a default, or take text that the function does not parse"
+        report.add(Rule.UNFILLED_ARGUMENT, message, hint, name)
+    for argument in arguments:
+        _lint_argument(client, argument, report)
 
 
 def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
@@ -120,13 +124,9 @@ def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: 
             return
 
 
-def _lint_argument(client: ClientProfile, argument: Argument, position: int, report: Report) -> None:
+def _lint_argument(client: ClientProfile, argument: Argument, report: Report) -> None:
     """Report an argument for which a client sends a value that the user did not intend."""
-    name, sent = argument.name, f"${position}"
-    if client.fills_in_text and argument.required and not accepts(argument, sent):
-        message = f"{client.title} sends {sent!r} for {name!r}, which is invalid"
-        hint = "give it a default, or take text and parse it in the function"
-        report.add(Rule.UNFILLED_ARGUMENT, message, hint, name)
+    name = argument.name
     if client.asks_for_all and not argument.required:
         message = f"{client.title} asks for {name!r}, though it has a default"
         report.add(Rule.UNFILLED_ARGUMENT, message, "remove its default, or the argument", name)
@@ -143,6 +143,15 @@ def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
 def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tuple[Argument, ...]:
     """Return the arguments that get words of what users type in a client."""
     return tuple(argument for argument in arguments if argument.required or not client.fills_in_text)
+
+
+def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument]) -> dict[str, str]:
+    """Return the positions that a client sends for required arguments, by name, if they are invalid."""
+    return {
+        argument.name: f"${position}"
+        for position, argument in enumerate(arguments, 1)
+        if client.fills_in_text and argument.required and not accepts(argument, f"${position}")
+    }
 
 
 def _may_have_blanks(argument: Argument) -> bool:

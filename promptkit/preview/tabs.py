@@ -17,7 +17,13 @@ from promptkit.exports import REQUESTS, ExportError, UnsupportedAnswerError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
-from promptkit.lints.clients import lint_client, lint_workflow, shows_form, typed_arguments
+from promptkit.lints.clients import (
+    find_invalid_positions,
+    lint_client,
+    lint_workflow,
+    shows_form,
+    typed_arguments,
+)
 from promptkit.lints.conversations import SentMessages
 from promptkit.preview.controls import Choice
 from promptkit.preview.media import Upload
@@ -360,23 +366,23 @@ def compute_sent_arguments(
     reached = required if has_form else typed_arguments(client, arguments)
     names = [argument.name for argument in reached]
     entered = {name: values[name] for name in names if name in values}
-    if has_form or not client.cuts_at_blanks:
+    if has_form or not names or not client.cuts_at_blanks:
         return entered
-    words = " ".join(entered.values()).split()
-    if client.keeps_rest and len(words) > len(names) > 0:
-        last = len(names) - 1
-        words = [*words[:last], " ".join(words[last:])]
-    return dict(zip(names, words, strict=False))
+    words, sent = " ".join(entered.values()).split(), dict[str, str]()
+    for index, argument in enumerate(arguments):
+        gets_rest = client.keeps_rest and argument.name == names[-1]
+        text = " ".join(words[index : None if gets_rest else index + 1])
+        if argument.name in names and (text or client.fills_in_text):
+            sent[argument.name] = text
+    return sent
 
 
 def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
     """Return the workflow for the arguments that a client sends, or None and the reason."""
     prompt, typed = rendering.prompt, rendering.values
     sent = compute_sent_arguments(client, prompt, typed)
-    if sent != typed and _without_secrets(rendering) != typed:
-        return None, f"Not shown, because {client.title} splits or drops values, and one of them is a secret."
-    if sent == typed and rendering.skip_reason:
-        return None, f"Not rendered: {rendering.skip_reason}"
+    if reason := _explain_absence(client, rendering, sent):
+        return None, reason
     if sent == typed and (rendering.workflow is not None or rendering.error):
         return rendering.workflow, rendering.error or ""
     try:
@@ -389,6 +395,19 @@ def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Work
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         return None, describe_failure(f"prompt {prompt.name!r}", error)
     return result, ""
+
+
+def _explain_absence(client: ClientProfile, rendering: Rendering, sent: Mapping[str, str]) -> str:
+    """Return why the arguments that a client sends are not rendered; ``""`` if they are."""
+    typed, arguments = rendering.values, rendering.prompt.arguments.ordered
+    if sent != typed and _without_secrets(rendering) != typed:
+        return f"Not shown, because {client.title} splits or drops values, and one of them is a secret."
+    if sent == typed and rendering.skip_reason:
+        return f"Not rendered: {rendering.skip_reason}"
+    if invalid := find_invalid_positions(client, arguments):
+        sent_instead = ", ".join(f"{text!r} for {name!r}" for name, text in invalid.items())
+        return f"{client.title} sends {sent_instead}, which is invalid, so the model gets only the words."
+    return ""
 
 
 def _describe_rejection(client: ClientProfile, prompt: CompiledPrompt, errors: ArgumentsError) -> str:

@@ -684,6 +684,30 @@ class TestClients:
 
         assert compute_sent_arguments(profile, media.compiled, typed) == sent
 
+    def test_words_are_filled_in_by_position(self):
+        """A word at the position of an optional argument is lost, and a text without a word is empty."""
+        profile = ClientProfile("a", cuts_at_blanks=True, keeps_rest=True, fills_in_text=True)
+
+        @prompt
+        def mixed(*, note: str = "", topic: str, town: str):
+            return "x"
+
+        def compute(topic, town):
+            return compute_sent_arguments(profile, mixed.compiled, {"topic": topic, "town": town})
+
+        assert compute("a b", "c d") == {"topic": "b", "town": "c d"}
+        assert compute("a", "b") == {"topic": "b", "town": ""}
+
+    def test_invalid_positions_are_explained(self):
+        """For a required number, the view shows that opencode loses the prompt."""
+
+        @prompt
+        def many(count: int):
+            return "x"
+
+        view = build_tab("clients", render_prompt(many, count="3"), "recipes", "opencode").view
+        assert "sends '$1' for 'count', which is invalid" in view.reason
+
     def test_secrets_are_not_shown(self):
         """Secrets appear neither in arguments nor in messages."""
         for name in CLIENTS:
