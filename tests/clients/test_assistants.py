@@ -187,8 +187,8 @@ def ask_claude_code(assistants, run_as_user, user):
     """
     A function that types a command in Claude Code and fills in its forms.
 
-    It returns the forms, and the texts that the model has received. In this mode, the program that has started
-    Claude Code shows the forms, as an editor does.
+    It returns the forms, and the texts that the model has received. In this mode, the program that has
+    started Claude Code shows the forms, as an editor does.
     """
     project, environment = user
     run_promptkit(run_as_user, "install", "claude-code", "--name", "team")
