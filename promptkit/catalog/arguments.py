@@ -257,7 +257,7 @@ class Arguments(Struct, frozen=True):
                 unknown_count += 1
                 if unknown_count <= MAX_ERRORS and not self._is_ignored(name):
                     errors.append(self._unknown(name))
-            elif value != unfilled.get(name) and (value or self._is_given(name, value)):
+            elif value != unfilled.get(name, NO_DEFAULT) and (value or self._is_given(name, value)):
                 try:
                     values[name] = readers[name](value)
                 except ConversionError as error:
