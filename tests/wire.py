@@ -110,7 +110,9 @@ class Client:
         self.capabilities = {"roots": {}} if capabilities is None else capabilities
         self.methods = {}
         if revision in HANDSHAKES:
-            self.ask("initialize", initialize(revision, capabilities=self.capabilities, client=name)["params"])
+            self.ask(
+                "initialize", initialize(revision, capabilities=self.capabilities, client=name)["params"]
+            )
             self.receive(line(notification("notifications/initialized")))
 
     def send(self, data: bytes) -> list:

@@ -337,10 +337,12 @@ class TestClaudeCode:
     """A client that gives each argument one word, drops the rest, and refuses missing arguments itself."""
 
     def client(self, revision, name="claude-code"):
+        """Return a client with forms that introduces itself by a name."""
         catalog = compile(Recipes(prompts=(review, login, plain, brief)))
         return Client(catalog, revision, capabilities=FORM, name=name)
 
     def required(self, client):
+        """Return which arguments are required, by the names of the prompts."""
         reply = client.post("prompts/list", {}, 9)[0]
         return {
             (entry["name"], argument["name"]): argument["required"]

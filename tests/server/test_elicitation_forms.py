@@ -184,7 +184,9 @@ class TestFields:
         """A text that was sent and the default of an optional argument are the defaults of their fields."""
 
         @prompt
-        def count(name: str, deep: bool = True, number: int = 3, ratio: float = 0.5, of: str | None = None):
+        def count(
+            name: str, *, deep: bool = True, number: int = 3, ratio: float = 0.5, of: str | None = None
+        ):
             return name
 
         arguments = count.compiled.arguments.ordered
@@ -497,7 +499,7 @@ class TestAskable:
         ids=str,
     )
     def test_other_errors_prevent_a_form(self, arguments):
-        """An unknown or secret argument, and an error in a JSON value, is an error, and nothing is requested."""
+        """An unknown or secret argument, and an error in a JSON value, is an error without a form."""
         assert requested(arguments) == []
 
     def test_elicit(self):
