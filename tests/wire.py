@@ -39,9 +39,9 @@ def notification(method, params=None) -> dict:
     return members if params is None else {**members, "params": params}
 
 
-def initialize(revision, number=0, capabilities=None) -> dict:
+def initialize(revision, number=0, capabilities=None, client="test") -> dict:
     """Return the first request of a handshake."""
-    client = {"name": "test", "version": "3.1"}
+    client = {"name": client, "version": "3.1"}
     declared = {"roots": {}} if capabilities is None else capabilities
     return request(
         number, "initialize", {"protocolVersion": revision, "capabilities": declared, "clientInfo": client}
@@ -95,8 +95,11 @@ class Client:
     server reads on its own threads, as in a process; otherwise prompts run on the calling thread.
     """
 
-    def __init__(self, catalog, revision="2025-11-25", *, capabilities=None, threads=False, **options):
+    def __init__(
+        self, catalog, revision="2025-11-25", *, capabilities=None, threads=False, name="test", **options
+    ):
         self.sent = []
+        self.name = name
         self.server = Server(catalog, self.sent.append, **options)
         self.receive = self.server.receive_data
         if threads:
@@ -107,7 +110,9 @@ class Client:
         self.capabilities = {"roots": {}} if capabilities is None else capabilities
         self.methods = {}
         if revision in HANDSHAKES:
-            self.ask("initialize", initialize(revision, capabilities=self.capabilities)["params"])
+            self.ask(
+                "initialize", initialize(revision, capabilities=self.capabilities, client=name)["params"]
+            )
             self.receive(line(notification("notifications/initialized")))
 
     def send(self, data: bytes) -> list:
@@ -130,6 +135,7 @@ class Client:
             meta = {"_meta": members} if members else {}
             return self.send(line(request(number, method, {**(params or {}), **meta} or None)))
         capabilities = members.pop("capabilities", self.capabilities)
+        members.setdefault("io.modelcontextprotocol/clientInfo", {"name": self.name, "version": "3.1"})
         return self.send(line(modern(number, method, params, capabilities=capabilities, **members)))
 
     def ask(self, method, params=None, number=1, **members) -> dict:

@@ -26,13 +26,13 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
     """
     Return the JSON Schema of an object with *arguments* as its members.
 
-    It does not set ``additionalProperties`` to false, although prompts reject unknown arguments, because many
-    clients do not accept tools with it.
+    It sets neither ``additionalProperties`` to false, although prompts reject unknown arguments, nor
+    ``$schema``, because some clients do not accept tools with these keywords.
     """
     arguments = list(arguments)
     definitions = Definitions({})
     properties = {argument.name: _property(argument, definitions) for argument in arguments}
-    schema: dict[str, Any] = {"$schema": DIALECT, "type": "object", "properties": properties}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [argument.name for argument in arguments if argument.required]:
         schema["required"] = required
     if definitions.schemas:

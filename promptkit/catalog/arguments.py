@@ -138,6 +138,7 @@ class Arguments(Struct, frozen=True):
     secret: frozenset[str] = frozenset()
     _readers: Mapping[str, Read] = {}
     _required: tuple[str, ...] = ()
+    _unfilled: Mapping[str, str] = {}
     _in_environment: tuple[Argument, ...] = ()
 
     def __post_init__(self) -> None:
@@ -147,6 +148,8 @@ class Arguments(Struct, frozen=True):
             ("secret", frozenset(argument.name for argument in ordered if argument.arg.secret)),
             ("_readers", {argument.name: argument.reader.read for argument in ordered}),
             ("_required", tuple(argument.name for argument in ordered if argument.required)),
+            # Some clients send "$2" for the second argument if the user has not typed it.
+            ("_unfilled", {each.name: f"${n}" for n, each in enumerate(ordered, 1) if not each.required}),
             ("_in_environment", tuple(argument for argument in ordered if argument.arg.env)),
         ):
             structs.force_setattr(self, field, value)
@@ -194,7 +197,7 @@ class Arguments(Struct, frozen=True):
         Args:
             sent:
                 The values by argument name: strings, or other JSON values where the type allows them. None
-                means no values.
+                means no values. ``$`` and the position of an optional argument mean that it was not given.
 
             known:
                 Values that have been converted already.
@@ -205,14 +208,14 @@ class Arguments(Struct, frozen=True):
         """
         values: dict[str, Any] = dict(known) if known else {}
         errors: list[InvalidArgument] = []
-        readers = self._readers
+        readers, unfilled = self._readers, self._unfilled
         unknown_count = 0
         for name, value in (sent or {}).items():
             if name not in readers:
                 unknown_count += 1
                 if unknown_count <= MAX_ERRORS and not self._is_ignored(name):
                     errors.append(self._unknown(name))
-            elif value or self._is_given(name, value):
+            elif value != unfilled.get(name, NO_DEFAULT) and (value or self._is_given(name, value)):
                 try:
                     values[name] = readers[name](value)
                 except ConversionError as error:

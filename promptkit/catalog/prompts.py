@@ -278,7 +278,8 @@ class CompiledPrompt(Struct, frozen=True):
             How long a reply can be reused for the same arguments, in seconds.
 
         elicit:
-            Whether the user is asked for missing required arguments.
+            Whether the user is asked for missing and invalid arguments: in any case, never, or with None only
+            for ``prompts/get``.
 
         tool:
             The author's description of its behavior as a tool; False if it is not offered as a tool.
@@ -306,7 +307,7 @@ class CompiledPrompt(Struct, frozen=True):
     renderer: FunctionRenderer
     timeout: float | None = None
     cache: float | None = None
-    elicit: bool = False
+    elicit: bool | None = None
     tool: Tool | bool | None = None
     scopes: frozenset[str] = frozenset()
     deprecated: str | None = None

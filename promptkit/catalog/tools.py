@@ -235,10 +235,9 @@ def _encode_matches(matches: list[CompiledPrompt]) -> str:
 
 
 def _entry(prompt: CompiledPrompt) -> Mapping[str, Any]:
-    schema = {key: value for key, value in prompt.schema.items() if key != "$schema"}
     return {
         "name": prompt.name,
         "title": prompt.title,
         "description": prompt.description,
-        "arguments": schema,
+        "arguments": prompt.schema,
     }

@@ -70,7 +70,7 @@ def run(options: Namespace, output: Output) -> int:
         return fail(f"check --cache needs hypothesis: {install_command('testing')}", Exit.USAGE)
     secret_file_errors = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
-    catalog = load_catalog(options.targets, lint=True)
+    catalog = load_catalog(options.targets, lint=True, elicit=options.elicit)
     diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
     notes: dict[str, Any] = {"not_described": [p.name for p in catalog.prompts if not p.description]}
     if options.render or options.max_tokens is not None:

@@ -94,7 +94,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
         report_catalog_errors(checked)
         live.report(checked)
 
-    reloader = Reloader(options.targets, report, lint=lint_file, cases=True)
+    reloader = Reloader(options.targets, report, lint=lint_file, cases=True, elicit=options.elicit)
     catalog = _add_diagnostics(checks, reloader.load())
     report_catalog_errors(catalog)
     live = LiveCatalog(catalog)

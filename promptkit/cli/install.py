@@ -276,7 +276,12 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
             yield "everyone who works on the project needs promptkit on their PATH"
         values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
         yield from (f"{value} exists only on this machine" for value in values if Path(value).is_absolute())
-    limitations = get_client(configuration.client).limitations
+    client = get_client(configuration.client)
+    if client.command:
+        typed = client.command.format(server=change.name, prompt="NAME")
+        hint = ", without arguments, and fill in the form" if client.refuses_missing else ""
+        yield f"type a prompt as {typed}{hint}"
+    limitations = client.limitations
     yield from (f"{configuration.title} {limitation}" for limitation in limitations)
     if limitations:
         yield f"to find the affected prompts, run: promptkit check --client {configuration.client}"

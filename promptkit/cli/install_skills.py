@@ -21,7 +21,7 @@ from promptkit.clients.installed_files import (
     has_skills,
     skill_change,
 )
-from promptkit.clients.profiles import INSTALLABLE
+from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.fragments.invisible import escape_invisible
 
 
@@ -93,6 +93,12 @@ def _apply(
     if not options.json:
         output.print_lines(describe_change(change, configuration.title, "skill", is_done=is_done))
         output.print_lines([f"    folder: {change.folder.display_root}"])
+        own_commands = get_client(configuration.client).own_commands
+        output.print_lines(
+            f"    {configuration.title} has its own command {name!r}: only models find the skill"
+            for name in change.names
+            if name in own_commands
+        )
     return _data(change, configuration, is_done=is_done)
 
 

@@ -67,7 +67,13 @@ def check_existence(targets: Iterable[str]) -> None:
             load_recipes([target])
 
 
-def load_catalog(targets: Sequence[str], ignore: Collection[Rule] = (), *, lint: bool = False) -> Catalog:
+def load_catalog(
+    targets: Sequence[str],
+    ignore: Collection[Rule] = (),
+    *,
+    lint: bool = False,
+    elicit: bool | None = None,
+) -> Catalog:
     """
     Import and compile the recipes at *targets*.
 
@@ -81,10 +87,14 @@ def load_catalog(targets: Sequence[str], ignore: Collection[Rule] = (), *, lint:
         lint:
             Whether to report probable mistakes and import the case files as well.
 
+        elicit:
+            The option `elicit` of prompts that do not set it.
+
     Raises:
         LoadError: If a target does not exist, or cannot be read.
     """
-    return _without_ignored(compiler.compile(load_recipes(targets, cases=lint), lint=lint), ignore)
+    recipes = load_recipes(targets, cases=lint)
+    return _without_ignored(compiler.compile(recipes, lint=lint, elicit=elicit), ignore)
 
 
 def _without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:

@@ -64,7 +64,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
         at = words.index("--")
         words, served = words[:at], words[at + 1 :]
     parser = _parser_of(name)
-    parser.set_defaults(command=name, error=parser.error, ignore=frozenset(), target_note="")
+    parser.set_defaults(command=name, error=parser.error, ignore=frozenset(), elicit=None, target_note="")
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
     # Options can stand between words. With --, argparse would take the words after it for options.
     read = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
@@ -112,6 +112,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         options.targets = _targets(options, configuration)
     if configuration.ignore:
         options.ignore = frozenset(map(rule_of, configuration.ignore))
+    options.elicit = configuration.elicit
     options.configuration = configuration
     return options
 

@@ -128,7 +128,7 @@ class StdioSession:
 
     def __init__(self, options: Namespace, pipes: stdio.StdioPipes, observers: Sequence[Observer]) -> None:
         self._options, self._pipes = options, pipes
-        self._reloader = Reloader(options.targets, self._report_errors)
+        self._reloader = Reloader(options.targets, self._report_errors, elicit=options.elicit)
         self._server = Server(
             None,
             pipes.write,

@@ -287,7 +287,7 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
     with suppress(ModuleNotFoundError):  # asyncio's own loop replaces it
         import_module("uvloop")
     report = partial(report_catalog_errors, ignore=options.ignore)
-    reloader = Reloader(options.targets, report)
+    reloader = Reloader(options.targets, report, elicit=options.elicit)
     catalog = reloader.load()
     report(catalog)
     return reloader, catalog

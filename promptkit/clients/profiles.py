@@ -3,6 +3,7 @@ Profiles of MCP clients, from ``profiles.toml``: their limitations, and the form
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
 from pkgutil import get_data
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -116,14 +117,18 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         drops_roles:
             Whether assistant turns are sent as user turns.
 
+        quotes_text:
+            Whether the text of a message arrives as a JSON string, with quotes and escapes.
+
         cuts_at_blanks:
-            Whether an argument ends at the first space, unless it is the last argument.
+            Whether each argument gets one word of the text that the user types.
 
-        joins_words:
-            Whether the first argument gets all words, and the other arguments none.
+        keeps_rest:
+            Whether the last argument then also gets the remaining words, which are lost otherwise.
 
-        placeholder:
-            The value that the client sends for each argument before the user has typed any.
+        fills_in_text:
+            Whether the client sends ``$1`` for the first argument, ``$2`` for the second and so on, and puts
+            the user's words into the text that it receives.
 
         asks_for_all:
             Whether the client also asks for arguments that have defaults.
@@ -131,8 +136,20 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         own_names:
             Reserved names of arguments, which the client does not pass to prompts.
 
-        types_titles:
-            Whether the title can become the command that users type.
+        command:
+            What users type for a prompt, with ``{server}`` and ``{prompt}`` for the names; empty if it is
+            not known, or if they choose prompts from a menu.
+
+        own_commands:
+            Names of the client's own commands, which users cannot type for a skill, nor for a prompt if
+            *command* does not contain the server.
+
+        client_info:
+            The names by which the client introduces itself to servers.
+
+        refuses_missing:
+            Whether the client rejects a prompt with missing required arguments itself, without asking the
+            user for them.
 
         configuration:
             How promptkit is added to the client; None if users must do that.
@@ -145,12 +162,16 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     effect: str = "omits"
     sends_first_only: bool = False
     drops_roles: bool = False
+    quotes_text: bool = False
     cuts_at_blanks: bool = False
-    joins_words: bool = False
-    placeholder: str | None = None
+    keeps_rest: bool = False
+    fills_in_text: bool = False
     asks_for_all: bool = False
     own_names: tuple[str, ...] = ()
-    types_titles: bool = False
+    command: str = ""
+    own_commands: tuple[str, ...] = ()
+    client_info: tuple[str, ...] = ()
+    refuses_missing: bool = False
     configuration: ClientConfiguration | None = None
 
     @property
@@ -164,12 +185,16 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             f"{self.effect} {', '.join(f'{kind}s' for kind in self.unsupported)}": bool(self.unsupported),
             "sends only the first message of a prompt": self.sends_first_only,
             "sends assistant turns as user turns": self.drops_roles,
-            "ends an argument at the first blank, unless it is the last argument": self.cuts_at_blanks,
-            "passes all words to the first argument": self.joins_words,
-            f"sends {self.placeholder!r} for each argument when it starts": self.placeholder is not None,
+            "sends the text as a JSON string, with quotes and escapes": self.quotes_text,
+            "gives each argument one word, and the last one the rest": self.cuts_at_blanks
+            and self.keeps_rest,
+            "gives each argument one word, and drops the rest": self.cuts_at_blanks and not self.keeps_rest,
+            "never fills in optional arguments": self.fills_in_text,
             "also asks for arguments with defaults": self.asks_for_all,
             f"does not pass on arguments named {names}": bool(self.own_names),
-            "can use the title of a prompt as its command": self.types_titles,
+            f"has its own commands {', '.join(self.own_commands)}: choose other names for prompts": (
+                bool(self.own_commands) and "{server}" not in self.command
+            ),
         }
         return tuple(text for text, is_true in applies.items() if is_true)
 
@@ -201,6 +226,12 @@ class UnknownClientError(ValueError):
         suggestion = nearest(name, known)
         hint = f"did you mean {suggestion!r}?" if suggestion else f"choose one of {', '.join(known)}"
         super().__init__(f"unknown client {name!r}: {hint}")
+
+
+@cache
+def find_client(client_info_name: str) -> ClientProfile | None:
+    """Return the profile of the client that introduces itself by this name, or None if it is unknown."""
+    return next((profile for profile in CLIENTS.values() if client_info_name in profile.client_info), None)
 
 
 def get_client(name: str, known: Collection[str] | None = None) -> ClientProfile:

@@ -38,7 +38,7 @@ class LoadedRecipes(Struct):
     files: Sequence[CompiledFile]
 
 
-def compile(target: Recipes | Target, *, lint: bool = False) -> Catalog:
+def compile(target: Recipes | Target, *, lint: bool = False, elicit: bool | None = None) -> Catalog:
     """
     Compile the recipes at a target, or recipes that are already loaded: ``compile("prompts")["review"]``.
 
@@ -50,6 +50,9 @@ def compile(target: Recipes | Target, *, lint: bool = False) -> Catalog:
         lint:
             Whether to also look for probable mistakes in working recipes. Serving skips this, because it
             takes time.
+
+        elicit:
+            The option `elicit` of prompts that do not set it.
 
     Returns:
         A catalog of every prompt and resource that can be served. Its diagnostics include the errors of all
@@ -63,11 +66,11 @@ def compile(target: Recipes | Target, *, lint: bool = False) -> Catalog:
         return target
     recipes = target if isinstance(target, Recipes) else _load_recipes(target)
     if not lint:
-        return link(compile_files(recipes), root=recipes.root).catalog
+        return link(compile_files(recipes), root=recipes.root, elicit=elicit).catalog
     from promptkit.lints import linter  # not needed by servers
 
     files = compile_files(recipes, lint=linter.lint_file)
-    return linter.lint_catalog(link(files, root=recipes.root).catalog)
+    return linter.lint_catalog(link(files, root=recipes.root, elicit=elicit).catalog)
 
 
 def _load_recipes(target: Target) -> Recipes:

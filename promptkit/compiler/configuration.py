@@ -61,6 +61,9 @@ class Configuration(Struct, frozen=True):
         fail_on:
             The lowest severity that makes ``promptkit check`` exit with 1.
 
+        elicit:
+            The option `elicit` of all prompts that do not set it: False, or None for the default.
+
         serve:
             The options of ``promptkit serve`` by name, without leading dashes and with unchecked values. The
             command checks them with `check_keys`.
@@ -72,6 +75,7 @@ class Configuration(Struct, frozen=True):
     clients: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fail_on: str = "error"
+    elicit: bool | None = None
     serve: Mapping[str, Any] = {}
 
 
@@ -197,6 +201,7 @@ def _parse_table(file: str, table: dict[str, Any]) -> Configuration:
         clients=clients,
         ignore=ignore,
         fail_on=table.get("fail-on", "error"),
+        elicit=table.get("elicit"),
         serve=table.get("serve", {}),
     )
 
@@ -237,5 +242,6 @@ _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "clients": ("a list of names", _is_texts),
     "ignore": ("a list of codes", _is_texts),
     "fail-on": ("error or warning", lambda value: value in ("error", "warning")),
+    "elicit": ("true or false", lambda value: isinstance(value, bool)),
     "serve": ("a table of options", lambda value: isinstance(value, dict)),
 }

@@ -144,7 +144,11 @@ Claim: TypeAlias = tuple[Key, CompiledFile, Declaration]
 
 
 def link(
-    files: Sequence[CompiledFile], *, owners: Owners = MappingProxyType({}), root: Path | None = None
+    files: Sequence[CompiledFile],
+    *,
+    owners: Owners = MappingProxyType({}),
+    root: Path | None = None,
+    elicit: bool | None = None,
 ) -> Linked:
     """
     Combine the declarations of *files* into one catalog, and choose the declaration of each key.
@@ -163,6 +167,9 @@ def link(
 
         root:
             The folder that contains the files.
+
+        elicit:
+            The option `elicit` of prompts that do not set it.
     """
     by_key, duplicates = _resolve(files, owners)
     compiled: dict[str, list[Any]] = {"prompt": [], "resource": [], "skill": []}
@@ -174,6 +181,8 @@ def link(
     if not any(file.declarations for file in files) and is_sound(diagnostics):
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
     prompts, resources, skills = compiled.values()
+    if elicit is not None:
+        prompts = [structs.replace(each, elicit=elicit) if each.elicit is None else each for each in prompts]
     if skills:
         skills, clashes = without_clashes(skills, resources)
         diagnostics += clashes

@@ -69,6 +69,9 @@ class Reloader:
         cases:
             Whether to import case files as well.
 
+        elicit:
+            The option `elicit` of prompts that do not set it.
+
     Attributes:
         is_quiet:
             Whether reports are suppressed, because another process prints them.
@@ -84,8 +87,9 @@ class Reloader:
         *,
         lint: LintFile = lambda *_: (),
         cases: bool = False,
+        elicit: bool | None = None,
     ) -> None:
-        self._report, self._lint, self._has_cases = report, lint, cases
+        self._report, self._lint, self._has_cases, self._elicit = report, lint, cases, elicit
         self.is_quiet, self.invalid = False, 0
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._is_idle: Callable[[], bool] = lambda: True
@@ -119,7 +123,7 @@ class Reloader:
         with timed_imports() as importing:
             loaded = self._load(importing)
         self._served = merge((), loaded.files, owners={})
-        linked = link(self._served, root=loaded.recipes.root)
+        linked = link(self._served, root=loaded.recipes.root, elicit=self._elicit)
         self._owners = linked.owners
         self._update_files(before, loaded, self._served)
         self._reported = linked.catalog.diagnostics
@@ -258,7 +262,7 @@ class Reloader:
         try:
             loaded = self._importer.run(before.files, self._has_changed)
             merged = merge(self._served, loaded.files, self._owners)
-            linked = link(merged, owners=self._owners, root=loaded.recipes.root)
+            linked = link(merged, owners=self._owners, root=loaded.recipes.root, elicit=self._elicit)
         except BaseException as error:  # noqa: BLE001 (serving and watching continue after any error)
             imports.restore()
             self._report_failure(error)

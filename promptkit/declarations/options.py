@@ -139,7 +139,7 @@ class Options(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     cache: float | None = None
     meta: Mapping[str, Any] = MappingProxyType({})
-    elicit: bool = False
+    elicit: bool | None = None
     tool: Tool | bool | None = None
     scopes: Collection[str] = ()
     answer: Any = None
@@ -151,8 +151,9 @@ class Options(Struct, frozen=True, kw_only=True):
             check_optional_text(name, getattr(self, name))
         for name in ("timeout", "cache"):
             _check_seconds(name, getattr(self, name))
-        for name in ("elicit", "sample"):
-            check_flag(name, getattr(self, name))
+        check_flag("sample", self.sample)
+        if self.elicit is not None:
+            check_flag("elicit", self.elicit)
         _check_deprecated(self.deprecated)
         _check_tool(self.tool)
 

@@ -265,7 +265,7 @@ def prompt(
     timeout: float | None = None,
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
-    elicit: bool = False,
+    elicit: bool | None = None,
     scopes: Collection[str] = (),
     tool: Tool | bool | None = None,
     answer: None = None,
@@ -323,7 +323,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     timeout: float | None = None,
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
-    elicit: bool = False,
+    elicit: bool | None = None,
     scopes: Collection[str] = (),
     tool: Tool | bool | None = None,
     answer: Any = None,
@@ -370,8 +370,9 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             Additional entries for ``_meta``, under keys like ``com.example/owner``.
 
         elicit:
-            Whether to ask the user for missing required arguments, if the client supports it. Secrets are
-            never asked for.
+            Whether to ask the user for missing and invalid arguments, if the client supports it. Secrets are
+            never asked for. By default, only users who choose the prompt are asked; with True, also when a
+            model calls it as a tool.
 
         scopes:
             Scopes that a caller needs; all are required. For other callers, the prompt does not exist.

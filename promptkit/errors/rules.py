@@ -9,7 +9,9 @@ _WARNING: Final = "warning"
 
 
 #: Codes of rules that were removed. They are never used again.
-RETIRED: Final = frozenset(("PK104", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316"))
+RETIRED: Final = frozenset(
+    ("PK104", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316", "PK505")
+)
 
 
 @unique
@@ -98,9 +100,8 @@ class Rule(Enum):
     RESOURCE_FAILS = "PK420", "a resource that fails when it is read"
     HIDDEN_PROMPT = "PK501", "a prompt that a client does not show", _WARNING
     UNSUPPORTED_CONTENT = "PK502", "a message or content that a client does not support", _WARNING
-    SPLIT_TEXT = "PK503", "an argument whose words a client passes to other arguments", _WARNING
+    SPLIT_TEXT = "PK503", "an argument whose words a client drops or passes to other arguments", _WARNING
     UNFILLED_ARGUMENT = "PK504", "an argument that a client fills differently than intended", _WARNING
-    TITLE_AS_COMMAND = "PK505", "a title that cannot be typed as a command", _WARNING
     BAD_SKILL = "PK601", "a skill that violates its format"
     SKILL_FILES = "PK602", "files of a skill that cannot be served"
     SKILL_FAILS = "PK603", "a skill whose function fails or does not return text"

@@ -82,52 +82,76 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
         hint = "serve them as tools, with --tools, or use them in another client"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
         return report.found
-    _lint_arguments(client, prompt.arguments.ordered, report)
-    if client.types_titles and len((prompt.title or "").split()) > 1:
-        message = (
-            f"{client.title} can turn its title into a command {prompt.title!r}, but a command cannot "
-            "contain spaces"
-        )
-        report.add(Rule.TITLE_AS_COMMAND, message, "omit title=, or write it as one word", "def")
+    _lint_arguments(client, prompt, report)
     if (scope := Scope.of(prompt.renderer.function, prompt.location)) is not None:
         _lint_messages(client, SentMessages.of_source(scope), report)
     return report.without_duplicates()
 
 
-def _lint_arguments(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
+def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Report) -> None:
+    arguments = prompt.arguments.ordered
     if client.most_arguments is not None and len(arguments) > client.most_arguments:
         message = f"{client.title} hides it, because it has {len(arguments)} arguments"
         hint = f"write a prompt with at most {client.most_arguments} that calls it with values for the rest"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
-    cut = (
-        (argument.name, after.name) for argument, after in pairwise(arguments) if _may_have_blanks(argument)
-    )
-    if client.cuts_at_blanks and (first := next(cut, None)) is not None:
-        name, following = first
-        message = (
-            f"{client.title} splits arguments at spaces, so the second word of {name!r} becomes {following!r}"
-        )
-        hint = f"put {name!r} last; after a * it can follow arguments with defaults"
-        report.add(Rule.SPLIT_TEXT, message, hint, name)
-    if client.joins_words and len(arguments) > 1:
-        message = f"{client.title} passes every word to {arguments[0].name!r} and none to the other arguments"
-        report.add(Rule.SPLIT_TEXT, message, "keep one argument", arguments[1].name)
+    if client.cuts_at_blanks and not shows_form(client, prompt):
+        _lint_words(client, typed_arguments(client, arguments), report)
+    for name, sent in find_invalid_positions(client, arguments).items():
+        message = f"{client.title} sends {sent!r} for {name!r}, which is invalid"
+        hint = "give it a default, or take text that the function does not parse"
+        report.add(Rule.UNFILLED_ARGUMENT, message, hint, name)
     for argument in arguments:
         _lint_argument(client, argument, report)
 
 
+def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
+    """Report the first argument of which a client passes only one word."""
+    if not client.keeps_rest:
+        cut = next(filter(_may_have_blanks, arguments), None)
+        if cut is not None:
+            message = f"{client.title} gives {cut.name!r} only one word of what users type"
+            hint = "omit elicit=False, so that users get a form, or take single words"
+            report.add(Rule.SPLIT_TEXT, message, hint, cut.name)
+        return
+    for argument, after in pairwise(arguments):
+        if _may_have_blanks(argument):
+            name = argument.name
+            message = (
+                f"{client.title} splits arguments at spaces, so the second word of {name!r} becomes "
+                f"{after.name!r}"
+            )
+            report.add(Rule.SPLIT_TEXT, message, f"put {name!r} last", name)
+            return
+
+
 def _lint_argument(client: ClientProfile, argument: Argument, report: Report) -> None:
     """Report an argument for which a client sends a value that the user did not intend."""
-    name, sent = argument.name, client.placeholder
-    if sent is not None and not accepts(argument, sent):
-        message = f"{client.title} sends {sent!r} for {name!r} when it starts, which is invalid"
-        report.add(Rule.UNFILLED_ARGUMENT, message, "take text, and parse it in the function", name)
+    name = argument.name
     if client.asks_for_all and not argument.required:
         message = f"{client.title} asks for {name!r}, though it has a default"
         report.add(Rule.UNFILLED_ARGUMENT, message, "remove its default, or the argument", name)
     if name in client.own_names:
         message = f"{client.title} reserves the name {name!r} for itself"
         report.add(Rule.UNFILLED_ARGUMENT, message, f"choose another name, as in '{name}_name'", name)
+
+
+def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
+    """Return whether a client that has no form of its own shows one for the arguments of a prompt."""
+    return client.refuses_missing and prompt.elicit is not False
+
+
+def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tuple[Argument, ...]:
+    """Return the arguments that get words of what users type in a client."""
+    return tuple(argument for argument in arguments if argument.required or not client.fills_in_text)
+
+
+def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument]) -> dict[str, str]:
+    """Return the positions that a client sends for required arguments, by name, if they are invalid."""
+    return {
+        argument.name: f"${position}"
+        for position, argument in enumerate(arguments, 1)
+        if client.fills_in_text and argument.required and not accepts(argument, f"${position}")
+    }
 
 
 def _may_have_blanks(argument: Argument) -> bool:

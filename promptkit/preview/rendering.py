@@ -31,7 +31,7 @@ from promptkit.lints.linter import without_suppressed
 from promptkit.lints.placeholders import lint_texts_read
 from promptkit.preview.media import Upload
 from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
-from promptkit.server.elicitation import askable, form_message
+from promptkit.server.elicitation import askable
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
@@ -187,7 +187,7 @@ class Rendering:
             Whether rendering takes longer than a page waits.
 
         elicited:
-            The missing arguments that a client would request from the user, if the prompt has `elicit`.
+            The missing and invalid arguments that a client would ask the user for.
 
         uploads:
             The uploads by argument name, including invalid ones.
@@ -211,11 +211,6 @@ class Rendering:
     uploads: Mapping[str, Upload] = MappingProxyType({})
     warnings: tuple[Diagnostic, ...] = ()
     fitted: Sequence[Fitted] = ()
-
-    @property
-    def elicitation_message(self) -> str:
-        """The message with which a client would ask for missing arguments; ``""`` if none are missing."""
-        return form_message(self.prompt, self.elicited) if self.elicited else ""
 
     @property
     def transcript(self) -> str:
@@ -270,7 +265,7 @@ async def render(
     except asyncio.CancelledError:
         raise
     except ArgumentsError as errors:
-        elicited = tuple(askable(prompt, errors))
+        elicited = askable(prompt, errors)
         return attrs.evolve(rendering, argument_errors=errors.errors, elicited=elicited, exception=errors)
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         if isinstance(error, PromptError) and not values:

@@ -8,15 +8,22 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 import msgspec
 
-from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.clients.profiles import CLIENTS, ClientProfile, get_client
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import REQUESTS, ExportError, UnsupportedAnswerError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
-from promptkit.lints.clients import lint_client, lint_workflow
+from promptkit.lints.clients import (
+    find_invalid_positions,
+    lint_client,
+    lint_workflow,
+    shows_form,
+    typed_arguments,
+)
 from promptkit.lints.conversations import SentMessages
 from promptkit.preview.controls import Choice
 from promptkit.preview.media import Upload
@@ -26,7 +33,7 @@ from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.direct_calls import rendering_of, time_limit
-from promptkit.server.elicitation import elicitation_params
+from promptkit.server.elicitation import askable, elicitation_params
 from promptkit.server.server import PROMPTKIT
 
 #: The label of each request format, and the method of the vendor's SDK that accepts it.
@@ -75,7 +82,7 @@ class ClientItem:
             Its text.
 
         is_unchanged:
-            Whether the client passes it on unchanged.
+            Whether the client passes it on; an argument, without changes.
     """
 
     label: str
@@ -213,7 +220,9 @@ def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Bl
     if not (rendering.elicited and lowering.revision.elicitation):
         return (error_block,), "The arguments are invalid: clients receive this error."
     modes = lowering.revision.elicitation_modes
-    params = elicitation_params(prompt, rendering.elicited, modes=modes)
+    params = elicitation_params(
+        prompt, rendering.elicited, modes=modes, values=rendering.values, errors=errors
+    )
     request = _build_json_block("elicitation/create params", redact(params))
     note = "Clients that support elicitation receive the request, and all others receive the error."
     return (request, error_block), note
@@ -337,41 +346,47 @@ def build_client_view(name: str, rendering: Rendering) -> ClientView:
 
 
 def compute_sent_arguments(
-    client: ClientProfile, arguments: Arguments, values: Mapping[str, str]
+    client: ClientProfile, prompt: CompiledPrompt, values: Mapping[str, str]
 ) -> dict[str, str]:
     """
-    Return the arguments that a client sends for values that a user typed in the order of the signature.
+    Return the arguments that a client sends for the values of a user.
+
+    The user types them in the order of the signature, or enters them in a form if the client shows one.
 
     Args:
         client:
             The client.
 
-        arguments:
-            The arguments of a prompt.
+        prompt:
+            The prompt.
 
         values:
-            The typed values by name.
+            The values by name.
     """
-    names = [argument.name for argument in arguments.ordered]
-    typed = {name: values[name] for name in names if name in values}
-    words = " ".join(typed.values()).split()
-    if not names or not (client.joins_words or client.cuts_at_blanks):
-        return typed
-    # Each argument gets one word and the last argument the rest, or the first gets all words.
-    targets = names[:1] if client.joins_words else names
-    last = len(targets) - 1
-    texts = [*words[:last], " ".join(words[last:])]
-    return {name: text for name, text in zip(targets, texts, strict=False) if text}
+    arguments = prompt.arguments.ordered
+    required = [argument for argument in arguments if argument.required]
+    is_asked = bool(required) and not any(argument.arg.secret for argument in required)
+    has_form = is_asked and shows_form(client, prompt)
+    reached = required if has_form else typed_arguments(client, arguments)
+    names = [argument.name for argument in reached]
+    entered = {name: values[name] for name in names if name in values}
+    if has_form or not names or not client.cuts_at_blanks:
+        return entered
+    words, sent = " ".join(entered.values()).split(), dict[str, str]()
+    for index, argument in enumerate(arguments):
+        gets_rest = client.keeps_rest and argument.name == names[-1]
+        text = " ".join(words[index : None if gets_rest else index + 1])
+        if argument.name in names and (text or client.fills_in_text):
+            sent[argument.name] = text
+    return sent
 
 
 def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
     """Return the workflow for the arguments that a client sends, or None and the reason."""
     prompt, typed = rendering.prompt, rendering.values
-    sent = compute_sent_arguments(client, prompt.arguments, typed)
-    if sent != typed and _without_secrets(rendering) != typed:
-        return None, f"Not shown, because {client.title} splits or joins values, and one of them is a secret."
-    if sent == typed and rendering.skip_reason:
-        return None, f"Not rendered: {rendering.skip_reason}"
+    sent = compute_sent_arguments(client, prompt, typed)
+    if reason := _explain_absence(client, rendering, sent):
+        return None, reason
     if sent == typed and (rendering.workflow is not None or rendering.error):
         return rendering.workflow, rendering.error or ""
     try:
@@ -380,15 +395,35 @@ def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Work
             # This thread cannot be stopped while its event loop is idle.
             result = asyncio.run(asyncio.wait_for(result, time_limit(prompt)))
     except ArgumentsError as errors:
-        return None, f"The server rejects the arguments that {client.title} sends: {errors}"
+        return None, _describe_rejection(client, prompt, errors)
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         return None, describe_failure(f"prompt {prompt.name!r}", error)
     return result, ""
 
 
+def _explain_absence(client: ClientProfile, rendering: Rendering, sent: Mapping[str, str]) -> str:
+    """Return why the arguments that a client sends are not rendered; ``""`` if they are."""
+    typed, arguments = rendering.values, rendering.prompt.arguments.ordered
+    if sent != typed and _without_secrets(rendering) != typed:
+        return f"Not shown, because {client.title} splits or drops values, and one of them is a secret."
+    if sent == typed and rendering.skip_reason:
+        return f"Not rendered: {rendering.skip_reason}"
+    if invalid := find_invalid_positions(client, arguments):
+        sent_instead = ", ".join(f"{text!r} for {name!r}" for name, text in invalid.items())
+        return f"{client.title} sends {sent_instead}, which is invalid, so the model gets only the words."
+    return ""
+
+
+def _describe_rejection(client: ClientProfile, prompt: CompiledPrompt, errors: ArgumentsError) -> str:
+    """Return what happens if the arguments that a client sends are missing or invalid."""
+    if shows_form(client, prompt) and (asked := askable(prompt, errors)):
+        return f"{client.title} shows a form for {', '.join(repr(argument.name) for argument in asked)}."
+    return f"The server rejects the arguments that {client.title} sends: {errors}"
+
+
 def _list_arguments(client: ClientProfile, rendering: Rendering) -> Iterator[ClientItem]:
     arguments, typed = rendering.prompt.arguments, _without_secrets(rendering)
-    sent = compute_sent_arguments(client, arguments, typed)
+    sent = compute_sent_arguments(client, rendering.prompt, typed)
     for argument in arguments.ordered:
         text, original = sent.get(argument.name), typed.get(argument.name)
         if text is not None or original is not None:
@@ -411,7 +446,9 @@ def _list_messages(client: ClientProfile, rendering: Rendering, workflow: Workfl
     for number, sent in enumerate(SentMessages.of_rendering(workflow).content):
         is_unchanged = sent.kind not in client.unsupported and not (number and client.sends_first_only)
         role = "user" if client.drops_roles else sent.role
-        yield ClientItem(role, rendering.redact(str(workflow.sent[number].content)), is_unchanged)
+        text = rendering.redact(str(workflow.sent[number].content))
+        text = json.dumps(text, ensure_ascii=False) if client.quotes_text else text
+        yield ClientItem(role, text, is_unchanged)
 
 
 def _build_notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:

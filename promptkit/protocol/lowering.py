@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
+from promptkit.catalog.argument_schema import DIALECT
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import ANSWER, SCHEMA, CompiledPrompt
 from promptkit.errors.exceptions import (
@@ -57,8 +58,11 @@ def _or_unset(value: T | None) -> T | UnsetType:
 class Lowering:
     """An encoder of prompts, resources, completions and tool results for one revision."""
 
-    def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
+    def __init__(
+        self, revision: Revision, server_info: ServerInfo | None = None, *, forms: bool = False
+    ) -> None:
         self.revision = revision
+        self._forms = forms
         self.results = ResultEncoder(revision, server_info)
 
     def result(self, prompt: CompiledPrompt, rendered: Workflow | str) -> bytes:
@@ -111,7 +115,10 @@ class Lowering:
             name=prompt.name,
             title=prompt.title if revision.titles else None,
             description=prompt.description,
-            arguments=[self._argument(argument) for argument in prompt.arguments.ordered],
+            arguments=[
+                self._argument(argument, is_asked=self._forms and prompt.elicit is not False)
+                for argument in prompt.arguments.ordered
+            ],
             icons=self.icons(prompt),
             meta=_meta(prompt) if revision.metadata else {},
         )
@@ -221,18 +228,18 @@ class Lowering:
             "annotations": None if annotations is UNSET else annotations,
         }
 
-    def _argument(self, argument: Argument) -> "wire.PromptArgument":
+    def _argument(self, argument: Argument, *, is_asked: bool) -> "wire.PromptArgument":
         return wire.PromptArgument(
             name=argument.name,
             title=argument.title if self.revision.titles else None,
             description=argument.description,
-            required=argument.required,
+            required=argument.required and not (is_asked and not argument.arg.secret),
         )
 
 
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     """Return the schemas of the arguments and of the answer, and the author's own metadata."""
-    own = {SCHEMA: prompt.schema} if prompt.arguments.ordered else {}
+    own = {SCHEMA: {"$schema": DIALECT, **prompt.schema}} if prompt.arguments.ordered else {}
     if (answer := prompt.answer_schema) is not None:
         own[ANSWER] = answer
     return {**own, **prompt.meta}
@@ -314,6 +321,8 @@ _LOWERED: Final[dict[str, Callable[[Lowering, Any], wire.Content]]] = {
 
 
 @cache
-def lowering_for(revision: Revision, server_info: ServerInfo | None = None) -> Lowering:
+def lowering_for(
+    revision: Revision, server_info: ServerInfo | None = None, *, forms: bool = False
+) -> Lowering:
     """Return the cached `Lowering` of *revision* for a server."""
-    return Lowering(revision, server_info)
+    return Lowering(revision, server_info, forms=forms)

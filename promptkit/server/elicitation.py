@@ -1,5 +1,5 @@
 """
-Elicitation: asks the client's user for missing required arguments.
+Elicitation: asks the client's user for missing and invalid arguments.
 
 A client with a session gets a request, and answers it. A modern client gets a result with the question, and
 repeats its own request with the answers. See
@@ -15,10 +15,11 @@ from datetime import datetime
 from functools import partial
 from math import inf, nextafter
 from threading import RLock
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from promptkit.catalog.argument_schema import alternative_of
 from promptkit.catalog.arguments import Argument
@@ -35,6 +36,7 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_closed, is_list, plain
 from promptkit.types.parsing import reader_of
 from promptkit.types.scalars import Reader
+from promptkit.types.unstructuring import typed_text
 
 #: How long to wait for an answer, in seconds. A `requestState` is valid equally long.
 _ANSWER_WITHIN_S: Final = 900.0
@@ -71,7 +73,7 @@ class _Answer(msgspec.Struct):
 
 class Question(Struct, frozen=True):
     """
-    A question to the user about the missing arguments of a request.
+    A question to the user about the missing and invalid arguments of a request.
 
     Args:
         pending:
@@ -96,9 +98,26 @@ class Question(Struct, frozen=True):
     errors: ArgumentsError
     count: int = 0
 
+    @property
+    def asked(self) -> tuple[Argument, ...]:
+        """
+        The arguments to ask for, in order.
+
+        A client that splits text at blanks may have sent only the first word of a text, so the form has a
+        field for each text that was given, too.
+        """
+        asked = askable(self.prompt, self.errors)
+        if not asked or not _profile_field(self.pending.request, "cuts_at_blanks"):
+            return asked
+        return tuple(
+            argument
+            for argument in self.prompt.arguments.ordered
+            if argument in asked or (argument.name in self.arguments and _is_text(argument))
+        )
+
     def merge_answer(self, result: Any) -> dict[str, Any]:
         """
-        Return the arguments, including the values that the user has entered.
+        Return the arguments, with the values that the user has entered instead of those that were asked for.
 
         Args:
             result:
@@ -109,11 +128,11 @@ class Question(Struct, frozen=True):
 
             InvalidParams: If *result* is malformed.
         """
-        names = {argument.name for argument in askable(self.prompt, self.errors)}
+        names = {argument.name for argument in self.asked}
         answers = None if result is None else read_answer(result, names)
         if answers is None:
             raise self.errors
-        return {**self.arguments, **answers}
+        return {name: value for name, value in self.arguments.items() if name not in names} | answers
 
 
 class Elicitation:
@@ -194,17 +213,24 @@ class Elicitation:
         request, prompt, errors = question.pending.request, question.prompt, question.errors
         if question.count >= _MAX_QUESTIONS or not askable(prompt, errors):
             raise errors
-        if not self._can_ask(request):
+        if not self.can_ask(request):
             if request.params.request_state is None or not request.revision.stateless:
                 raise errors
             msg = "arguments are still missing, but the request no longer declares elicitation"
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
         if request.revision.stateless:
             # The next retry only carries the answers to this question, so ask for all missing arguments.
-            errors = _find_errors(prompt, request.params.arguments) or errors
-        arguments = askable(prompt, errors)
-        modes = request.revision.elicitation_modes
-        return elicitation_params(prompt, arguments, modes=modes, again=question.count > 0)
+            sent = request.params.arguments or {}
+            errors = _find_errors(prompt, sent) or errors
+            question = structs.replace(question, arguments=sent, errors=errors)
+        return elicitation_params(
+            prompt,
+            question.asked,
+            modes=request.revision.elicitation_modes,
+            again=question.count > 0,
+            values=question.arguments,
+            errors=question.errors,
+        )
 
     def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
         """
@@ -251,8 +277,14 @@ class Elicitation:
             if self._open.pop(question_id, None):
                 self._send(self._connection.withdraw(question_id))
 
-    def _can_ask(self, request: Request) -> bool:
+    def needs_forms(self, request: Request) -> bool:
+        """Return whether the client would reject a prompt with missing arguments that a form can ask for."""
+        return self.can_ask(request) and _profile_field(request, "refuses_missing")
+
+    def can_ask(self, request: Request) -> bool:
         """Return whether the client can show forms, which elicitation without details implies."""
+        if not request.revision.elicitation:
+            return False
         capability = request.capabilities.get("elicitation")
         is_ready = request.revision.stateless or self._connection.subscriptions.session
         return is_ready and isinstance(capability, dict) and (not capability or "form" in capability)
@@ -283,21 +315,40 @@ def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, .
     """
     Return the arguments to ask for, in the order of the signature.
 
-    The result is empty unless the prompt uses elicitation, and all *errors* are missing arguments that are
-    not secret: forms must not ask for secrets.
+    The result is empty if the prompt is never elicited, or if an error is about a secret, about an unknown
+    argument, or inside a JSON value: forms cannot correct these.
     """
-    # An error without `got` is a missing argument or a secret. An error with a path is inside a value.
-    missing = {error.argument for error in errors.errors if error.got is None and not error.path}
-    if not prompt.elicit or len(missing) < len(errors.errors):
+    known, invalid = prompt.arguments.by_name, {error.argument for error in errors.errors}
+    if prompt.elicit is False or any(error.path for error in errors.errors):
         return ()
-    arguments = tuple(argument for argument in prompt.arguments.ordered if argument.name in missing)
-    if len(arguments) < len(missing) or any(argument.arg.secret for argument in arguments):
+    if not invalid.issubset(known) or any(known[name].arg.secret for name in invalid):
         return ()
-    return arguments
+    if any(error.got is not None and known[error.argument].arg.env for error in errors.errors):
+        return ()  # the invalid value can be that of the server's environment
+    return tuple(argument for argument in prompt.arguments.ordered if argument.name in invalid)
 
 
-def elicitation_params(
-    prompt: CompiledPrompt, arguments: Iterable[Argument], *, modes: bool, again: bool = False
+def _profile_field(request: Request, name: str) -> bool:
+    """Return a field of the profile of the client that has sent a request; False if it has none."""
+    if request.client is None:
+        return False
+    from promptkit.clients.profiles import find_client  # only clients with forms need it
+
+    return bool(getattr(find_client(request.client.name), name, False))
+
+
+def _is_text(argument: Argument) -> bool:
+    return plain(argument.annotation, core=True) is str and not argument.arg.secret
+
+
+def elicitation_params(  # noqa: PLR0913 (most are optional)
+    prompt: CompiledPrompt,
+    arguments: Iterable[Argument],
+    *,
+    modes: bool,
+    again: bool = False,
+    values: Mapping[str, Any] = MappingProxyType({}),
+    errors: ArgumentsError | None = None,
 ) -> Schema:
     """
     Return the params of the ``elicitation/create`` request that asks for *arguments*.
@@ -315,29 +366,46 @@ def elicitation_params(
         again:
             Whether the user has omitted them before.
 
+        values:
+            The values that the client has sent. Texts become the defaults of their fields.
+
+        errors:
+            The errors in them.
+
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
     """
     arguments = tuple(arguments)
     return {
         **({"mode": "form"} if modes else {}),
-        "message": form_message(prompt, arguments, again=again),
-        "requestedSchema": requested_schema(arguments, multi_select=modes),
+        "message": form_message(prompt, arguments, again=again, errors=errors),
+        "requestedSchema": requested_schema(arguments, has_modes=modes, values=values),
     }
 
 
-def form_message(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: bool = False) -> str:
+def form_message(
+    prompt: CompiledPrompt,
+    arguments: Iterable[Argument],
+    *,
+    again: bool = False,
+    errors: ArgumentsError | None = None,
+) -> str:
     """Return the message of a form: why *arguments* are needed, or, if asked *again*, still missing."""
     *first, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(first)} and {last}" if first else last
+    name = prompt.title or prompt.name
+    message = f"The prompt {name!r} needs {needed}."
     if again:
-        return f"Some values are missing: the prompt {prompt.title or prompt.name!r} still needs {needed}."
-    return f"The prompt {prompt.title or prompt.name!r} needs {needed}."
+        message = f"Some values are missing: the prompt {name!r} still needs {needed}."
+    invalid = [str(error) for error in (errors.errors if errors else ()) if error.got is not None]
+    return " ".join([message, *(f"{reason}." for reason in invalid)])
 
 
-def requested_schema(arguments: Iterable[Argument], *, multi_select: bool) -> Schema:
+def requested_schema(
+    arguments: Iterable[Argument], *, has_modes: bool, values: Mapping[str, Any] = MappingProxyType({})
+) -> Schema:
     """
-    Return the schema of a form with a required field for each of *arguments*.
+    Return the schema of a form with a field for each of *arguments*.
 
     A field allows the values that its argument accepts, as far as a form can express that. Descriptions cover
     the rest.
@@ -346,14 +414,37 @@ def requested_schema(arguments: Iterable[Argument], *, multi_select: bool) -> Sc
         arguments:
             The arguments to ask for.
 
-        multi_select:
-            Whether forms have multiple-choice fields. If not, lists are text fields.
+        has_modes:
+            Whether the revision has elicitation modes. Such a revision also has multiple-choice fields, and
+            defaults; without them, lists are text fields.
+
+        values:
+            The values that the client has sent.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
     """
-    properties = {argument.name: _property(argument, multi_select=multi_select) for argument in arguments}
-    return {"type": "object", "properties": properties, "required": list(properties)}
+    arguments = tuple(arguments)
+    properties = {argument.name: _property(argument, multi_select=has_modes) for argument in arguments}
+    if has_modes:
+        for argument in arguments:
+            default = _default(argument, properties[argument.name], values.get(argument.name))
+            properties[argument.name] |= {} if default is None else {"default": default}
+    required = [argument.name for argument in arguments if argument.required]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _default(argument: Argument, field: Schema, value: Any) -> Any:
+    """Return the default of a field: the text that was sent, or the default of an optional argument."""
+    if isinstance(value, str) and _is_text(argument):
+        return value
+    default = argument.default
+    if argument.required or default is None:
+        return None
+    kinds: Mapping[str, type] = {"boolean": bool, "integer": int, "number": float}
+    if (kind := kinds.get(field["type"])) is not None:
+        return default if isinstance(default, kind) else None
+    return typed_text(default) if field["type"] == "string" else None
 
 
 def read_answer(response: Any, names: Collection[str]) -> dict[str, Any] | None:

@@ -64,6 +64,12 @@ class PromptMethods:
         supplied, count = self._elicitation.arguments(pending, prompt)
         return self._render(pending, prompt, self._check_arguments(prompt, supplied), count)
 
+    def list(self, pending: PendingRequest) -> bytes:
+        """Return the result of ``prompts/list``, in which forms can replace required arguments."""
+        request = pending.request
+        forms = self._elicitation.needs_forms(request)
+        return pending.snapshot.page(request.method, request.revision, request.params.cursor, forms=forms)
+
     def call(self, pending: PendingRequest) -> bytes | None:
         """Return the result of ``tools/call``, or None if the reply is sent later."""
         tools = pending.snapshot.tools
@@ -133,7 +139,8 @@ class PromptMethods:
     def _ask(self, question: Question) -> bytes | None:
         """Ask for missing arguments: with a result in the modern era, otherwise with a request."""
         pending, revision = question.pending, question.pending.request.revision
-        if not question.prompt.elicit or not revision.elicitation:
+        is_call, elicit = pending.request.method == "tools/call", question.prompt.elicit
+        if elicit is False or (is_call and elicit is None) or not revision.elicitation:
             raise question.errors
         params = self._elicitation.params(question)
         if revision.stateless:

@@ -286,7 +286,7 @@ def _collect_handlers(
     """Return the handler of each method."""
     return {
         "prompts/get": prompts.get,
-        "prompts/list": _list,
+        "prompts/list": prompts.list,
         "resources/list": _list,
         "resources/templates/list": _list,
         "tools/list": _list,

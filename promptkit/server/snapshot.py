@@ -81,29 +81,37 @@ class Snapshot:
         self.lowerings = {revision: lowering_for(revision, identity) for revision in REVISIONS.values()}
         self._identity = identity
         self.page_size = page_size
-        self._pages: dict[tuple[str, Revision], Pages] = {}
+        self._pages: dict[tuple[str, Revision, bool], Pages] = {}
 
     def replaced_by(self, catalog: Catalog) -> "Snapshot":
         """Return a snapshot of another catalog with the same settings."""
         offered = self.capabilities
         return Snapshot(catalog, self._identity, self.page_size, changes=offered.changes, tools=offered.tools)
 
-    def pages(self, method: str, revision: Revision) -> Pages:
-        """Return the pages of a list, which are encoded when they are first requested."""
-        if (pages := self._pages.get((method, revision))) is None:
-            lowering = self.lowerings[revision]
+    def pages(self, method: str, revision: Revision, *, forms: bool = False) -> Pages:
+        """
+        Return the pages of a list, which are encoded when they are first requested.
+
+        With *forms*, arguments that a form can ask for are not required.
+        """
+        if (pages := self._pages.get((method, revision, forms))) is None:
+            lowering = (
+                lowering_for(revision, self._identity, forms=True) if forms else self.lowerings[revision]
+            )
             pages = pages_of(method, self.catalog, lowering, self.page_size, offered=self.capabilities)
-            self._pages[method, revision] = pages
+            self._pages[method, revision, forms] = pages
         return pages
 
-    def page(self, method: str, revision: Revision, cursor: str | None = None) -> bytes:
+    def page(
+        self, method: str, revision: Revision, cursor: str | None = None, *, forms: bool = False
+    ) -> bytes:
         """
-        Return the encoded page of a list at *cursor*.
+        Return the encoded page of a list at *cursor*; for *forms* see `pages`.
 
         Raises:
             InvalidParams: If *cursor* does not belong to this list.
         """
-        return self.pages(method, revision).page(cursor)
+        return self.pages(method, revision, forms=forms).page(cursor)
 
     def changed_lists(self, other: "Snapshot") -> set[str]:
         """Return the methods whose lists differ from those of *other*."""

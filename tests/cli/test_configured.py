@@ -8,6 +8,7 @@ from promptkit.cli import main
 from promptkit.cli.options import configure, parse
 from promptkit.errors.rules import Rule
 from tests.terminal import command
+from tests.wire import line, modern
 
 GREET = """
 from promptkit import prompt
@@ -250,6 +251,29 @@ def test_every_command_validates_the_configuration(argv, table, message, project
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.endswith(f"{message}\n")
+
+
+class TestElicit:
+    @pytest.mark.parametrize(("argv", "asks"), [(["serve"], False), (["serve", "mine"], True)])
+    def test_server(self, argv, asks, project, recipes):
+        """A server asks for no arguments, except with a target, which ignores the configuration."""
+        recipes("mine", greet=GREET.replace(' = "you"', ""))
+        folder = project('[tool.promptkit]\ntarget = "mine"\nelicit = false\n')
+        request = modern(1, "prompts/get", {"name": "greet"}, capabilities={"elicitation": {"form": {}}})
+        _, out, _ = command(*argv, cwd=folder, input=line(request))
+
+        assert ("inputRequests" in json.loads(out).get("result", ())) is asks
+
+    def test_check(self, project, recipes, capsys):
+        """`check` reports the prompts that need a form, unless they set `elicit` themselves."""
+        asking = GREET.replace("@prompt", "@prompt(elicit=True)").replace("def greet", "def ask")
+        recipes("mine", ask=asking)
+        project('[tool.promptkit]\ntarget = "mine"\nelicit = false\n')
+
+        assert main(["check", "--client", "claude-code"]) == 0
+        printed = capsys.readouterr().out
+        assert printed.count("PK503") == 1
+        assert "prompt 'greet'" in printed
 
 
 def test_ignored_codes_become_rules(project):

@@ -423,6 +423,19 @@ class TestInstall:
         assert main(["install", "codex", "recipes", "--skills", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["changed"] is False
 
+    def test_own_command_of_a_client(self, home, tmp_path, capsys, recipes, monkeypatch):
+        """`install` reports a skill with the name of one of the client's own commands."""
+        monkeypatch.chdir(tmp_path)
+        source = "from promptkit import skill\n@skill(description='x')\ndef {}(): return 'x'\n"
+        recipes(review=source.format("review"), notes=source.format("notes"))
+
+        assert main(["install", "opencode", "--skills"]) == 0
+        out = capsys.readouterr().out
+        assert "    opencode has its own command 'review': only models find the skill\n" in out
+        assert "command 'notes'" not in out
+        assert main(["install", "goose", "--skills"]) == 0
+        assert "own command" not in capsys.readouterr().out
+
     def test_skills_of_two_projects(self, project, home, tmp_path, capsys, recipes):
         """A project's installation neither overwrites nor removes the skills of another project."""
         source = "from promptkit import skill\n@skill(description='x')\ndef notes(): return 'x'\n"

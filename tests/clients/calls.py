@@ -116,11 +116,7 @@ def tool_error(message: str) -> dict[str, Any]:
 
 def tool(prompt: dict[str, Any], **properties: dict[str, Any]) -> dict[str, Any]:
     """Return a prompt's list entry as a tool, given its own list entry and the schemas of its arguments."""
-    schema: dict[str, Any] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": "object",
-        "properties": properties,
-    }
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [argument["name"] for argument in prompt.get("arguments", ()) if argument["required"]]:
         schema["required"] = required
     hints = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}

@@ -121,6 +121,21 @@ FORM: Final = {
         "required": ["town"],
     },
 }
+CORRECTION: Final = {
+    "mode": "form",
+    "message": "The prompt 'elicited' needs days. 'days' is 'few', not a whole number.",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {
+            "days": {
+                "type": "integer",
+                "description": "For how long (a whole number; default 2)",
+                "default": 2,
+            }
+        },
+        "required": [],
+    },
+}
 
 
 STEPS: Final = [
@@ -248,6 +263,16 @@ STEPS: Final = [
         "a missing argument is elicited",
         {**get("elicited"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
         {"asked": [FORM], **messages("Plan a journey.", text("Plan 2 days in Kyoto."))},
+        alone=False,
+        session=True,
+    ),
+    Step(
+        "an invalid argument is elicited",
+        {
+            **get("elicited", town="Kyoto", days="few"),
+            "answer": {"action": "accept", "content": {"days": 4}},
+        },
+        {"asked": [CORRECTION], **messages("Plan a journey.", text("Plan 4 days in Kyoto."))},
         alone=False,
         session=True,
     ),

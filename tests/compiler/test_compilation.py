@@ -40,6 +40,15 @@ def test_equal_input_gives_an_equal_catalog(recipes):
     assert list(first) == list(second)
 
 
+def test_default_of_elicit():
+    """The option `elicit` applies to prompts that do not set it."""
+    prompts = [prompt(name="unset")(lambda: "x"), prompt(name="asks", elicit=True)(lambda: "x")]
+
+    catalog = compile(prompts, elicit=False)
+    assert {item.name: item.elicit for item in catalog.prompts} == {"unset": False, "asks": True}
+    assert compile(prompts)["unset"].elicit is None
+
+
 def test_two_files_cannot_share_a_name(recipes, tmp_path, monkeypatch):
     """A duplicate name in another file is an error at the second definition that names the first."""
     source = "from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return ''\n"

@@ -36,6 +36,7 @@ PYPROJECT = """
     target = "src/prompts"
     clients = ["claude-code", "zed"]
     ignore = ["PK207"]
+    elicit = false
 
     [tool.promptkit.serve]
     page-size = 10
@@ -54,6 +55,7 @@ class TestFindConfiguration:
             targets=(str(folder / "src" / "prompts"),),
             clients=("claude-code", "zed"),
             ignore=("PK207",),
+            elicit=False,
             serve={"page-size": 10, "watch": False},
         )
 
@@ -114,9 +116,10 @@ class TestErrors:
                 "tool.promptkit.zzz = 1",
                 (
                     "[tool.promptkit] has no setting 'zzz': choose one of target, markdown, clients, ignore, "
-                    "fail-on, serve"
+                    "fail-on, elicit, serve"
                 ),
             ),
+            ("tool.promptkit.elicit = 0", "[tool.promptkit] elicit must be true or false, not 0"),
             (
                 "tool.promptkit.target = ''",
                 "[tool.promptkit] target must be a folder, a file or a module, or a list of them, not ''",

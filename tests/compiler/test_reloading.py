@@ -120,6 +120,17 @@ def watch_recipes(make_author):
     return make
 
 
+def test_default_of_elicit_applies_after_an_edit(make_author):
+    """The option `elicit` applies to each new catalog as well."""
+    author = make_author(greet=greet("one"))
+    author.reloader = Reloader(author.folder, author.reports.put, elicit=False)
+    assert author.reloader.load()["greet"].elicit is False
+    author.start()
+
+    author.write("greet.py", greet("two"))
+    assert author.wait_for(greet="two")["greet"].elicit is False
+
+
 class TestSeveralTargets:
     def test_an_edit_in_any_target_is_published(self, make_author, recipes):
         """An edit in any target is published, and prompts of other targets stay."""

@@ -73,13 +73,6 @@ def lint_prompt(recipes, tmp_path, monkeypatch):
     return lint_prompt
 
 
-def expect_split(name, following):
-    return (
-        "PK503",
-        f"Claude Code splits arguments at spaces, so the second word of {name!r} becomes {following!r}",
-    )
-
-
 class TestHidden:
     @pytest.mark.parametrize(
         "parameters", ["", "text: str", "text: str = 'x'"], ids=["none", "one", "optional"]
@@ -108,77 +101,79 @@ class TestHidden:
         assert lint_client(client, compile(Recipes())) == ()
 
 
+#: Parameters of which one can have several words: the parameters, and the name of the first such parameter.
+SEVERAL_WORDS = [
+    ("text: str, depth: int", "text"),
+    ("depth: int, text: str", "text"),
+    ("text: str | None = None, depth: int = 1", "text"),
+    ("many: list[str], depth: int", "many"),
+    ("more: dict[str, int], depth: int", "more"),
+    ("numbers: list[int], depth: int", "numbers"),
+    ("many: list, depth: int", "many"),
+    ("file: Path, depth: int", "file"),
+    ("rest: timedelta, depth: int", "rest"),
+    ("start: datetime, depth: int", "start"),
+    ("text: str | Literal['auto'], depth: int", "text"),
+    ("tone: Tone, depth: int", "tone"),
+    ("tone: Literal['a', 'b c'], depth: int", "tone"),
+    ("text: Annotated[str, Arg(complete=['a', 'b c'])], depth: int", "text"),
+]
+SINGLE_WORDS = [
+    "depth: int",
+    "day: date, at: time, tone: Literal['a', 'b'], sure: bool",
+    "tone: Literal['a', 'b'] | None",
+    "number: float | Literal['auto']",
+    "file: Annotated[str, Arg(complete=['a.png'])]",
+    "file: Annotated[str, Arg(complete=lambda typed: [])]",
+]
+
+
 class TestArguments:
-    @pytest.mark.parametrize(
-        ("parameters", "expected"),
-        [
-            ("text: str, depth: int", expect_split("text", "depth")),
-            ("depth: int, text: str, more: str = ''", expect_split("text", "more")),
-            ("text: str | None = None, depth: int = 1", expect_split("text", "depth")),
-            ("many: list[str], depth: int", expect_split("many", "depth")),
-            ("more: dict[str, int], depth: int", expect_split("more", "depth")),
-            ("numbers: list[int], text: str", expect_split("numbers", "text")),
-            ("many: list, depth: int", expect_split("many", "depth")),
-            ("file: Path, text: str", expect_split("file", "text")),
-            ("rest: timedelta, text: str", expect_split("rest", "text")),
-            ("start: datetime, text: str", expect_split("start", "text")),
-            ("text: str | Literal['auto'], depth: int", expect_split("text", "depth")),
-            ("tone: Tone, text: str", expect_split("tone", "text")),
-            ("tone: Literal['a', 'b c'], text: str", expect_split("tone", "text")),
-            ("text: Annotated[str, Arg(complete=['a', 'b c'])], depth: int", expect_split("text", "depth")),
-        ],
-    )
-    def test_claude_code_splits_text_that_is_not_last(self, parameters, expected, lint_prompt):
-        """Claude Code splits text with spaces, even with quotes; the first affected argument is reported."""
-        assert lint_prompt("claude-code", parameters, "return 'x'") == [expected]
+    @pytest.mark.parametrize(("parameters", "name"), SEVERAL_WORDS)
+    def test_claude_code_cuts_text_without_a_form(self, parameters, name, lint_prompt):
+        """Claude Code gives each argument one word, also the last, unless it shows a form."""
+        expected = ("PK503", f"Claude Code gives {name!r} only one word of what users type")
+
+        assert lint_prompt("claude-code", parameters, "return 'x'", "(elicit=False)") == [expected]
+        assert lint_prompt("claude-code", parameters, "return 'x'") == []
+
+    @pytest.mark.parametrize("parameters", SINGLE_WORDS)
+    def test_claude_code_accepts_single_words(self, parameters, lint_prompt):
+        """Arguments of one word need no form."""
+        assert lint_prompt("claude-code", parameters, "return 'x'", "(elicit=False)") == []
+
+    def test_titles_are_not_reported(self, lint_prompt):
+        """Claude Code uses the name as the command, so a title can have several words."""
+        assert lint_prompt("claude-code", options="(title='Review it')") == []
 
     @pytest.mark.parametrize(
-        "parameters",
+        ("parameters", "split"),
         [
-            "text: str",
-            "depth: int, text: str",
-            "*, depth: int = 1, text: str",
-            "day: date, at: time, tone: Literal['a', 'b'], sure: bool, text: str",
-            "tone: Literal['a', 'b'] | None, text: str",
-            "number: float | Literal['auto'], text: str",
-            "file: Annotated[str, Arg(complete=['a.png'])], text: str",
-            "file: Annotated[str, Arg(complete=lambda typed: [])], text: str",
+            ("text: str, more: str", ("text", "more")),
+            ("more: str, file: Path, text: str", ("more", "file")),
+            ("text: str", None),
+            ("text: str, depth: int = 1, note: str = ''", None),
         ],
     )
-    def test_claude_code_accepts_text_that_is_last(self, parameters, lint_prompt):
-        """Single words can be at any position, and text with spaces at the last."""
-        assert lint_prompt("claude-code", parameters) == []
+    def test_opencode_splits_text_that_is_not_last(self, parameters, split, lint_prompt):
+        """The last required argument gets the rest in opencode, and optional arguments nothing."""
+        message = "opencode splits arguments at spaces, so the second word of {!r} becomes {!r}"
+        expected = [] if split is None else [("PK503", message.format(*split))]
 
-    def test_claude_code_turns_titles_into_commands(self, lint_prompt):
-        """A title of more than one word is reported for Claude Code."""
-        assert lint_prompt("claude-code", options="(title='Review it')") == [
-            (
-                "PK505",
-                (
-                    "Claude Code can turn its title into a command 'Review it', but a command cannot "
-                    "contain spaces"
-                ),
-            )
-        ]
-        assert lint_prompt("claude-code", options="(title='Review')") == []
-
-    def test_opencode_passes_all_words_to_the_first_argument(self, lint_prompt):
-        """All words are passed to the first argument by opencode."""
-        assert lint_prompt("opencode", "text: str, more: str") == [
-            ("PK503", "opencode passes every word to 'text' and none to the other arguments")
-        ]
-        assert lint_prompt("opencode") == []
+        assert lint_prompt("opencode", parameters, "return 'x'") == expected
 
     @pytest.mark.parametrize(
         ("annotation", "is_rejected"),
         [("int", True), ("Literal['a', 'b']", True), ("str", False), ("list[str]", False)],
     )
-    def test_opencode_sends_placeholders(self, annotation, is_rejected, lint_prompt):
-        """On startup, opencode sends placeholders, which only text parameters accept."""
-        expected = ("PK504", "opencode sends '$1' for 'text' when it starts, which is invalid")
+    def test_opencode_sends_positions(self, annotation, is_rejected, lint_prompt):
+        """For a required argument, opencode sends its position, which only text parameters accept."""
+        expected = ("PK504", "opencode sends '$2' for 'text', which is invalid")
+        diagnostics = [expected] if is_rejected else []
 
-        assert lint_prompt("opencode", f"text: {annotation}", "return 'x'") == (
-            [expected] if is_rejected else []
+        assert lint_prompt("opencode", f"name: bool, text: {annotation}", "return 'x'")[1:] == diagnostics
+        assert (
+            lint_prompt("opencode", f"name: str = '', text: {annotation} | None = None", "return 'x'") == []
         )
 
     def test_semantic_kernel_asks_for_optional_arguments(self, lint_prompt):
@@ -282,16 +277,14 @@ WEAKNESSES = {
         ("text: str", "return user(text) + assistant('x')"),
         ("text: str", "return user(text) + user('x')"),
     ),
-    "cuts_at_blanks": ("PK503", ("text: str, n: int", "return text"), ("n: int, text: str", "return text")),
-    "joins_words": ("PK503", ("text: str, more: str", "return text"), ("text: str", "return text")),
-    "placeholder": ("PK504", ("n: int", "return str(n)"), ("n: str", "return str(int(n))")),
+    "cuts_at_blanks": (
+        "PK503",
+        ("text: str, n: int", "return text", "(elicit=False)"),
+        ("n: int", "return str(n)", "(elicit=False)"),
+    ),
+    "fills_in_text": ("PK504", ("n: int", "return str(n)"), ("n: int = 1", "return str(n)")),
     "asks_for_all": ("PK504", ("text: str = ''", "return text"), ("text: str", "return text")),
     "own_names": ("PK504", ("service: str", "return service"), ("service_name: str", "return service_name")),
-    "types_titles": (
-        "PK505",
-        ("text: str", "return text", "(title='Two words')"),
-        ("text: str", "return text", "(title='Word')"),
-    ),
 }
 
 
@@ -310,11 +303,11 @@ class TestEveryWeakness:
         Every weakness has cases here, and every one applies to some client. Clients without prompts have a
         test above.
         """
+        # These are the text of messages, what other fields depend on, and where the client is configured.
         descriptive_fields = {
-            "title",
-            "effect",
-            "configuration",
-        }  # the text of messages, and where the client is configured
+            *("title", "effect", "quotes_text", "keeps_rest"),
+            *("command", "own_commands", "client_info", "refuses_missing", "configuration"),
+        }
 
         assert {*WEAKNESSES, "has_prompts", *descriptive_fields} == {*ClientProfile.__struct_fields__}
         assert all(CLIENTS_BY_WEAKNESS.values())
@@ -551,8 +544,8 @@ def test_prompts_of_a_page_have_no_warnings(page, lint_page):
 
 #: A prompt that is affected by every client's weakness, and one with a warning.
 PLANTED = """
-@prompt(title="Two words")
-def planted(first: str, service: int = 1):
+@prompt
+def planted(first: str, second: int, service: int = 1):
     document = EmbeddedResource("a:b", text="{first}")
     return user(first, document, Audio(b"")) + assistant("And then?")
 """

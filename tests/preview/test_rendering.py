@@ -185,19 +185,19 @@ class TestRendering:
             ("first", "is 'one', not a whole number"),
             ("second", "is missing"),
         ]
-        assert (rendering.workflow, rendering.error, rendering.elicited) == (None, None, ())
+        assert (rendering.workflow, rendering.error) == (None, None)
 
-    def test_missing_argument_is_asked_for(self):
-        """A missing argument of an eliciting prompt is asked for, and the form's values supply it."""
+    def test_missing_and_invalid_arguments_are_asked_for(self):
+        """Missing and invalid arguments are asked for, unless the author turns forms off."""
 
-        def release(version: str, notes: str = ""):
+        def release(version: str, steps: int = 1):
             return f"Release {version}."
 
-        rendering = render_prompt(release, {"notes": "x"}, elicit=True)
+        rendering = render_prompt(release, {"steps": "x"})
 
-        assert [argument.name for argument in rendering.elicited] == ["version"]
-        assert "version" in rendering.elicitation_message
-        assert render_prompt(release, {"version": "1"}, elicit=True).elicited == ()
+        assert [argument.name for argument in rendering.elicited] == ["version", "steps"]
+        assert render_prompt(release, {"version": "1"}).elicited == ()
+        assert render_prompt(release, {}, elicit=False).elicited == ()
 
     def test_prompt_error_has_no_traceback(self):
         """A `PromptError` shows only its message, any other exception a traceback."""

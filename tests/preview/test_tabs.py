@@ -618,7 +618,7 @@ class TestClients:
         assert "Zed hides it, because it has 2 arguments" in join_notes("zed")
         assert "Gemini CLI omits an image" in join_notes("gemini-cli")
         assert "Gemini CLI sends only the first message" in join_notes("gemini-cli")
-        assert "Claude Code splits arguments at spaces" in join_notes("claude-code")
+        assert "Claude Code sends an assistant turn as a user turn" in join_notes("claude-code")
         assert "Codex does not show prompts" in join_notes("codex")
         assert join_notes("cursor") == ""
 
@@ -658,19 +658,27 @@ class TestClients:
             ]
 
         assert list_messages("cursor") == ["a b and c"]
-        assert list_messages("claude-code") == ["a and b c"]
+        assert list_messages("claude-code") == ["a b and none"]
+        assert list_messages("gemini-cli") == ['"a b and c"']
 
     def test_refused_prompt_shows_the_reason(self):
         """If the prompt cannot be rendered, the view shows the reason and no messages."""
+
+        @prompt(elicit=False)
+        def without_form(code: str, language: Literal["python", "rust"]):
+            return code
+
         cut = build_tab(
-            "clients", render_prompt(media, code="a b", language="rust"), "recipes", "claude-code"
+            "clients", render_prompt(without_form, code="a b", language="rust"), "recipes", "claude-code"
         )
+        asked = build_tab("clients", render_prompt(media, language="rust"), "recipes", "claude-code")
         failed = build_tab("clients", render_prompt(failing, text="no"), "recipes", "cursor")
         refused = build_tab("clients", render_prompt(media, language="x"), "recipes", "cursor")
 
         assert cut.view.messages == failed.view.messages == refused.view.messages == ()
         assert "The server rejects the arguments that Claude Code sends: " in cut.view.reason
-        assert "'b rust'" in cut.view.reason
+        assert "'language' is 'b'" in cut.view.reason
+        assert asked.view.reason == "Claude Code shows a form for 'code'."
         assert failed.view.reason == "no"
         assert "'code' is missing" in refused.view.reason
         html = str(environment().get_template("client_view.html").module.view(cut.view))
@@ -681,15 +689,44 @@ class TestClients:
         ("profile", "sent"),
         [
             (ClientProfile("a"), {"code": "x y", "language": "rust"}),
-            (ClientProfile("b", cuts_at_blanks=True), {"code": "x", "language": "y rust"}),
-            (ClientProfile("c", joins_words=True), {"code": "x y rust"}),
+            (ClientProfile("b", cuts_at_blanks=True), {"code": "x", "language": "y"}),
+            (ClientProfile("c", cuts_at_blanks=True, keeps_rest=True), {"code": "x", "language": "y rust"}),
+            (
+                ClientProfile("d", cuts_at_blanks=True, keeps_rest=True, fills_in_text=True),
+                {"code": "x y"},
+            ),
+            (ClientProfile("e", cuts_at_blanks=True, refuses_missing=True), {"code": "x y"}),
         ],
     )
-    def test_profile_splits_or_joins_values(self, profile, sent):
-        """The profile decides whether spaces split or join values."""
+    def test_profile_splits_or_drops_values(self, profile, sent):
+        """The profile decides whether spaces split values, and which arguments have values."""
         typed = {"language": "rust", "code": "x y"}
 
-        assert compute_sent_arguments(profile, media.compiled.arguments, typed) == sent
+        assert compute_sent_arguments(profile, media.compiled, typed) == sent
+
+    def test_words_are_filled_in_by_position(self):
+        """A word at the position of an optional argument is lost, and a text without a word is empty."""
+        profile = ClientProfile("a", cuts_at_blanks=True, keeps_rest=True, fills_in_text=True)
+
+        @prompt
+        def mixed(*, note: str = "", topic: str, town: str):
+            return "x"
+
+        def compute(topic, town):
+            return compute_sent_arguments(profile, mixed.compiled, {"topic": topic, "town": town})
+
+        assert compute("a b", "c d") == {"topic": "b", "town": "c d"}
+        assert compute("a", "b") == {"topic": "b", "town": ""}
+
+    def test_invalid_positions_are_explained(self):
+        """For a required number, the view shows that opencode loses the prompt."""
+
+        @prompt
+        def many(count: int):
+            return "x"
+
+        view = build_tab("clients", render_prompt(many, count="3"), "recipes", "opencode").view
+        assert "sends '$1' for 'count', which is invalid" in view.reason
 
     def test_secrets_are_not_shown(self):
         """Secrets appear neither in arguments nor in messages."""

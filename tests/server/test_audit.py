@@ -36,7 +36,7 @@ def vault(box: str, key: Annotated[str, Arg(secret=True)] = "") -> str:
     return box
 
 
-@prompt(deprecated="use login")
+@prompt(deprecated="use login", elicit=False)
 def sign_in(user: str) -> str:
     return user
 
@@ -148,10 +148,11 @@ class TestRecords:
             ),
             (
                 "prompts/get",
-                {"name": "login", "arguments": {"user": "Ada", "tries": [1, 2]}},
+                {"name": "sign_in", "arguments": {"user": [1, 2]}},
                 {
-                    "prompt": "login",
-                    "arguments": {"user": 3, "tries": 5},
+                    "prompt": "sign_in",
+                    "arguments": {"user": 5},
+                    "deprecated": True,
                     "outcome": "error",
                     "code": -32602,
                 },

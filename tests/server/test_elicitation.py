@@ -51,13 +51,18 @@ def login(user_name: str, token: Annotated[str, Arg(secret=True)]):
     return f"{user_name} {token}"
 
 
-@prompt
+@prompt(elicit=False)
 def plain(diff: str):
     return diff
 
 
+@prompt
+def brief(topic: str, length: int = 3, token: Annotated[str, Arg(secret=True)] = ""):
+    return f"{topic}|{length}"
+
+
 def client_of(revision, capabilities=FORM):
-    catalog = compile(Recipes(prompts=(review, login, plain)))
+    catalog = compile(Recipes(prompts=(review, login, plain, brief)))
     assert catalog.diagnostics == ()
     return Client(catalog, revision, capabilities=capabilities)
 
@@ -186,9 +191,14 @@ class TestAsking:
         ids=str,
     )
     def test_invalid_answer(self, revision, entered, invalid):
-        """An invalid choice or type is rejected as in any argument."""
-        error = Elicited(client_of(revision), diff="x").accept(**entered)["error"]
+        """An invalid choice or type is asked for again once, and then rejected as in any argument."""
+        elicited = Elicited(client_of(revision), diff="x")
 
+        elicited.accept(**entered)
+        again = elicited.question
+        error = elicited.accept(**entered)["error"]
+
+        assert set(invalid) <= {*again["requestedSchema"]["properties"]}
         assert (error["code"], [item["argument"] for item in error["data"]["errors"]]) == (-32602, invalid)
 
     @pytest.mark.requirement("elicitation/validated")
@@ -323,6 +333,75 @@ class TestAsking:
         assert elicited.question["mode"] == "form"
 
 
+class TestClaudeCode:
+    """A client that gives each argument one word, drops the rest, and refuses missing arguments itself."""
+
+    def client(self, revision, name="claude-code"):
+        """Return a client with forms that introduces itself by a name."""
+        catalog = compile(Recipes(prompts=(review, login, plain, brief)))
+        return Client(catalog, revision, capabilities=FORM, name=name)
+
+    def required(self, client):
+        """Return which arguments are required, by the names of the prompts."""
+        reply = client.post("prompts/list", {}, 9)[0]
+        return {
+            (entry["name"], argument["name"]): argument["required"]
+            for entry in reply["result"]["prompts"]
+            for argument in entry["arguments"]
+        }
+
+    @pytest.mark.parametrize("revision", ASKING)
+    def test_arguments_that_a_form_asks_for_are_not_required(self, revision):
+        """Arguments that a form asks for are listed as optional; secrets and `elicit=False` stay required."""
+        required = self.required(self.client(revision))
+
+        assert {name for name, is_required in required.items() if is_required} == {
+            ("login", "token"),
+            ("plain", "diff"),
+        }
+
+    @pytest.mark.parametrize("revision", ASKING)
+    def test_other_clients_see_which_arguments_are_required(self, revision):
+        """Other clients, and Claude Code without forms, see the true `required`, in the same order."""
+        mine, others = self.required(self.client(revision)), self.required(self.client(revision, "other"))
+
+        assert others["review", "diff"] is others["login", "user_name"] is True
+        assert [*mine] == [*others]
+
+    @pytest.mark.parametrize("revision", ASKING)
+    def test_texts_that_were_given_are_in_the_form(self, revision):
+        """A form that is shown has a field for each given text, because its words may have been dropped."""
+        elicited = Elicited(self.client(revision), "brief", topic="bees", length="many")
+
+        fields = elicited.question["requestedSchema"]
+        assert [*fields["properties"]] == ["topic", "length"]
+        assert fields["properties"]["topic"].get("default") == (None if revision == "2025-06-18" else "bees")
+        assert text(elicited.accept(topic="bees and trees", length=2)) == "bees and trees|2"
+
+    @pytest.mark.parametrize("revision", ASKING)
+    def test_valid_words_are_not_asked_for(self, revision):
+        """A prompt whose arguments are valid is rendered without a form."""
+        assert text(Elicited(self.client(revision), "brief", topic="bees").reply) == "bees|3"
+
+
+@pytest.mark.parametrize("revision", ASKING)
+def test_invalid_arguments_are_requested(revision):
+    """An invalid argument is asked for, with the reason, and an optional one can be left empty."""
+    elicited = Elicited(client_of(revision), "brief", topic="bees", length="many")
+
+    assert elicited.question["message"] == (
+        "The prompt 'brief' needs length. 'length' is 'many', not a whole number."
+    )
+    assert [*elicited.question["requestedSchema"]["properties"]] == ["length"]
+    assert text(elicited.accept()) == "bees|3"
+
+
+@pytest.mark.parametrize(("sent", "rendered"), [("$2", "bees|3"), ("7", "bees|7")])
+def test_unfilled_placeholders_are_not_given(sent, rendered):
+    """``$`` and the position of an optional argument mean that it was not given, as opencode sends it."""
+    assert text(client_of(MODERN).get("brief", topic="bees", length=sent)) == rendered
+
+
 class TestNotAsking:
     @pytest.mark.requirement("elicitation/modes", "elicitation/no-url-error", "mrtr/undeclared")
     @pytest.mark.parametrize(
@@ -348,12 +427,12 @@ class TestNotAsking:
             pytest.param("plain", {}, id="prompt-does-not-ask"),
             pytest.param("login", {"user_name": "a"}, id="secret"),
             pytest.param("login", {}, id="secret-among-others"),
-            pytest.param("review", {"tone": "angry"}, id="wrong-too"),
+            pytest.param("review", {"diff": "x", "tone": "calm", "depth": "[1]", "x": "y"}, id="unknown"),
             pytest.param("review", {"nonsense": "x"}, id="unknown-too"),
         ],
     )
     def test_arguments_that_are_not_requested(self, revision, name, arguments):
-        """Without `elicit`, for secrets and together with other errors, nothing is requested."""
+        """With `elicit=False`, for secrets and together with unknown arguments, nothing is requested."""
         assert Elicited(client_of(revision), name, **arguments).reply["error"]["code"] == -32602
 
     @pytest.mark.requirement("elicitation/no-url-error")
@@ -710,6 +789,8 @@ class TestMemory:
         before = "given by the client" in reachable_text(elicited.client.server)
         entered = {"tone": "entered by the person", "depth": 1}
         elicited.answer({"action": action, "content": entered})
+        if elicited.question is not None:  # the tone is invalid
+            elicited.answer({"action": "decline"})
         server_text = reachable_text(elicited.client.server)
 
         assert before is (revision in SESSIONS)

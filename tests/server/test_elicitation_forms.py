@@ -139,10 +139,10 @@ def argument(annotation):
     return prompt_with(annotation).arguments.by_name["value"]
 
 
-def field(annotation, arg=None, *, multi_select=True) -> dict:
+def field(annotation, arg=None, *, has_modes=True) -> dict:
     """Return the form field for a type."""
     arguments = prompt_with(annotation, arg).arguments.ordered
-    return requested_schema(arguments, multi_select=multi_select)["properties"]["value"]
+    return requested_schema(arguments, has_modes=has_modes)["properties"]["value"]
 
 
 def bare(schema: dict) -> dict:
@@ -151,34 +151,58 @@ def bare(schema: dict) -> dict:
 
 
 class TestFields:
-    @pytest.mark.parametrize("multi_select", [True, False], ids=["several", "single"])
+    @pytest.mark.parametrize("has_modes", [True, False], ids=["several", "single"])
     @pytest.mark.parametrize(("annotation", "expected"), FIELDS, ids=str)
-    def test_field_of_a_type(self, annotation, expected, multi_select):
+    def test_field_of_a_type(self, annotation, expected, has_modes):
         """Each type has the field that fits its values best, with the bounds that forms support."""
-        assert bare(field(annotation, multi_select=multi_select)) == expected
+        assert bare(field(annotation, has_modes=has_modes)) == expected
 
     @pytest.mark.parametrize(("annotation", "expected"), SEVERAL, ids=str)
     def test_multiple_choice(self, annotation, expected):
         """A list of choices is a multiple-choice field where forms have one, and a text field otherwise."""
         assert field(annotation) == {"type": "array"} | expected
-        assert bare(field(annotation, multi_select=False)) == ENTERED
+        assert bare(field(annotation, has_modes=False)) == ENTERED
 
-    def test_every_field_is_required(self):
-        """The form is an object with a required field for each argument, in order."""
+    def test_fields_of_required_arguments_are_required(self):
+        """The form is an object with a field for each argument, in order; defaults are those of arguments."""
 
         @prompt
         def review(diff: str, depth: int, tone: Tone = Tone.WARM) -> str:
             return diff
 
-        assert requested_schema(review.compiled.arguments.ordered, multi_select=True) == {
+        assert requested_schema(review.compiled.arguments.ordered, has_modes=True) == {
             "type": "object",
             "properties": {
                 "diff": {"type": "string"},
                 "depth": {"type": "integer", "description": "a whole number"},
-                "tone": {"type": "string", "enum": ["warm", "Cold"]},
+                "tone": {"type": "string", "enum": ["warm", "Cold"], "default": "warm"},
             },
-            "required": ["diff", "depth", "tone"],
+            "required": ["diff", "depth"],
         }
+
+    def test_defaults(self):
+        """A text that was sent and the default of an optional argument are the defaults of their fields."""
+
+        @prompt
+        def count(
+            name: str, *, deep: bool = True, number: int = 3, ratio: float = 0.5, of: str | None = None
+        ):
+            return name
+
+        arguments = count.compiled.arguments.ordered
+        sent = {"name": "one", "number": "many"}
+
+        newer = requested_schema(arguments, has_modes=True, values=sent)["properties"]
+        older = requested_schema(arguments, has_modes=False, values=sent)["properties"]
+
+        assert {name: each.get("default") for name, each in newer.items()} == {
+            "name": "one",
+            "deep": True,
+            "number": 3,
+            "ratio": 0.5,
+            "of": None,
+        }
+        assert not any("default" in each for each in older.values())
 
     @pytest.mark.parametrize(
         ("annotation", "description"),
@@ -212,7 +236,7 @@ class TestFields:
 
     def test_text_field_describes_multiple_choices(self):
         """A text field for several choices lists them in its description."""
-        schema = field(list[Tone], multi_select=False)
+        schema = field(list[Tone], has_modes=False)
 
         assert schema["description"] == "several, separated by commas; each one of warm, Cold"
 
@@ -249,7 +273,7 @@ class TestPublishedSchemas:
             for type_name in types.get("enum", [types.get("const")]):
                 named[type_name] |= kind["properties"].keys()
 
-        fields = [field(annotation, multi_select=revision.elicitation_modes) for annotation in ANNOTATIONS]
+        fields = [field(annotation, has_modes=revision.elicitation_modes) for annotation in ANNOTATIONS]
 
         assert [schema for schema in fields if not schema.keys() <= named[schema["type"]]] == []
 
@@ -258,7 +282,7 @@ class TestPublishedSchemas:
     def test_fields_are_flat(self, revision):
         """A field is text, a number, a boolean or a multiple choice; nested values are text fields."""
         several = revision.elicitation_modes
-        fields = [field(annotation, multi_select=several) for annotation in ANNOTATIONS]
+        fields = [field(annotation, has_modes=several) for annotation in ANNOTATIONS]
 
         plain = {"string", "number", "integer", "boolean"}
         lists = [schema for schema in fields if schema["type"] not in plain]
@@ -295,7 +319,7 @@ class TestPublishedSchemas:
 
         assert older == {
             "message": "The prompt 'Count' needs value.",
-            "requestedSchema": requested_schema(compiled.arguments.ordered, multi_select=False),
+            "requestedSchema": requested_schema(compiled.arguments.ordered, has_modes=False),
         }
         assert newer == {"mode": "form", **older}
 
@@ -405,7 +429,7 @@ class TestParsing:
     )
     def test_written_values_are_accepted(self, annotation, text):
         """A text field accepts the values that its argument parses, in each notation."""
-        assert is_valid(text, field(annotation, multi_select=False))
+        assert is_valid(text, field(annotation, has_modes=False))
         assert prompt_with(annotation).arguments.read({"value": text}).keys() == {"value"}
 
     @pytest.mark.parametrize(
@@ -413,7 +437,7 @@ class TestParsing:
     )
     def test_empty_field_is_invalid(self, annotation):
         """Where "" means missing, the client rejects it, so that the question is not asked again."""
-        assert not is_valid("", field(annotation, multi_select=False))
+        assert not is_valid("", field(annotation, has_modes=False))
 
 
 @prompt(title="Review a change", elicit=True)
@@ -451,22 +475,22 @@ class TestAskable:
             (without(depth=""), ["depth"]),
             (without(depth=None), ["depth"]),
             (without("point"), ["point"]),
+            (without("diff", depth="many"), ["diff", "depth"]),
+            (without(depth="many"), ["depth"]),
+            (without("diff", tone="blue"), ["diff", "tone"]),
         ],
-        ids=["text", "two", "empty", "null", "parts"],
+        ids=["text", "two", "empty", "null", "parts", "missing and invalid", "invalid", "optional"],
     )
-    def test_missing_arguments_are_requested(self, arguments, names):
-        """Missing required arguments are requested in the signature's order."""
+    def test_missing_and_invalid_arguments_are_requested(self, arguments, names):
+        """Missing and invalid arguments are requested in the signature's order."""
         assert names == requested(arguments)
 
     @pytest.mark.parametrize(
         "arguments",
         [
-            without("diff", depth="many"),
             without("diff", more="x"),
             without("diff", point="{}"),
             without(point="{}"),
-            without(depth="many"),
-            without("diff", tone="blue"),
             without("pin"),
             without("diff", "pin"),
             without(pin="x"),
@@ -475,16 +499,21 @@ class TestAskable:
         ids=str,
     )
     def test_other_errors_prevent_a_form(self, arguments):
-        """An invalid, unknown or secret argument is an error, and nothing is requested."""
+        """An unknown or secret argument, and an error in a JSON value, is an error without a form."""
         assert requested(arguments) == []
 
-    def test_prompt_without_elicit(self):
-        """Nothing is requested unless the prompt declares `elicit`."""
+    def test_elicit(self):
+        """Arguments are requested by default, and never with `elicit=False`."""
 
         @prompt
+        def open_prompt(diff: str) -> str:
+            return diff
+
+        @prompt(elicit=False)
         def quiet(diff: str) -> str:
             return diff
 
+        assert requested({}, open_prompt) == ["diff"]
         assert requested({}, quiet) == []
 
     def test_no_errors(self):
@@ -500,6 +529,18 @@ def test_message_names_the_prompt_and_the_arguments(count, needed):
     arguments = review.compiled.arguments.ordered[:count]
 
     assert form_message(review.compiled, arguments) == f"The prompt 'Review a change' needs {needed}."
+
+
+def test_message_has_what_is_invalid():
+    """The message says what is invalid, and not again what is missing."""
+    with pytest.raises(ArgumentsError) as caught:
+        review.compiled.arguments.read(without("diff", depth="many"))
+
+    message = form_message(review.compiled, review.compiled.arguments.ordered[:2], errors=caught.value)
+
+    assert message == (
+        "The prompt 'Review a change' needs Diff and depth. 'depth' is 'many', not a whole number."
+    )
 
 
 def test_message_of_a_prompt_without_a_title():

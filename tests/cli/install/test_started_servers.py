@@ -227,7 +227,14 @@ class TestLimitations:
             ("gemini-cli", "Gemini CLI sends only the first message of a prompt"),
             ("gemini-cli", "Gemini CLI omits images, recordings, documents, links"),
             ("claude-desktop", "Claude Desktop does not show users documents"),
-            ("opencode", "opencode sends '$1' for each argument when it starts"),
+            ("opencode", "opencode gives each argument one word, and the last one the rest"),
+            ("opencode", "opencode never fills in optional arguments"),
+            ("opencode", "type a prompt as /team-prompts:NAME"),
+            (
+                "claude-code",
+                "type a prompt as /mcp__team-prompts__NAME, without arguments, and fill in the form",
+            ),
+            ("gemini-cli", "Gemini CLI sends the text as a JSON string, with quotes and escapes"),
             ("codex", "Codex does not support prompts: it uses the tools that --tools adds"),
         ],
     )

@@ -1,4 +1,4 @@
-"""A prompt that elicits missing arguments."""
+"""A prompt that elicits missing and invalid arguments."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""A prompt with typed arguments and completions."""
+"""A prompt with typed arguments and completions, which asks for nothing."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ def models(_, arguments):
     return ["crab", "ferris"] if arguments.get("language") == "rust" else ["guido", "monty"]
 
 
-@prompt(title="Write functions")
+@prompt(title="Write functions", elicit=False)
 def typed(
     count: Annotated[int, Arg("How many functions to write")],
     language: Annotated[Literal["python", "ruby", "rust"], Arg("What to write them in")] = "python",

@@ -174,10 +174,12 @@ def test_refused_defaults_show_the_message(visit):
 
 
 def test_missing_argument_is_asked_for(visit):
-    """The page shows the argument that a client would ask for, and the form supplies it."""
+    """The page shows the argument that clients ask for, and the form supplies it."""
     page = visit.prompt("asks")
-    expect(page.locator("#state")).to_have_text("A client would ask for version")
-    expect(page.locator("#conversation")).to_contain_text("This prompt asks the user for missing arguments.")
+    expect(page.locator("#state")).to_have_text("1 argument needs attention: version")
+    expect(page.locator("#conversation")).to_contain_text(
+        "Clients that support forms ask the user for version. All others receive an error."
+    )
 
     page.get_by_role("textbox", name="version").fill("1.0")
     expect(locate_turns(page)).to_contain_text(["Release 1.0, none."])
