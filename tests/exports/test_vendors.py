@@ -72,9 +72,9 @@ REJECTED = {
 #: The recipes whose examples contain content that a vendor rejects.
 REJECTED_RECIPES = {
     "openai-chat": set(),
-    "openai-responses": {"summarize_recording", "analyze_code"},  # it has a system part
-    "anthropic": {"summarize_recording", "analyze_code"},
-    "gemini": {"analyze_code"},
+    "openai-responses": {"summarize_recording", "analyze_code", "decision_record"},  # they have system parts
+    "anthropic": {"summarize_recording", "analyze_code", "decision_record"},
+    "gemini": {"analyze_code", "decision_record"},
 }
 FILES = {"png", "gif", "wav", "mp3", "ogg", "pdf", "docx", "blob of png", "blob of text", "zip"}
 
