@@ -18,8 +18,9 @@ from msgspec import Struct
 
 from promptkit.declarations.markdown_fields import MarkdownError
 from promptkit.errors.diagnostics import Location
-from promptkit.errors.exceptions import MediaError
+from promptkit.errors.exceptions import MediaError, ResultError
 from promptkit.errors.rules import Rule
+from promptkit.errors.suggestions import is_misspelt
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import confine, note_read, read_confined
 from promptkit.language.front_matter import split_front_matter
@@ -51,6 +52,8 @@ _ROLES: Final[Mapping[str, Callable[..., Workflow]]] = {
 _CONTENT: Final[Mapping[str, Any]] = {"image": Image, "audio": Audio, "file": EmbeddedResource}
 
 _TURN: Final = re.compile(r"[ \t]*\[(system|user|assistant)\][ \t]*")
+#: A line that resembles the mark of a turn. ``[user]: path`` is a link definition of Markdown.
+_NEAR_TURN: Final = re.compile(r"[ \t]*(\[(\w+)\]:?)(?P<text>(?<!:)[ \t]+\S.*|[ \t]*)")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _INCLUDE: Final = re.compile(r"\{\{>([^{}\n]+)\}\}")
 _FILE_PART: Final = re.compile(r"[ \t]*\{\{[ \t]*(image|audio|file):([^{}\n]+)\}\}[ \t]*")
@@ -114,11 +117,19 @@ class Turn(Struct, frozen=True):
     parts: list[TextWithPlaceholders | Callable[[], Part]]
 
     def rendered(self, values: Mapping[str, Any], label: str) -> Workflow:
-        """Return the turn with its placeholders filled."""
-        parts = [
-            filled_text(part, values, label) if isinstance(part, TextWithPlaceholders) else part()
-            for part in self.parts
-        ]
+        """
+        Return the turn with its placeholders filled.
+
+        Raises:
+            ResultError: If a value cannot be inserted.
+        """
+        try:
+            parts = [
+                filled_text(part, values, label) if isinstance(part, TextWithPlaceholders) else part()
+                for part in self.parts
+            ]
+        except TypeError as error:  # a value that a placeholder does not accept
+            raise ResultError(str(error)) from None
         return _ROLES[self.role](*parts)
 
 
@@ -361,6 +372,20 @@ def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceh
 def is_turn_mark(line: Line) -> bool:
     """Return whether a line is the mark of a turn."""
     return _TURN.fullmatch(line.marked) is not None
+
+
+def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
+    """Yield the lines outside code fences that resemble the mark of a turn, each with that part of it."""
+    fence = ""
+    for line in lines:
+        match = None if fence or is_turn_mark(line) else _NEAR_TURN.fullmatch(line.marked)
+        if match is not None and (
+            match[2] in _ROLES
+            if match["text"].strip()
+            else any(is_misspelt(match[2], role) for role in _ROLES)
+        ):
+            yield line, match[1]
+        fence = _fence_after(fence, line.marked)
 
 
 def escaped(text: str, placeholders: Iterable[str] = ()) -> str:

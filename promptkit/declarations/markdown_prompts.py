@@ -29,6 +29,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
 from promptkit.language.front_matter import split_front_matter
 from promptkit.language.messages import Workflow
+from promptkit.types.error_messages import reason_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
 
@@ -373,7 +374,7 @@ def _converted(text: str, kind: Any, what: str, location: Location) -> Any:
     try:
         return reader.read(text)
     except ConversionError as error:
-        msg = f"{what} {text!r} is invalid: {error}"
+        msg = f"{what} {reason_of(error.parts[0], text, reader.expected)}"
         raise MarkdownError(msg, f"write {reader.expected}", location) from None
 
 

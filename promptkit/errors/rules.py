@@ -116,7 +116,7 @@ class Rule(Enum):
     BAD_MARKDOWN = "PK702", "a Markdown prompt that cannot be read"
     FOREIGN_KEY = "PK703", "keys in the front matter that are for other tools", _WARNING
     UNUSED_ARGUMENT = "PK704", "a declared argument of a Markdown prompt without a placeholder", _WARNING
-    TEXT_BETWEEN_HYPHENS = "PK705", "text that looks like front matter, but is sent to the model", _WARNING
+    MARK_SENT_AS_TEXT = "PK705", "a line that looks like a mark, but is sent to the model", _WARNING
 
     title: str
     severity: str

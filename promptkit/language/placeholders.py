@@ -10,6 +10,8 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, structs
 
+from promptkit.errors.suggestions import is_misspelt
+
 #: A placeholder, ``{{name}}`` or ``{{name?}}``, or a mark, ``{{#name}}``, ``{{^name}}`` or ``{{/name}}``.
 #: Quantifiers that give nothing back keep the time linear.
 TAG: Final = re.compile(r"\{\{[ \t]*+([#^/]?)[ \t]*+([^\W\d]\w*+)[ \t]*+(\??)[ \t]*+\}\}")
@@ -348,8 +350,9 @@ def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> N
     elif (opening := open_marks.pop()).name == mark.name:
         opening.end = end
     else:
-        problem = f"{mark} is above {{{{/{opening.name}}}}}"
-        raise MarkError(label, problem, f"close {opening} first", mark.line)
+        closing = f"{{{{/{opening.name}}}}}"
+        hint = f"write {closing}" if is_misspelt(mark.name, opening.name) else f"close {opening} first"
+        raise MarkError(label, f"{mark} is above {closing}", hint, mark.line)
 
 
 class _Lines:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.declarations.markdown_body import is_turn_mark
+from promptkit.declarations.markdown_body import is_turn_mark, near_turn_marks
 from promptkit.declarations.markdown_prompts import KEYS, MarkdownPrompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
@@ -47,6 +47,11 @@ def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diag
             message = f"{line.text.strip()!r} in an included text does not start a turn"
             hint = "write the mark in the prompt's own file, or '\\' before it if it is text"
             report.add(Rule.MISPLACED_MARK, message, hint, line.location)
+    for line, mark in near_turn_marks(prompt.body.lines):
+        message = f"{mark!r} does not start a turn, and is sent as text"
+        report.add(
+            Rule.MARK_SENT_AS_TEXT, message, "write the mark in lower case, alone on its line", line.location
+        )
     _lint_template_syntax(prompt, report)
     yield from report.without_duplicates()
 
@@ -66,19 +71,27 @@ def _part_of(line: Location, start: int, end: int) -> Location:
 
 def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
     if foreign := [key for key in prompt.fields if key not in KEYS]:
-        location = prompt.fields[foreign[0]].location
+        unindented = [key for key in foreign if key in prompt.body.names]
         message = f"the front matter has keys that promptkit ignores: {', '.join(foreign)}"
-        report.add(Rule.FOREIGN_KEY, message, "keep them if other tools read the file", location)
+        hint = "keep them if other tools read the file"
+        if unindented:
+            hint = f"indent {', '.join(unindented)} below 'arguments:' if an argument is meant"
+        location = prompt.fields[(unindented or foreign)[0]].location
+        report.add(Rule.FOREIGN_KEY, message, hint, location)
     text = text_of(prompt.location.file)
-    if not text.startswith("---\n") or split_front_matter(text)[0].strip():
+    if split_front_matter(text)[0].strip():
         return
-    if "\n---" in text[4:]:
+    if not text.startswith("---\n"):
+        if text.partition(":")[0] in KEYS and split_front_matter(f"---\n{text}")[0]:
+            message = "the front matter is sent as text, because no line '---' starts it"
+            report.add(Rule.MARK_SENT_AS_TEXT, message, "write '---' above its first line", prompt.location)
+    elif "\n---" in text[4:]:
         message = "the lines between '---' are sent as text, because they are not all 'key: value'"
         hint = "write front matter with one key per line"
-        report.add(Rule.TEXT_BETWEEN_HYPHENS, message, hint, prompt.location)
+        report.add(Rule.MARK_SENT_AS_TEXT, message, hint, prompt.location)
     elif text[4:].partition(":")[0] in KEYS:
         message = "the front matter is sent as text, because no line '---' ends it"
-        report.add(Rule.TEXT_BETWEEN_HYPHENS, message, "write '---' below its last line", prompt.location)
+        report.add(Rule.MARK_SENT_AS_TEXT, message, "write '---' below its last line", prompt.location)
 
 
 def _lint_placeholder(argument: Argument, prompt: MarkdownPrompt, report: Report, place: Location) -> None:

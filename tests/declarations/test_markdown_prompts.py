@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from promptkit import EmbeddedResource, Image, Workflow, assistant, system, user
 from promptkit.compiler.compilation import compile
 from promptkit.declarations.markdown_body import escaped
-from promptkit.errors.exceptions import ArgumentsError
+from promptkit.errors.exceptions import ArgumentsError, ResultError
 from promptkit.errors.rules import Rule
 from promptkit.language.messages import Message
 from promptkit.language.text import Text
@@ -343,7 +343,7 @@ class TestDiagnostics:
             ("---\narguments:\n  x: {type: bool}\n---\n{{x}}", Rule.ABSENT_VALUE, 3, 3),
             ("---\narguments:\n  x: {type: bool}\n---\n{{x?}}", Rule.ABSENT_VALUE, 3, 3),
             ("---\nmodel: gpt\n---\nx", Rule.FOREIGN_KEY, 2, 1),
-            ("---\ntitle: x\nnot a key\n---\nx", Rule.TEXT_BETWEEN_HYPHENS, 1, 0),
+            ("---\ntitle: x\nnot a key\n---\nx", Rule.MARK_SENT_AS_TEXT, 1, 0),
             ("\nx\n{{#a}} b", Rule.BAD_MARKDOWN, 3, 0),
             ("x\n{{#a}}\nb", Rule.BAD_MARKDOWN, 2, 0),
             ("hello\n[user]\nx", Rule.BAD_MARKDOWN, 1, 0),
@@ -353,7 +353,14 @@ class TestDiagnostics:
             ("{{> a\\..\\b.md}}", Rule.BAD_MARKDOWN, 1, 0),
             ("{{> review.prompt.md}}", Rule.BAD_MARKDOWN, 1, 0),
             ("{{image: nope.png}}", Rule.BAD_MARKDOWN, 1, 0),
-            ("---\ndescription: x\n--\nx", Rule.TEXT_BETWEEN_HYPHENS, 1, 0),
+            ("---\ndescription: x\n--\nx", Rule.MARK_SENT_AS_TEXT, 1, 0),
+            ("description: x\n---\nx", Rule.MARK_SENT_AS_TEXT, 1, 0),
+            ("x: y\n---\nx", None, 0, 0),
+            ("a\n[Assistant]\nb", Rule.MARK_SENT_AS_TEXT, 2, 0),
+            ("[user]\na\n[assistant]:\nb", Rule.MARK_SENT_AS_TEXT, 3, 0),
+            ("[user]\na\n[assistent]\nb", Rule.MARK_SENT_AS_TEXT, 3, 0),
+            ("[user] a", Rule.MARK_SENT_AS_TEXT, 1, 0),
+            ("[user]: a.md\n\n[system](a.md) [x]\n[User guide]\n[ ] user\n```\n[User]\n```", None, 0, 0),
             ("a {{my name}}", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a {{my-name?}}", Rule.TEMPLATE_SYNTAX, 1, 3),
             ("a\n$ARGUMENTS", Rule.TEMPLATE_SYNTAX, 2, 1),
@@ -371,12 +378,45 @@ class TestDiagnostics:
             (b"x" * (4 * 1024 * 1024 + 1), Rule.BAD_MARKDOWN, 1, 0),
             ("---\na: " + "x" * 70_000 + "\n---\nx", Rule.BAD_FRONT_MATTER, 1, 0),
         ],
-        ids=range(58),
+        ids=range(65),
     )
     def test_a_mistake_is_one_diagnostic_at_its_line(self, text, rule, line, column, diagnose):
         """Each mistake is one diagnostic at its line and column."""
         expected = [] if rule is None else [(rule, line, column)]
         assert [each for each in diagnose(text) if each[0] is not Rule.NO_PROMPTS] == expected
+
+    @pytest.mark.parametrize(
+        ("text", "message", "hint"),
+        [
+            (
+                "---\narguments:\n  x: {choices: [a, b], default: c}\n---\n{{x}}",
+                "the default is 'c', not one of a, b",
+                "write one of a, b",
+            ),
+            (
+                "{{#avoid}}\n{{avoid}}\n{{/avoids}}",
+                "{{/avoids}} is above {{/avoid}}",
+                "write {{/avoid}}",
+            ),
+            (
+                "---\narguments:\nword: x\n---\n{{word}}",
+                "the front matter has keys that promptkit ignores: word",
+                "indent word below 'arguments:' if an argument is meant",
+            ),
+        ],
+    )
+    def test_a_message_says_what_to_write(self, text, message, hint, markdown):
+        """A message names the value, and its hint suggests a correction."""
+        (diagnostic,) = markdown(review=text).diagnostics
+
+        assert (diagnostic.message, diagnostic.hint) == (f"prompt 'review': {message}", hint)
+
+    def test_a_value_that_is_none_fails_without_a_traceback(self, markdown):
+        """A value that a placeholder does not accept is an error with the file, the name and the fix."""
+        catalog = markdown(review="---\narguments:\n  x: {required: false}\n---\n{{x}}")
+
+        with pytest.raises(ResultError, match=r"review\.prompt\.md: 'x' is None: write \{\{x\?\}\}"):
+            catalog.render("review", {})
 
     def test_included_texts(self, diagnose):
         """A mistake in an included text is reported there; a mark of a turn in it is text."""

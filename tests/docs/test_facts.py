@@ -231,7 +231,7 @@ def test_json_blocks_are_valid():
 
 def test_commands_that_need_extras():
     """The README has one command that installs the extras of the commands that it names."""
-    (extras,) = re.findall(r"`pip install '\.\[([a-z,]+)\]'`", README)
+    (extras,) = re.findall(r"`pip install '/path/to/the/checkout\[([a-z,]+)\]'`", README)
     needed = {"promptkit dev": "preview", "promptkit serve --http": "http", "docs/packaging.md": "package"}
 
     assert sorted(extras.split(",")) == sorted(extra for name, extra in needed.items() if name in README)
