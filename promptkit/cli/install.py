@@ -29,6 +29,7 @@ from promptkit.clients.servers import (
     default_name,
     is_ours,
     local_server,
+    project_of,
     served_in,
     variables_in,
 )
@@ -84,6 +85,7 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
+                _check_project(options, configuration, entry_name)
                 change = plan_change(configuration, entry_name, server, options.url)
                 reports.append(_apply(change, options, output))
         except FileEditError as error:
@@ -123,6 +125,24 @@ def _server_name(options: Namespace) -> str:
             raise
         more = "or pass the server's name with --name, as shown by install --list"
         raise LoadError(error.target, f"{error.reason}; {more}") from None
+
+
+def _check_project(options: Namespace, configuration: ConfigurationFile, name: str) -> None:
+    """
+    Check that the server with the default name, or to be replaced, does not belong to another project.
+
+    Raises:
+        ForeignEntryError: If it serves existing recipes, all of other projects.
+    """
+    if options.all or options.url is not None or (options.command == "uninstall" and options.name):
+        return
+    entry = read_servers(configuration).get(name)
+    served = served_words(served_in(configuration.settings, entry) or ()).targets
+    projects = {project_of(configuration.resolve_path(target)): target for target in served}
+    if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
+        target = next(iter(projects.values()))
+        msg = f"its server {name!r} serves {target} of another project: choose another name with --name"
+        raise ForeignEntryError(msg)
 
 
 def _server(options: Namespace, configuration: ConfigurationFile, name: str | None) -> _Server:

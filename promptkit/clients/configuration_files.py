@@ -123,8 +123,11 @@ class ConfigurationFile(Struct, frozen=True):
             "xdg": os.environ.get("XDG_CONFIG_HOME") or home / ".config",
             "claude": os.environ.get("CLAUDE_CONFIG_DIR") or home,
             "claude_home": os.environ.get("CLAUDE_CONFIG_DIR") or home / ".claude",
+            "cline": os.environ.get("CLINE_DIR") or home / ".cline",
             "codex": os.environ.get("CODEX_HOME") or home / ".codex",
+            "copilot": os.environ.get("COPILOT_HOME") or home / ".copilot",
             "gemini": os.environ.get("GEMINI_CLI_HOME") or home,
+            "qwen": os.environ.get("QWEN_HOME") or home / ".qwen",
             "project": self.project,
         }
         return Path(file.format_map(folders))

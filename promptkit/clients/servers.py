@@ -63,7 +63,7 @@ class InstalledServer(Struct, frozen=True):
         values |= {"{program}": next(iter(self.command), None), "{arguments}": list(self.command[1:])}
         existing = {key: value for key, value in (current or {}).items() if key != "type"}
         entry = {
-            key: values[value] if value in values else existing.get(key, value)
+            key: values[value] if isinstance(value, str) and value in values else existing.get(key, value)
             for key, value in template.items()
         }
         if self.url is None and (variables := {**variables_in(settings, current), **self.variables}):
@@ -102,13 +102,16 @@ def local_server(
 
 def default_name(targets: Sequence[str]) -> str:
     """Return the default name of a server: the project folder of the first target, or the module."""
-    target = targets[0]
+    return as_name(os.path.basename(project_of(targets[0]) or targets[0]))  # noqa: PTH119 (it is text)
+
+
+def project_of(target: str) -> str | None:
+    """Return the project folder of a target; None for a module, and for a target that does not exist."""
     location = locate_target(target)
     if location is None:
-        return as_name(target)
+        return None
     folder, _ = location
-    project = folder if is_project(folder) else project_root(folder)
-    return as_name(os.path.basename(project))  # noqa: PTH119 (it is text)
+    return folder if is_project(folder) else project_root(folder)
 
 
 def as_name(text: str) -> str:

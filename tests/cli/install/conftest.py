@@ -18,7 +18,10 @@ def greet(name: str = "you"):
 '''
 
 #: Environment variables that move the configuration folders of clients.
-FOLDER_VARIABLES = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
+FOLDER_VARIABLES = (
+    *("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CLINE_DIR", "CODEX_HOME", "COPILOT_HOME"),
+    *("GEMINI_CLI_HOME", "QWEN_HOME"),
+)
 
 
 @pytest.fixture

@@ -242,7 +242,7 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
     [
         (["install"], "name a client: claude-code, claude-desktop, "),
         (["install", "zedd"], "argument CLIENT: unknown client 'zedd': did you mean 'zed'?"),
-        (["uninstall", "cline"], "argument CLIENT: unknown client 'cline': "),
+        (["uninstall", "langchain"], "argument CLIENT: unknown client 'langchain': "),
         (
             ["install", "zed", "--name", "my prompts"],
             "argument --name: 'my prompts' is not a valid name: use 1 to 64 letters, digits, ",
@@ -470,8 +470,11 @@ def test_paths_by_platform(platform, paths, home, monkeypatch):
     ("variable", "name", "path"),
     [
         ("CLAUDE_CONFIG_DIR", "claude-code", ".claude.json"),
+        ("CLINE_DIR", "cline", "data/settings/cline_mcp_settings.json"),
         ("CODEX_HOME", "codex", "config.toml"),
+        ("COPILOT_HOME", "copilot-cli", "mcp-config.json"),
         ("GEMINI_CLI_HOME", "gemini-cli", ".gemini/settings.json"),
+        ("QWEN_HOME", "qwen-code", "settings.json"),
         ("XDG_CONFIG_HOME", "opencode", "opencode/opencode.json"),
     ],
 )
@@ -493,6 +496,56 @@ def test_opencode_jsonc_file(project, promptkit):
     assert config_path("opencode") == file
     assert file.read_text().endswith("} // mine")
     assert list(file.parent.iterdir()) == [file]
+
+
+def test_cline_in_vs_code(project, promptkit):
+    """Without a file of Cline's command line, an existing file of its extension for VS Code is used."""
+    extension = config_path("vscode").parent / "globalStorage/saoudrizwan.claude-dev/settings"
+    extension.mkdir(parents=True)
+    (extension / "cline_mcp_settings.json").write_text("{}")
+    promptkit("install", "cline")
+
+    assert config_path("cline").parent == extension
+    assert set(entries("cline")) == {"team-prompts"}
+
+
+class TestOtherProjects:
+    @pytest.fixture
+    def other(self, project, promptkit, tmp_path, monkeypatch):
+        """The current folder: a project whose name is the same as that of an installed one."""
+        promptkit("install", "cursor")
+        other = tmp_path / "elsewhere" / project.name
+        shutil.copytree(project, other)
+        monkeypatch.chdir(other)
+        return other
+
+    @pytest.mark.parametrize("command", ["install", "uninstall"])
+    def test_a_server_of_another_project_is_kept(self, command, project, other, promptkit):
+        """Two projects of the same name do not replace or remove each other's server."""
+        before = config_path("cursor").read_text()
+        code, out, err = promptkit(command, "cursor")
+
+        assert (code, out) == (1, "")
+        assert err == (
+            f"promptkit: {config_path('cursor')}: its server 'team-prompts' serves {project / 'prompts'} of "
+            "another project: choose another name with --name\n"
+        )
+        assert config_path("cursor").read_text() == before
+
+    def test_both_can_be_installed_and_removed(self, other, promptkit):
+        """With another name, both are installed, and each is removed by its name."""
+        assert promptkit("install", "cursor", "--name", "mine")[0] == 0
+        assert set(entries("cursor")) == {"team-prompts", "mine"}
+        for name in ("mine", "team-prompts"):
+            assert promptkit("uninstall", "cursor", "--name", name)[0] == 0
+        assert dict(entries("cursor")) == {}
+
+    def test_a_server_without_recipes_is_replaced(self, project, other, promptkit):
+        """If the recipes of the installed server are gone, it is replaced."""
+        shutil.rmtree(project)
+
+        assert promptkit("install", "cursor")[0] == 0
+        assert entries("cursor")["team-prompts"]["args"] == ["serve", str(other / "prompts")]
 
 
 def test_uninstall_of_inline_tables(project, promptkit):
