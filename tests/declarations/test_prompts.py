@@ -103,7 +103,7 @@ class TestContract:
             "timeout=None",
             "cache=None",
             "meta=None",
-            "elicit=False",
+            "elicit=None",
             "scopes=()",
             "tool=None",
             "answer=None",
@@ -577,7 +577,7 @@ class TestOptions:
 
         assert (compiled.name, compiled.title, compiled.description) == ("review", None, "Review a change.")
         assert (compiled.icons, compiled.meta, compiled.timeout, compiled.cache) == ((), {}, None, None)
-        assert compiled.elicit is False
+        assert compiled.elicit is None
 
     def test_without_a_docstring_there_is_no_description(self):
         """Without a docstring, the description is None and not an empty string."""

@@ -144,9 +144,8 @@ class TestMeanings:
 
     def test_a_form_describes_the_choices(self):
         """The form that asks for a missing argument has the meanings in the field's description."""
-        field = requested_schema(advise.compiled.arguments.ordered[:1], multi_select=True)["properties"][
-            "tone"
-        ]
+        arguments = advise.compiled.arguments.ordered[:1]
+        field = requested_schema(arguments, has_modes=True)["properties"]["tone"]
 
         assert field["enum"] == ["strict", "warm", "plain"]
         assert field["description"] == f"How to write ({TONES})"

@@ -27,7 +27,7 @@ TYPES = [
     ("Decimal", "type", "2.50", "Decimal('2.50')"),
     ("bool", "check", "yes", "True"),
     ("Tone", "check", "Cold", "<Tone.COLD: 'Cold'>"),
-    ("Level", "check", "HIGH (2)", "<Level.HIGH: 2>"),
+    ("Level", "check", "HIGH", "<Level.HIGH: 2>"),
     ("Literal['python', 'rust']", "check", "rust", "'rust'"),
     ("Literal['a', 'b', 'c', 'd', 'e']", "select", "d", "'d'"),
     ("date", "fill", "2026-01-31", "datetime.date(2026, 1, 31)"),
