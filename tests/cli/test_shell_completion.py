@@ -160,7 +160,7 @@ def complete_in_process(typed, folder, **env):
         ("promptkit complete docs", []),
         ("promptkit list re", ["recipes/"]),
         ("promptkit install cu", ["cursor"]),
-        ("promptkit uninstall cl", ["claude-code", "claude-desktop"]),
+        ("promptkit uninstall cl", ["claude-code", "claude-desktop", "cline"]),
         ("promptkit install cursor re", ["recipes/"]),
         ("promptkit install cursor ze", ["zed"]),
         ("promptkit uninstall cursor zed cu", []),

@@ -189,7 +189,6 @@ def test_environment_is_hidden(folder, capfd, monkeypatch):
     assert "hunter2" not in output
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("side", ["HEAD", "now"])
 def test_load_errors(side, folder, capfd, tmp_path):
     """The error names the side that cannot be loaded."""
