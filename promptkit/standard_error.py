@@ -130,9 +130,13 @@ class BackgroundWriter:
     def _wait(self, size: int, seconds: float) -> bool:
         """Wait until at most *size* bytes are queued, or none; return whether that took at most *seconds*."""
         deadline = time.monotonic() + seconds
-        while (is_full := self._size > max(size, 0)) and time.monotonic() < deadline:
+        while (is_full := self._has_more(size)) and time.monotonic() < deadline:
             time.sleep(_POLL_EVERY_S)
         return not is_full
+
+    def _has_more(self, size: int) -> bool:
+        with self._lock:  # the note about dropped bytes is queued with it
+            return self._size > max(size, 0)
 
     def _run(self) -> None:
         try:
@@ -146,18 +150,20 @@ class BackgroundWriter:
         with suppress(Empty):
             data = self._queue.get(timeout=_WAIT_S if self._lines else None)
             _write(self._descriptor, data)
-            size = len(data) + _OVERHEAD
             with self._lock:
-                self._size -= size
+                self._size -= len(data) + _OVERHEAD
                 self._is_stalled = False
+                self._put_note()
         for thread, (_, since) in list(self._lines.items()):
             if time.monotonic() - since >= _WAIT_S:
                 self._put_line(thread)
-        with self._lock:
-            if self._dropped and not self._size:
-                count, self._dropped = self._dropped, 0
-                note = f"\npromptkit: {count:,} bytes of standard error were dropped: the queue was full\n"
-                self._put(note.encode())
+
+    def _put_note(self) -> None:
+        """Queue a note about dropped bytes if the queue is empty."""
+        if self._dropped and not self._size:
+            count, self._dropped = self._dropped, 0
+            note = f"\npromptkit: {count:,} bytes of standard error were dropped: the queue was full\n"
+            self._put(note.encode())
 
 
 def _add_timestamps(data: bytes) -> bytes:
