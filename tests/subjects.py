@@ -21,6 +21,8 @@ class Channel:
 
     gone = False
     address = None
+    session_id = ""
+    takes_stream = True
 
     def __init__(self, principal=None):
         self.principal = principal

@@ -32,6 +32,7 @@ from promptkit.transports.http import sockets
 from promptkit.transports.http.application import Application, LoggedApplication
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
+from promptkit.transports.http.siblings import Siblings
 from promptkit.transports.http.sockets import Listener, ListenError
 from promptkit.transports.http.supervisor import Supervisor
 from promptkit.transports.http.worker import HttpWorker, die_of
@@ -301,6 +302,8 @@ class _Service(Struct):
     reloader: Reloader
     make_application: "Callable[[], Application]"
 
+    siblings: Siblings | None = None
+
     def announce(self) -> None:
         """Report the addresses. Call this once signals are handled."""
         say(f"serving at {' and '.join(map(_format_address, self.listeners))}")
@@ -308,6 +311,7 @@ class _Service(Struct):
     def supervise(self) -> int:
         """Serve in forked workers until a signal, and return the exit code."""
         count, grace = self.options.workers, self.options.grace
+        self.siblings = Siblings(count)
         supervisor = Supervisor(count, self.run_forked, stop_listening=self.stop_listening, grace=grace)
         if sys.platform != "win32":
             supervisor.run(self.announce)
@@ -328,6 +332,8 @@ class _Service(Struct):
         if self.options.metrics is not None:
             self.options.metrics.serve_as(str(number))
         application = self.make_application()
+        if self.siblings is not None:
+            application.join(self.siblings, number)
         worker = HttpWorker(
             application,
             [listener.claim(number) for listener in self.listeners],

@@ -33,7 +33,7 @@ from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.direct_calls import rendering_of, time_limit
-from promptkit.server.elicitation import askable, elicitation_params
+from promptkit.server.elicitation import askable, elicitation_params, form_arguments
 from promptkit.server.server import PROMPTKIT
 
 #: The label of each request format, and the method of the vendor's SDK that accepts it.
@@ -220,9 +220,8 @@ def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Bl
     if not (rendering.elicited and lowering.revision.elicitation):
         return (error_block,), "The arguments are invalid: clients receive this error."
     modes = lowering.revision.elicitation_modes
-    params = elicitation_params(
-        prompt, rendering.elicited, modes=modes, values=rendering.values, errors=errors
-    )
+    fields = form_arguments(prompt, errors, rendering.values, has_defaults=modes)
+    params = elicitation_params(prompt, fields, modes=modes, values=rendering.values, errors=errors)
     request = _build_json_block("elicitation/create params", redact(params))
     note = "Clients that support elicitation receive the request, and all others receive the error."
     return (request, error_block), note

@@ -1,33 +1,16 @@
 """
-One client's connection, sans I/O: bytes in, events out; and requests to the client.
+One client's connection, sans I/O: bytes in, events out.
 
 `promptkit.protocol.session` interprets the messages.
 """
 
-from itertools import count
-from typing import Any, Final
-
-import msgspec
-from msgspec import UNSET, UnsetType
-
-from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.decoding import Message, decode_message, leading_id
-from promptkit.protocol.events import ClientResponse, Event
-from promptkit.protocol.jsonrpc import (
-    UNREADABLE,
-    InternalError,
-    Reply,
-    RequestId,
-    encode_error,
-    encode_notification,
-    encode_request,
-)
+from promptkit.protocol.decoding import decode_message, leading_id
+from promptkit.protocol.events import Event
+from promptkit.protocol.jsonrpc import InternalError, Reply, encode_error
 from promptkit.protocol.limits import PREFIX_BYTES, CutOff, Limits, OutOfMemoryLine, OverlongLine
 from promptkit.protocol.session import Session
 from promptkit.standard_error import say
-
-_decode_any: Final = msgspec.json.Decoder().decode
 
 
 class LineBuffer:
@@ -126,8 +109,6 @@ class Connection(Session):
     ) -> None:
         super().__init__(server_info, capabilities, limits)
         self._lines = LineBuffer(limits.line)
-        self._expected: set[RequestId] = set()
-        self._numbers = count(1)
 
     def receive_data(self, data: bytes) -> list[Event]:
         """
@@ -147,34 +128,6 @@ class Connection(Session):
             except Exception as error:  # noqa: BLE001 (memory may be short: continue with the next line)
                 events.append(_reject_unread(line, error))
         return events
-
-    def ask(self, method: str, params: Any) -> tuple[RequestId, bytes]:
-        """
-        Return the id and the encoded line of a request to the client. Call `expect` before sending the line.
-        """
-        request_id = f"promptkit-{next(self._numbers)}"
-        return request_id, encode_request(request_id, method, params)
-
-    def expect(self, request_id: RequestId) -> None:
-        """Make `receive_data` return the client's response to this request, as a `ClientResponse`."""
-        self._expected.add(request_id)
-
-    def withdraw(self, request_id: RequestId) -> bytes:
-        """Ignore the client's response to this request, and return the line that cancels the request."""
-        self._expected.discard(request_id)
-        return encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
-
-    def _receive_response(self, response: Message) -> ClientResponse | None:
-        """Return the event for a response, or None if no response was expected."""
-        request_id, result = response.id, response.result
-        if isinstance(request_id, UnsetType) or request_id not in self._expected:
-            return None
-        self._expected.discard(request_id)  # not remove(): another thread may have withdrawn the request
-        try:
-            value = None if result is UNSET else _decode_any(result)
-        except UNREADABLE:  # such as a number that is too large: handled like an error
-            value = None
-        return ClientResponse(request_id, value)
 
 
 def _reject_unread(line: bytes, error: Exception) -> Reply:

@@ -40,6 +40,14 @@ class Channel(Protocol):
         The key by which requests are counted: requests of the same client share it, as far as that is known.
         """
 
+    @property
+    def session_id(self) -> str:
+        """The id of the client's session; ``""`` if it has none."""
+
+    @property
+    def takes_stream(self) -> bool:
+        """Whether lines can be sent before the reply."""
+
     def add(self, reply: Reply) -> bytes:
         """Add a reply, which may have no line. Return the bytes that the caller must send."""
 
@@ -152,6 +160,11 @@ class Request(Struct, gc=False):
         return None if principal is None else principal.scopes
 
     @property
+    def session_id(self) -> str:
+        """The id of the client's session; ``""`` if it has none, or once the request is closed."""
+        return "" if self.channel is None else self.channel.session_id
+
+    @property
     def subject(self) -> str:
         """The key by which requests are counted; ``""`` if there is only one client."""
         return "" if self.channel is None else self.channel.subject
@@ -209,11 +222,12 @@ class Cancelled(Struct):
     request_id: RequestId
 
 
-class ClientResponse(Struct):
+class ClientResponse(Struct, tag=True):
     """The client's response to a request of the server."""
 
     request_id: RequestId
     result: Any  # None if the client responded with an error
+    session_id: str = ""  # over HTTP, the session of the client
 
 
 #: An event that `Connection.receive_data` returns.

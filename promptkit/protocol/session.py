@@ -26,7 +26,15 @@ from promptkit.protocol.capabilities import (
     method_not_found,
 )
 from promptkit.protocol.decoding import Message, check_params, decode_message
-from promptkit.protocol.events import Batch, Cancelled, Channel, Event, MemoryBudget, Request
+from promptkit.protocol.events import (
+    Batch,
+    Cancelled,
+    Channel,
+    ClientResponse,
+    Event,
+    MemoryBudget,
+    Request,
+)
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     InvalidParams,
@@ -46,6 +54,7 @@ from promptkit.protocol.subscriptions import Subscriptions
 
 Observe: TypeAlias = Callable[[Request, Reply], object]
 
+_decode_any: Final = msgspec.json.Decoder().decode
 _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
 _decode_params: Final = msgspec.json.Decoder(wire.Params).decode
 
@@ -85,6 +94,9 @@ class Session:
 
         subscriptions:
             The client's subscriptions.
+
+        id:
+            The id of the session, which the client's requests carry over HTTP.
     """
 
     methods: Mapping[str, Method] = METHODS
@@ -103,6 +115,7 @@ class Session:
         self.client: wire.ClientInfo | None = None
         self.client_capabilities: dict[str, Any] = {}
         self.subscriptions = Subscriptions()
+        self.id = ""
         self._limits = limits
         # Params up to this length cannot exceed the limits on arguments and values.
         self._small_params = min(limits.argument, limits.arguments * len('"":0,'), limits.values, MAX_PARAMS)
@@ -128,7 +141,8 @@ class Session:
         if message.elements is not None and message.error is None and batch is None:
             return self._receive_array(message.elements, channel)
         if message.is_response:
-            event = self._receive_response(message)
+            # A revision with arrays has no questions.
+            event = self._receive_response(message) if batch is None else None
         elif message.is_notification:
             event = self._receive_notification(message)
         elif message.error is not None or isinstance(message.id, UnsetType):
@@ -267,9 +281,15 @@ class Session:
         encoder = ResultEncoder(revision, self.server_info)
         return encoder.encode_cacheable(result, changes=self.capabilities.changes)
 
-    def _receive_response(self, response: Message) -> Event | None:  # noqa: ARG002
-        """Ignore a response, because the session sends no requests."""
-        return None
+    def _receive_response(self, response: Message) -> ClientResponse | None:
+        """Return the event for a response, or None if it has no id."""
+        if isinstance(response.id, UnsetType):
+            return None
+        value = None
+        if response.result is not UNSET:
+            with suppress(*UNREADABLE):  # such as a number that is too large: handled like an error
+                value = _decode_any(response.result)
+        return ClientResponse(response.id, value, self.id)
 
     def _receive_array(self, elements: list[Raw], channel: Channel | None) -> list[Event]:
         if self.revision is None or not self.revision.batches:

@@ -65,6 +65,11 @@ class Subscriptions:
             self._uris.clear()
 
     @property
+    def count(self) -> int:
+        """The number of subscriptions to resources."""
+        return len(self._uris) + self._stream_uris
+
+    @property
     def uris(self) -> Collection[str]:
         """The URIs that the session or a stream is subscribed to."""
         with self._lock:
@@ -123,7 +128,7 @@ class Subscriptions:
         if any(len(uri) > MAX_CHARACTERS for uri in uris):
             msg = f"the URI of a resource to subscribe to has at most {MAX_CHARACTERS:,} characters"
             raise InvalidParams(msg)
-        if self._stream_uris + len(self._uris) + len(uris) > MAX_SUBSCRIPTIONS:
+        if self.count + len(uris) > MAX_SUBSCRIPTIONS:
             limit = f"{MAX_SUBSCRIPTIONS:,} subscriptions to resources"
             msg = f"the limit is {limit}: end some of them first"
             raise TooManyRequests(msg)

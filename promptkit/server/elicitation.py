@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
+from itertools import count
 from math import inf, nextafter
 from threading import RLock
 from types import MappingProxyType
@@ -27,8 +28,15 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import InvalidParams, MissingCapability, RequestId
+from promptkit.protocol.events import ClientResponse, Request
+from promptkit.protocol.jsonrpc import (
+    InvalidParams,
+    MissingCapability,
+    RequestId,
+    TooManyRequests,
+    encode_notification,
+    encode_request,
+)
 from promptkit.protocol.key_ring import RequestStateSigner
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
@@ -42,6 +50,9 @@ from promptkit.types.unstructuring import typed_text
 _ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
+
+#: The maximum number of open questions.
+_MAX_OPEN: Final = 1024
 
 #: The maximum number of questions per request: a second one if the first answer is incomplete.
 _MAX_QUESTIONS: Final = 2
@@ -100,19 +111,14 @@ class Question(Struct, frozen=True):
 
     @property
     def asked(self) -> tuple[Argument, ...]:
-        """
-        The arguments to ask for, in order.
-
-        A client that splits text at blanks may have sent only the first word of a text, so the form has a
-        field for each text that was given, too.
-        """
-        asked = askable(self.prompt, self.errors)
-        if not asked or not _profile_field(self.pending.request, "cuts_at_blanks"):
-            return asked
-        return tuple(
-            argument
-            for argument in self.prompt.arguments.ordered
-            if argument in asked or (argument.name in self.arguments and _is_text(argument))
+        """The arguments to ask for, in order."""
+        request = self.pending.request
+        return form_arguments(
+            self.prompt,
+            self.errors,
+            self.arguments,
+            has_defaults=request.revision.elicitation_modes,
+            cuts_at_blanks=_profile_field(request, "cuts_at_blanks"),
         )
 
     def merge_answer(self, result: Any) -> dict[str, Any]:
@@ -154,6 +160,10 @@ class Elicitation:
 
         signer:
             The signer of each ``requestState``. By default, its key is random.
+
+    Attributes:
+        prefix:
+            The prefix of the ids of questions.
     """
 
     def __init__(
@@ -168,6 +178,8 @@ class Elicitation:
         self._dispatcher = dispatcher
         self._send = send
         self._answer_within = answer_within
+        self.prefix = "promptkit-"
+        self._numbers = count(1)
         self._open: dict[RequestId, Question] = {}
         # Held while a question is sent or withdrawn. The request can be answered in another way at any time:
         # then the question is either never sent, or sent first and withdrawn afterwards. Reentrant, because a
@@ -249,33 +261,45 @@ class Elicitation:
 
         *params* must be the result of calling `params` with the same question.
 
+        Raises:
+            TooManyRequests: If too many questions are open.
+
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
         """
-        self._dispatcher.check_held()
-        question_id, line = self._connection.ask(_METHOD, params)
+        if len(self._open) >= _MAX_OPEN:
+            msg = f"{_MAX_OPEN:,} questions to users are open, which is the limit: try again later"
+            raise TooManyRequests(msg)
+        question_id = f"{self.prefix}{next(self._numbers)}"
         deadline = time.monotonic() + self._answer_within
         withdraw = partial(self._withdraw, question_id)
         with self._asking:
             if not self._dispatcher.hold(question.pending, withdraw, lambda: question.errors, deadline):
                 return  # the deadline of the request has passed, or the client has cancelled it
             self._open[question_id] = question
-            self._connection.expect(question_id)  # not earlier: a client could guess the id
-            self._send(line)
+            self._send_about(question, encode_request(question_id, _METHOD, params))
 
-    def close_question(self, question_id: RequestId) -> Question | None:
+    def close_question(self, response: ClientResponse) -> Question | None:
         """
-        Close the question that the client has answered, and return it, or None if it is no longer open.
+        Close the question that a client has answered, and return it.
 
-        The caller must then answer the request.
+        Return None if it is not open, or was asked in another session. Otherwise, the caller must answer the
+        request.
         """
-        question = self._open.pop(question_id, None)
-        return question if question is not None and self._dispatcher.release(question.pending) else None
+        question = self._open.get(response.request_id)
+        if question is None or question.pending.request.session_id != response.session_id:
+            return None
+        self._open.pop(response.request_id, None)
+        return question if self._dispatcher.release(question.pending) else None
 
     def _withdraw(self, question_id: RequestId) -> None:
         with self._asking:
-            if self._open.pop(question_id, None):
-                self._send(self._connection.withdraw(question_id))
+            if question := self._open.pop(question_id, None):
+                cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(question_id))
+                self._send_about(question, cancelled)
+
+    def _send_about(self, question: Question, line: bytes) -> None:
+        question.pending.request.sender(self._send)(line)
 
     def needs_forms(self, request: Request) -> bool:
         """Return whether the client would reject a prompt with missing arguments that a form can ask for."""
@@ -286,8 +310,14 @@ class Elicitation:
         if not request.revision.elicitation:
             return False
         capability = request.capabilities.get("elicitation")
-        is_ready = request.revision.stateless or self._connection.subscriptions.session
-        return is_ready and isinstance(capability, dict) and (not capability or "form" in capability)
+        has_forms = isinstance(capability, dict) and (not capability or "form" in capability)
+        return has_forms and (request.revision.stateless or self._has_session(request))
+
+    def _has_session(self, request: Request) -> bool:
+        """Return whether the client has a session, in which it can be sent a question."""
+        if request.channel is None:
+            return self._connection.subscriptions.session
+        return bool(request.channel.session_id) and request.channel.takes_stream
 
 
 def _find_errors(prompt: CompiledPrompt, arguments: Mapping[str, Any] | None) -> ArgumentsError | None:
@@ -328,6 +358,48 @@ def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, .
     return tuple(argument for argument in prompt.arguments.ordered if argument.name in invalid)
 
 
+def form_arguments(
+    prompt: CompiledPrompt,
+    errors: ArgumentsError,
+    given: Mapping[str, Any],
+    *,
+    has_defaults: bool,
+    cuts_at_blanks: bool = False,
+) -> tuple[Argument, ...]:
+    """
+    Return the arguments that a form has fields for, in order; none if there is nothing to ask.
+
+    Besides those that are missing or invalid, these are the optional arguments that were not given, if their
+    fields can show their defaults.
+
+    Args:
+        prompt:
+            The prompt.
+
+        errors:
+            The errors in the arguments that were given.
+
+        given:
+            The arguments that were given.
+
+        has_defaults:
+            Whether fields have defaults.
+
+        cuts_at_blanks:
+            Whether the client may have sent only the first word of each text. Then texts have fields, too.
+    """
+    asked = askable(prompt, errors)
+
+    def has_field(argument: Argument) -> bool:
+        if argument in asked:
+            return True
+        if argument.name in given:
+            return cuts_at_blanks and _is_text(argument)
+        return has_defaults and not (argument.arg.secret or argument.arg.env)
+
+    return tuple(filter(has_field, prompt.arguments.ordered)) if asked else ()
+
+
 def _profile_field(request: Request, name: str) -> bool:
     """Return a field of the profile of the client that has sent a request; False if it has none."""
     if request.client is None:
@@ -358,7 +430,7 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
             The prompt that needs them.
 
         arguments:
-            The arguments to ask for.
+            The arguments that the form has fields for.
 
         modes:
             Whether the revision has elicitation modes. Such a revision also has multiple-choice fields.
@@ -376,9 +448,10 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
     """
     arguments = tuple(arguments)
+    needed = arguments if errors is None else askable(prompt, errors)
     return {
         **({"mode": "form"} if modes else {}),
-        "message": form_message(prompt, arguments, again=again, errors=errors),
+        "message": form_message(prompt, needed, again=again, errors=errors),
         "requestedSchema": requested_schema(arguments, has_modes=modes, values=values),
     }
 
@@ -425,7 +498,7 @@ def requested_schema(
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
     """
     arguments = tuple(arguments)
-    properties = {argument.name: _property(argument, multi_select=has_modes) for argument in arguments}
+    properties = {argument.name: _property(argument, has_modes=has_modes) for argument in arguments}
     if has_modes:
         for argument in arguments:
             default = _default(argument, properties[argument.name], values.get(argument.name))
@@ -474,39 +547,55 @@ def read_answer(response: Any, names: Collection[str]) -> dict[str, Any] | None:
     return {name: value for name, value in (answer.content or {}).items() if name in names}
 
 
-def _property(argument: Argument, *, multi_select: bool) -> Schema:
+def _property(argument: Argument, *, has_modes: bool) -> Schema:
     annotation = plain(argument.annotation, core=True)
     schema = alternative_of(argument)
-    choice = _choice_field(argument.reader, annotation) or (
-        _multiple_choice_field(annotation, schema) if multi_select and is_list(annotation) else None
+    choice = _choice_field(argument.reader, annotation, has_modes=has_modes) or (
+        _multiple_choice_field(annotation, schema) if has_modes and is_list(annotation) else None
     )
     field = choice or _number_field(annotation, schema) or _text_field(argument, annotation, schema)
-    # A choice does not need the description of the accepted text, except what its values mean.
-    is_obvious = choice and not argument.reader.meanings
+    # A choice does not need the description of the accepted text.
     labels = {
         "title": argument.title,
-        "description": argument.arg.description if is_obvious else argument.description,
+        "description": argument.arg.description if choice else argument.description,
     }
     return field | {key: text for key, text in labels.items() if text}
 
 
-def _choice_field(reader: Reader, annotation: Any) -> Schema | None:
+def _choice_field(reader: Reader, annotation: Any, *, has_modes: bool) -> Schema | None:
     """Return a field to choose one value, or None if the values cannot be listed."""
     if annotation is bool:
         return {"type": "boolean"}
     if not is_closed(annotation):
         return None
     # Values of two types may have the same text. Empty text would mean that nothing was entered.
-    return {"type": "string", "enum": list(dict.fromkeys(filter(None, reader.values)))}
+    values = list(dict.fromkeys(filter(None, reader.values)))
+    if not reader.meanings:
+        return {"type": "string", "enum": values}
+    if has_modes:
+        return {"type": "string", "oneOf": _titled(values, reader)}
+    return {
+        "type": "string",
+        "enum": values,
+        "enumNames": [each["title"] for each in _titled(values, reader)],
+    }
+
+
+def _titled(values: Iterable[str], reader: Reader) -> list[dict[str, str]]:
+    """Return choices with titles, which say what the values mean."""
+    meanings = reader.meanings
+    titles = {value: f"{value}: {meanings[value]}" if value in meanings else value for value in values}
+    return [{"const": value, "title": title} for value, title in titles.items()]
 
 
 def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
     """Return a field to choose several values, or None if the values cannot be listed."""
     item = get_args(annotation)[0]
     reader = reader_of(item)
-    items = _choice_field(reader, plain(item, core=True)) if reader else None
-    if items is None or "enum" not in items:
+    choice = _choice_field(reader, plain(item, core=True), has_modes=True) if reader else None
+    if choice is None or choice["type"] == "boolean":
         return None
+    items = {"anyOf": choice["oneOf"]} if "oneOf" in choice else choice
     return {"type": "array", "items": items} | _pick(schema, "minItems", "maxItems")
 
 

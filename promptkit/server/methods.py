@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # most recipes have none
 
 class ResourceMethods:
     """
-    The handlers of the per-resource methods, and of ``subscriptions/listen``.
+    The handlers of the per-resource methods, and of streams of notifications.
 
     Args:
         dispatcher:
@@ -68,28 +68,32 @@ class ResourceMethods:
     def subscribe(self, pending: PendingRequest) -> bytes:
         """Subscribe the session to a resource."""
         _find_resource(pending)
-        self._notifier.of_session(pending.request.method).subscribe(pending.request.params.uri)
+        self._notifier.subscribe(pending.request)
         self._watch.start()
         return b"{}"
 
     def unsubscribe(self, pending: PendingRequest) -> bytes:
         """Unsubscribe the session from a resource."""
-        self._notifier.of_session(pending.request.method).unsubscribe(pending.request.params.uri)
+        self._notifier.unsubscribe(pending.request)
         return b"{}"
 
     def listen(self, pending: PendingRequest) -> None:
         """Notify the client of changes until the client or the server ends the request."""
         self._dispatcher.check_held()
-        request = pending.request
-        stop = partial(self._notifier.cancel, request)
-
-        def hold() -> None:
-            if not self._dispatcher.hold(pending, stop):  # the client has disconnected meanwhile
-                stop()
-
-        if request.params.notifications.resource_subscriptions:
+        if pending.request.params.notifications.resource_subscriptions:
             self._watch.start()
-        self._notifier.listen(request, hold)
+        self._notifier.listen(pending.request, partial(self._hold, pending))
+
+    def stream(self, pending: PendingRequest) -> None:
+        """Notify a client with a session of changes until the client or the server ends the request."""
+        replaced = self._notifier.stream(pending.request, partial(self._hold, pending))
+        if replaced is not None:
+            self._dispatcher.drop(replaced)
+
+    def _hold(self, pending: PendingRequest) -> None:
+        stop = partial(self._notifier.cancel, pending.request)
+        if not self._dispatcher.hold(pending, stop):  # the client has disconnected meanwhile
+            stop()
 
 
 def _read_constant(pending: PendingRequest, resource: "CompiledResource") -> bytes:

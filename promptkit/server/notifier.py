@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from threading import Lock
 from typing import Final
 
+from msgspec import Struct
+
 from promptkit.protocol.capabilities import ResultEncoder, method_not_found
 from promptkit.protocol.events import Request, Send
 from promptkit.protocol.jsonrpc import InternalError, encode_result
@@ -13,8 +15,11 @@ from promptkit.protocol.subscriptions import Subscriptions
 #: The maximum number of open streams.
 MAX_STREAMS: Final = 1024
 
-#: The maximum number of subscriptions to resources, in all streams together.
+#: The maximum number of subscriptions to resources, in all streams and sessions together.
 _MAX_URIS: Final = 100_000
+
+#: The maximum number of sessions whose subscriptions are known. It exceeds the number of streams.
+_MAX_SESSIONS: Final = 4 * MAX_STREAMS
 
 
 class Notifier:
@@ -45,9 +50,13 @@ class Notifier:
         """The notifiers, grouped by their clients' scopes; the key is None without authentication."""
         return {None: [self]}
 
-    def of_session(self, method: str) -> Subscriptions:  # noqa: ARG002 (streams name it)
-        """Return the subscriptions of the session, which a method changes."""
-        return self.subscriptions
+    def subscribe(self, request: Request) -> None:
+        """Subscribe the session to the resource that *request* names."""
+        self.subscriptions.subscribe(request.params.uri)
+
+    def unsubscribe(self, request: Request) -> None:
+        """End the session's subscription to the resource that *request* names."""
+        self.subscriptions.unsubscribe(request.params.uri)
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """Open the stream that *request* asks for, and call *hold*, which keeps the request open."""
@@ -56,6 +65,10 @@ class Notifier:
             acknowledgement = self.subscriptions.listen(request.id, requested, offered)
             hold()
             self._send(acknowledgement)
+
+    def stream(self, request: Request, hold: Callable[[], object]) -> Request | None:  # noqa: ARG002
+        """Raise MethodNotFound, because a connection with one client is a stream itself."""
+        raise method_not_found(request.method)
 
     def cancel(self, request: Request) -> None:
         """Close the stream that *request* has opened."""
@@ -80,9 +93,19 @@ class Notifier:
                 self._send(lines)
 
 
+class SubscriptionChange(Struct, tag=True):
+    """A change to the subscriptions of a session, which can have its stream in another worker."""
+
+    session_id: str
+    uri: str
+    is_subscribed: bool
+
+
 class Streams(Notifier):
     """
-    The notifier for many clients, each of which has opened a stream, and none of which has a session.
+    The notifier for many clients, each of which has opened a stream.
+
+    A stream belongs to a request, which names what to notify the client of, or to a session.
 
     Args:
         session:
@@ -90,11 +113,16 @@ class Streams(Notifier):
 
         send:
             A function that sends lines that do not belong to a request.
+
+        pass_on:
+            A callback for changes to the subscriptions of a session, which other workers must apply as well.
     """
 
-    def __init__(self, session: Session, send: Send) -> None:
+    def __init__(self, session: Session, send: Send, pass_on: Callable[[SubscriptionChange], object]) -> None:
         super().__init__(session, send)
+        self._pass_on = pass_on
         self._open: dict[int, tuple[Request, Notifier, frozenset[str] | None]] = {}
+        self._sessions: dict[str, Subscriptions] = {}  # the most recently used one is last
         self._lock = Lock()
 
     @property
@@ -106,9 +134,79 @@ class Streams(Notifier):
                 notifiers.setdefault(scopes, []).append(stream)
         return notifiers
 
-    def of_session(self, method: str) -> Subscriptions:
-        """Raise MethodNotFound, because these clients do not have a session."""
-        raise method_not_found(method)
+    def subscribe(self, request: Request) -> None:
+        """
+        Subscribe the client's session to the resource that *request* names, in all workers.
+
+        Raises:
+            MethodNotFound: If the client has no session.
+
+            InternalError: If all clients together have too many subscriptions.
+        """
+        self._change(request, is_subscribed=True)
+
+    def unsubscribe(self, request: Request) -> None:
+        """
+        End the subscription of the client's session to the resource that *request* names, in all workers.
+
+        Raises:
+            MethodNotFound: If the client has no session.
+        """
+        self._change(request, is_subscribed=False)
+
+    def _change(self, request: Request, *, is_subscribed: bool) -> None:
+        if not request.session_id:
+            raise method_not_found(request.method)
+        change = SubscriptionChange(request.session_id, request.params.uri, is_subscribed)
+        self.apply(change)
+        self._pass_on(change)
+
+    def apply(self, change: SubscriptionChange) -> None:
+        """
+        Change the subscriptions of a session.
+
+        Raises:
+            InternalError: If all clients together have too many subscriptions.
+        """
+        subscriptions = self._subscriptions_of(change.session_id)
+        if change.is_subscribed:
+            self._check_subscriptions(1)
+            subscriptions.subscribe(change.uri)
+        else:
+            subscriptions.unsubscribe(change.uri)
+
+    def _subscriptions_of(self, session_id: str) -> Subscriptions:
+        """Return the subscriptions of a session, and forget those of a session without a stream if needed."""
+        with self._lock:
+            if (subscriptions := self._sessions.pop(session_id, None)) is None:
+                subscriptions = Subscriptions()
+                subscriptions.open_session(self._session.capabilities)
+                subscriptions.session = True
+            self._sessions[session_id] = subscriptions
+            if len(self._sessions) > _MAX_SESSIONS:
+                streaming = {request.session_id for request, *_ in self._open.values()}
+                del self._sessions[next(each for each in self._sessions if each not in streaming)]
+        return subscriptions
+
+    def stream(self, request: Request, hold: Callable[[], object]) -> Request | None:
+        """
+        Open the stream of a session, and call *hold*, which keeps the request open.
+
+        Return the request of the stream that it replaces, if any: each message is sent on one stream only.
+
+        Raises:
+            InternalError: If too many streams are open.
+        """
+        self._check_streams()
+        subscriptions = self._subscriptions_of(request.session_id)
+        with self._lock:
+            open_streams = list(self._open.values())
+        replaced = [each for each, stream, _ in open_streams if stream.subscriptions is subscriptions]
+        send = request.sender(self._send)
+        self._register(request, Notifier(self._session, send, subscriptions))
+        hold()
+        send(b"")  # the client waits for the head of the response
+        return replaced[0] if replaced else None
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """
@@ -117,17 +215,22 @@ class Streams(Notifier):
         Raises:
             InternalError: If too many streams are open.
         """
-        self._check_limits(request)
+        self._check_streams()
+        self._check_subscriptions(len(request.params.notifications.resource_subscriptions or ()))
         # Separate subscriptions, because requests of several clients can have the same id.
         stream = Notifier(self._session, request.sender(self._send), Subscriptions())
-        scopes = request.scopes
 
         def register() -> None:
-            with self._lock:  # before `hold`: afterwards, the request can be cancelled at any time
-                self._open[id(request)] = request, stream, scopes
+            self._register(request, stream)
             hold()
 
         stream.listen(request, register)
+
+    def _register(self, request: Request, stream: Notifier) -> None:
+        """Notify a stream from now on. Once its request is held, the request can be cancelled at any time."""
+        scopes = request.scopes
+        with self._lock:
+            self._open[id(request)] = request, stream, scopes
 
     def cancel(self, request: Request) -> None:
         """Close the stream that *request* has opened."""
@@ -135,20 +238,23 @@ class Streams(Notifier):
             self._open.pop(id(request), None)
 
     def end(self, results: ResultEncoder) -> None:
-        """End all streams, each with its result."""
+        """End all streams, those of requests with a result."""
         with self._lock:
             requests = [request for request, *_ in self._open.values()]
             self._open.clear()
         for request in requests:
-            request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)).line)
+            if request.revision.stateless:
+                request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)).line)
 
-    def _check_limits(self, request: Request) -> None:
-        requested = request.params.notifications.resource_subscriptions or ()
-        with self._lock:
-            streams = [stream for _, stream, _ in self._open.values()]
-        if len(streams) >= MAX_STREAMS:
+    def _check_streams(self) -> None:
+        if len(self._open) >= MAX_STREAMS:
             msg = f"{MAX_STREAMS:,} streams are open, which is the limit: try again later"
             raise InternalError(msg)
-        if sum(len(stream.subscriptions.uris) for stream in streams) + len(requested) > _MAX_URIS:
+
+    def _check_subscriptions(self, added: int) -> None:
+        with self._lock:
+            subscriptions = {stream.subscriptions for _, stream, _ in self._open.values()}
+            subscriptions.update(self._sessions.values())
+        if sum(each.count for each in subscriptions) + added > _MAX_URIS:
             msg = f"the limit is {_MAX_URIS:,} subscriptions to resources: try again later"
             raise InternalError(msg)

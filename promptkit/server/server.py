@@ -1,16 +1,21 @@
 """The server: handles the events of clients' connections, and sends the replies."""
 
+import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+
+from msgspec.json import Decoder
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.language.annotations import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
-from promptkit.protocol.jsonrpc import InternalError, Reply
+from promptkit.protocol.http.messages import STREAM
+from promptkit.protocol.jsonrpc import InternalError, Reply, encode
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import MODERN
@@ -19,17 +24,23 @@ from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.lookup import find_missing_scopes
 from promptkit.server.methods import CompletionMethod, ResourceMethods, get_skill, read_directory
-from promptkit.server.notifier import Notifier, Streams
+from promptkit.server.notifier import Notifier, Streams, SubscriptionChange
 from promptkit.server.pending import PendingRequest
 from promptkit.server.prompts import PromptMethods
 from promptkit.server.request_limits import TokenBuckets
 from promptkit.server.resource_watch import ResourceWatch
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
+from promptkit.standard_error import say
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.protocol.key_ring import RequestStateSigner
+
+#: The id of a question of one of several workers.
+_QUESTION_ID: Final = re.compile(r"promptkit-(?P<number>\d{1,4})-[0-9a-f]{8}-\d+", re.ASCII)
+
+_decode_from_worker: Final = Decoder(ClientResponse | SubscriptionChange).decode
 
 #: The default name and version of a server.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
@@ -143,7 +154,7 @@ class Server:
         self._dispatcher.is_loaded = catalog is not None
         self._dispatcher.watch(guard)
         self._dispatcher.waiting_changed = waiting_changed
-        self._notifier = (Streams if self.has_many_clients else Notifier)(self._connection, send)
+        self._notifier = self._make_notifier(send)
         self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
         self._prompts = PromptMethods(self._dispatcher, self._elicitation, send, limits)
         self._watch = ResourceWatch(self._seen_with, self._notifier)
@@ -247,6 +258,9 @@ class Server:
         self._notifier.end(self.snapshot.lowerings[modern].results)
         self._dispatcher.close(grace, _shutdown_error if answer_rest else None)
 
+    def _make_notifier(self, send: Callable[[bytes], None]) -> Notifier:
+        return Notifier(self._connection, send)
+
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
 
@@ -262,7 +276,7 @@ class Server:
 
     def _resume(self, response: ClientResponse) -> tuple[PendingRequest, Handler] | None:
         """Return the request whose question a client has answered, and the handler that resumes it."""
-        question = self._elicitation.close_question(response.request_id)
+        question = self._elicitation.close_question(response)
         if question is None:  # its deadline has passed
             return None
         return question.pending, partial(self._prompts.resume, question, response.result)
@@ -297,6 +311,7 @@ def _collect_handlers(
         "resources/subscribe": resources.subscribe,
         "resources/unsubscribe": resources.unsubscribe,
         "subscriptions/listen": resources.listen,
+        STREAM: resources.stream,
         "skills/get": get_skill,
         "resources/directory/read": read_directory,
     }
@@ -328,11 +343,67 @@ class SharedServer(Server):
     """
     Answers the requests of many clients. Each request has a channel for its reply.
 
-    Several requests can have the same id. No client has a session in which it could receive questions or
-    notifications.
+    Several requests can have the same id. A client's next message, such as the answer to a question, can
+    reach another worker, which must pass it on.
     """
 
     has_many_clients = True
+
+    def join(
+        self, number: int = 0, count: int = 1, send: Callable[[int, bytes], object] = lambda *_: None
+    ) -> None:
+        """
+        Ask questions as one of several workers. Call this before the first request.
+
+        Args:
+            number:
+                The number of this worker, from 0.
+
+            count:
+                The number of workers.
+
+            send:
+                A function that sends a message to the worker with a number, for its `receive_from_worker`.
+        """
+        self._number, self._count, self._send_to = number, count, send
+        self._question_prefix = f"promptkit-{number}-{os.urandom(4).hex()}-"
+        self._elicitation.prefix = self._question_prefix
+
+    def receive_from_worker(self, message: bytes) -> ClientResponse | None:
+        """
+        Handle a message of another worker. Return the answer to a question of this one, if it is one.
+
+        The answer must then be returned by the function that was passed to `handle_from`.
+        """
+        received = _decode_from_worker(message)
+        if isinstance(received, ClientResponse):
+            return received
+        self._streams.apply(received)
+        self._watch.start()
+        return None
+
+    def _pass_on(self, change: SubscriptionChange) -> None:
+        for number in range(self._count):
+            if number != self._number:
+                self._send_to(number, encode(change))
+
+    def _resume(self, response: ClientResponse) -> tuple[PendingRequest, Handler] | None:
+        asked_by = _QUESTION_ID.fullmatch(str(response.request_id))
+        if asked_by is None or str(response.request_id).startswith(self._question_prefix):
+            return super()._resume(response)
+        number = int(asked_by["number"])
+        if number != self._number and number < self._count:
+            self._send_to(number, encode(response))
+        else:
+            say(
+                "the answer to a question was dropped, because another process has asked: route all requests "
+                "of a session to one replica"
+            )
+        return None
+
+    def _make_notifier(self, send: Callable[[bytes], None]) -> Notifier:
+        self._streams = Streams(self._connection, send, self._pass_on)
+        return self._streams
 
     @property
     def observe(self) -> Observe | None:

@@ -9,7 +9,7 @@ from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Request
 from promptkit.protocol.jsonrpc import Reply
 from promptkit.protocol.wire import LogLevel
-from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
+from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, request
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -283,40 +283,16 @@ class TestMethods:
         assert all(issubclass(method.params, wire.Params) for method in METHODS.values())
 
 
-class TestQuestions:
-    def test_answer(self):
-        """A response is matched with its question once; any other response is ignored."""
-        connection = connect("2025-06-18")
-        number, sent = connection.ask("elicitation/create", {"message": "?"})
-        connection.expect(number)
-        answer = line({"jsonrpc": "2.0", "id": number, "result": {"action": "cancel"}})
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        ({"result": {"action": "cancel"}}, {"action": "cancel"}),
+        ({"error": {"code": -1, "message": "no"}}, None),
+    ],
+    ids=["result", "error"],
+)
+def test_response(answer, result):
+    """A response is returned for the server, which knows its questions; an error counts as no answer."""
+    response = {"jsonrpc": "2.0", "id": "promptkit-1", **answer}
 
-        assert json.loads(sent)["id"] == number
-        assert connection.receive_data(answer) == [ClientResponse(number, {"action": "cancel"})]
-        assert connection.receive_data(answer) == []
-
-    def test_error(self):
-        """An error from the client counts as no answer."""
-        connection = connect("2025-06-18")
-        number, _ = connection.ask("elicitation/create", {})
-        connection.expect(number)
-        refusal = {"jsonrpc": "2.0", "id": number, "error": {"code": -1, "message": "no"}}
-
-        assert connection.receive_data(line(refusal)) == [ClientResponse(number, None)]
-
-    def test_ids_are_unique(self):
-        """Every question has a different id."""
-        connection = connect("2025-06-18")
-
-        assert len({connection.ask("elicitation/create", {})[0] for _ in range(100)}) == 100
-
-    def test_withdrawn_question(self):
-        """The client is notified, and its answer is ignored."""
-        connection = connect("2025-06-18")
-        number, _ = connection.ask("elicitation/create", {})
-        connection.expect(number)
-
-        message = json.loads(connection.withdraw(number))
-
-        assert message == notification("notifications/cancelled", {"requestId": number})
-        assert connection.receive_data(line({"jsonrpc": "2.0", "id": number, "result": {}})) == []
+    assert connect("2025-06-18").receive_data(line(response)) == [ClientResponse("promptkit-1", result)]

@@ -143,12 +143,17 @@ class TestMeanings:
         assert schema["priority"]["default"] == "LOW"
 
     def test_a_form_describes_the_choices(self):
-        """The form that asks for a missing argument has the meanings in the field's description."""
+        """The form that asks for a missing argument has the meanings as the titles of the choices."""
         arguments = advise.compiled.arguments.ordered[:1]
-        field = requested_schema(arguments, has_modes=True)["properties"]["tone"]
+        newer, older = (
+            requested_schema(arguments, has_modes=has_modes)["properties"]["tone"]
+            for has_modes in (True, False)
+        )
 
-        assert field["enum"] == ["strict", "warm", "plain"]
-        assert field["description"] == f"How to write ({TONES})"
+        assert [choice["const"] for choice in newer["oneOf"]] == older["enum"] == ["strict", "warm", "plain"]
+        assert [choice["title"] for choice in newer["oneOf"]] == older["enumNames"]
+        assert older["enumNames"][0].startswith("strict: ")
+        assert newer["description"] == older["description"] == "How to write"
         assert Client(advise, answers={"tone": "strict"}).get_prompt("advise").text == "STRICT LOW None"
 
     def test_errors_name_the_choices_only(self):

@@ -11,14 +11,13 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import structs
-
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, Method, ServerInfo
 from promptkit.protocol.decoding import Message, decode_message
-from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
-from promptkit.protocol.http.messages import JSON_BODY, RETRY, Head, HttpResponse, reject
+from promptkit.protocol.events import Channel, ClientResponse, Event, MemoryBudget, Request
+from promptkit.protocol.http.head_checks import SESSION_ID, read_session_id
+from promptkit.protocol.http.messages import JSON_BODY, RETRY, STREAM, Head, HttpResponse, reject
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
@@ -52,7 +51,6 @@ _STATUSES: Final[Mapping[int | None, int]] = {
 _INVALID_MESSAGE: Final = (ParseError.code, InvalidRequest.code)
 
 _VERSION: Final = b"mcp-protocol-version"
-_SESSION_ID: Final = b"mcp-session-id"
 
 #: The names of the headers that repeat parts of the body.
 _HEADER_NAMES: Final = {
@@ -74,7 +72,10 @@ _LEGACY: Final[Mapping[bytes | None, Revision]] = {
     revision.date.encode(): revision for revision in REVISIONS.values() if not revision.stateless
 }
 
-_ACCEPTED: Final = HttpResponse(202)
+_ENDED: Final = "this session has ended: send an initialize request without Mcp-Session-Id"
+
+#: The response to a notification or a response.
+ACCEPTED: Final = HttpResponse(202)
 
 #: An ``initialize`` request may name a revision here, which then applies to it.
 _INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True)
@@ -112,8 +113,7 @@ class Endpoint:
 
         Args:
             capabilities:
-                The capabilities of the server. Clients with a handshake are not notified of changes, because
-                they have no stream.
+                The capabilities of the server.
 
             observe:
                 A callback for each request that is answered here, and the reply.
@@ -121,9 +121,13 @@ class Endpoint:
         self._capabilities, self._observe = capabilities, observe
         self._modern_session = self._new_session()  # has no state that a message changes
 
-    def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
+    def receive(
+        self, head: Head, body: bytes, channel: Channel
+    ) -> list[Request] | ClientResponse | HttpResponse:
         """
         Return the requests in one message or batch, all of one era, or the response if there are none.
+
+        A client's answer to a question of the server is returned, too. Its HTTP response is `ACCEPTED`.
 
         Args:
             head:
@@ -135,34 +139,46 @@ class Endpoint:
             channel:
                 The destination of replies.
         """
+        if head.method == STREAM:
+            return self._open_stream(head, channel)
         message = decode_message(body, self._limits)
         if head.repeated and (response := _check_repeated(head, message)) is not None:
             return response
         session = self._find_session(head, message, channel)
         if session is None:
-            msg = "this session has ended: send an initialize request without Mcp-Session-Id"
-            return reject(404, InvalidRequest(msg), message.id)
+            return reject(404, InvalidRequest(_ENDED), message.id)
         events = session.receive_message(message, channel)
         if len(events) == 1 and isinstance(request := events[0], Request) and request.batch is None:
             return self._check_headers(head, request)
+        if len(events) == 1 and isinstance(answer := events[0], ClientResponse) and answer.session_id:
+            return answer
         return self._respond(head, message, session, events, channel)
+
+    def _open_stream(self, head: Head, channel: Channel) -> list[Request] | HttpResponse:
+        """Return the request for the stream of a session."""
+        opened = self._sessions.open(read_session_id(head), _owner(channel))
+        if opened is None or SESSION_ID in head.repeated:
+            return reject(404, InvalidRequest(_ENDED))
+        return [
+            Request("", STREAM, wire.Params(), opened.revision, opened.client, opened.capabilities, channel)
+        ]
 
     def _find_session(self, head: Head, message: Message, channel: Channel) -> _HttpSession | None:
         """Return the session of a message, or None if the message names a session that has ended."""
-        version, session_id = head.get(_VERSION), head.get(_SESSION_ID)
+        version, session_id = head.get(_VERSION), read_session_id(head)
         if message.method != "initialize" and version is not None and version not in _LEGACY:
             return self._modern_session
         session = self._new_session()
         if message.method == "initialize":
-            session.capabilities = structs.replace(self._capabilities, changes=False)
             return session
         session.revision = _LEGACY[version or _UNNAMED]
-        if session_id is None:
+        if head.get(SESSION_ID) is None:
             return session
-        opened = self._sessions.open(session_id.decode("latin-1"), _owner(channel))
+        opened = self._sessions.open(session_id, _owner(channel))
         if opened is None:
             return session if decode_meta(message.params).names_revision else None
         session.revision = opened.revision if version is None else _LEGACY[version]
+        session.id = session_id
         session.client, session.client_capabilities = opened.client, opened.capabilities
         return session
 
@@ -206,7 +222,7 @@ class Endpoint:
         if message.method == "initialize" and session.revision is not None:
             opened = session.revision, session.client, session.client_capabilities
             session_id = self._sessions.seal(*opened, _owner(channel))
-            response.headers += ((_SESSION_ID, session_id.encode()),)
+            response.headers += ((SESSION_ID, session_id.encode()),)
         return response
 
 
@@ -220,7 +236,7 @@ def _respond_without_reply(head: Head, message: Message) -> HttpResponse:
         if requested not in REVISIONS:
             msg = f"protocol version {requested!r} is not supported"
             return reject(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": requested}))
-    return _ACCEPTED
+    return ACCEPTED
 
 
 def _is_modern(head: Head) -> bool:
@@ -236,7 +252,7 @@ def _owner(channel: Channel) -> str:
 
 def _check_repeated(head: Head, message: Message) -> HttpResponse | None:
     """Return the error response if a header that selects the session is repeated."""
-    for name in (_VERSION, _SESSION_ID):
+    for name in (_VERSION, SESSION_ID):
         if name in head.repeated and not decode_meta(message.params).names_revision:
             msg = f"{name.decode()} was sent more than once"
             return reject(400, InvalidRequest(msg), message.id)

@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from promptkit.errors.exceptions import shortened
-from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, Head, HttpResponse, reject
+from promptkit.protocol.http.messages import CLOSE, JSON, JSON_BODY, STREAM, Head, HttpResponse, reject
 from promptkit.protocol.jsonrpc import InvalidRequest
 
 #: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
@@ -29,6 +29,9 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _EVENTS: Final = b"text/event-stream"
 
 _TRANSFER_ENCODING: Final = b"transfer-encoding"
+
+#: The header with the id of a session, in the handshake era.
+SESSION_ID: Final = b"mcp-session-id"
 
 #: The method whose reply is a stream.
 _METHOD: Final = b"mcp-method"
@@ -92,7 +95,8 @@ class Guard:
         if key in self._accepted_heads and not head.repeated:
             return None
         response = self._check(head)
-        if response is None and len(self._accepted_heads) < _MAX_ACCEPTED_HEADS and not head.repeated:
+        is_cacheable = response is None and head.method == "POST" and not head.repeated
+        if is_cacheable and len(self._accepted_heads) < _MAX_ACCEPTED_HEADS:
             self._accepted_heads.add(key)
         return response
 
@@ -105,6 +109,8 @@ class Guard:
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
             hint = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
             return reject(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
+        if head.method == STREAM and head.get(SESSION_ID):
+            return _check_stream(head)
         if head.method != "POST":
             msg = f"{shortened(head.method)} is not supported here: send each message with POST"
             return _reject_method(head, b"POST", msg)
@@ -179,6 +185,14 @@ def _reject_method(head: Head, served: bytes, msg: str) -> HttpResponse:
     return reject(405, InvalidRequest(msg), headers=((b"allow", allow),))
 
 
+def _check_stream(head: Head) -> HttpResponse | None:
+    """Return the error response to a client that opens the stream of its session, but does not accept it."""
+    _, events = accepts(head.get(b"accept") or b"*/*")
+    if events:
+        return None
+    return reject(406, InvalidRequest("the stream of a session is text/event-stream: name it in Accept"))
+
+
 def _check_form(head: Head) -> HttpResponse | None:
     content = head.get(b"content-type") or b""
     is_json = content == JSON or content.partition(b";")[0].strip().lower() == JSON
@@ -213,6 +227,11 @@ def accepts(accept: bytes) -> tuple[bool, bool]:
     names = {media_range.partition(b";")[0].strip() for media_range in accept.lower().split(b",")}
     json, events = ((name, name.partition(b"/")[0] + b"/*", b"*/*") for name in (JSON, _EVENTS))
     return not names.isdisjoint(json), not names.isdisjoint(events)
+
+
+def read_session_id(head: Head) -> str:
+    """Return the id of the session that a request names, or ``""``."""
+    return (head.get(SESSION_ID) or b"").decode("latin-1")
 
 
 def _without_port(host: str) -> str:

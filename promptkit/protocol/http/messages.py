@@ -69,6 +69,10 @@ class Head(Struct, gc=False):
         return sum(map(len, chain.from_iterable(self.sent)))
 
 
+#: The pseudo-method of the request that opens the stream of a session. Its HTTP request has no body.
+STREAM: Final = "GET"
+
+
 class HttpResponse(Struct, gc=False):
     """A response."""
 

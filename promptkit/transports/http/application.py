@@ -19,7 +19,7 @@ from promptkit.errors.exceptions import shortened
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint, response_to
 from promptkit.protocol.http.head_checks import ENDPOINT, Guard, check_framing
-from promptkit.protocol.http.messages import CLOSE, JSON_BODY, RETRY, Head, HttpResponse, read_head
+from promptkit.protocol.http.messages import CLOSE, JSON_BODY, RETRY, STREAM, Head, HttpResponse, read_head
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
@@ -36,6 +36,7 @@ from promptkit.transports.http.channel import (
     discard,
 )
 from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
+from promptkit.transports.http.siblings import Siblings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ _EVENTS: Final = (
 )
 #: Responses to requests with a token must not be cached.
 _PRIVATE: Final = (b"cache-control", b"no-store")
+#: The methods whose replies are streams of changes.
+_STREAMS: Final = ("subscriptions/listen", STREAM)
 _HEALTH: Final = ("/healthz", "/readyz")
 
 #: The text format of Prometheus, which all of its versions read.
@@ -100,6 +103,8 @@ class Application:
         self._catalog = catalog
         self._settings = settings
         self._on_start = on_start
+        self._siblings: Siblings | None = None
+        self._number = 0
         self._authorizer = authorizer = settings.authorizer
         self._metrics = settings.metrics
         self._counters = [each for each in (settings.telemetry, settings.metrics) if each is not None]
@@ -125,6 +130,19 @@ class Application:
         if self._metrics is not None:
             self._metrics.reloaded()
 
+    def join(self, siblings: Siblings, number: int) -> None:
+        """
+        Exchange messages with other workers. Call this before the first request.
+
+        Args:
+            siblings:
+                The workers of the supervisor that has started this process.
+
+            number:
+                The number of this worker, from 0.
+        """
+        self._siblings, self._number = siblings, number
+
     def is_idle(self) -> bool:
         """Return whether the last request was more than a second ago."""
         return self._server is None or self._server.is_idle
@@ -149,12 +167,25 @@ class Application:
                 waiting_changed=bool if self._metrics is None else self._metrics.waiting_changed,
             )
             self._offer(server)
+            self._join_siblings(server)
             if (authorizer := self._authorizer) is not None:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
             server.handle_from(self._inbox.next_events)
             self._server = server
         self._on_start(self.replace, self.is_idle)
         return server
+
+    def _join_siblings(self, server: SharedServer) -> None:
+        if self._siblings is None:
+            server.join()
+            return
+
+        def receive(message: bytes) -> None:
+            if (answer := server.receive_from_worker(message)) is not None:
+                self._inbox.put(answer)
+
+        server.join(self._number, len(self._siblings), self._siblings.send)
+        self._siblings.receive(self._number, receive)
 
     def _offer(self, server: SharedServer) -> None:
         self._endpoint.offer(server.capabilities, server.observe)
@@ -211,7 +242,10 @@ class Application:
         else:
             reply = body
         if isinstance(reply, Reply):
-            await self._send(head, response_to(reply, modern=channel.modern), send, private)
+            response = response_to(reply, modern=channel.modern)
+            if head.method == STREAM:  # there is no request whose client could read the error
+                response.status = HTTPStatus.SERVICE_UNAVAILABLE
+            await self._send(head, response, send, private)
         elif isinstance(reply, HttpResponse):
             await self._reject(head, reply, send, private)
         elif reply is not None:
@@ -279,7 +313,7 @@ class Application:
         """
         if self._authorizer is None or channel.principal is None:
             return False
-        listens = any(request.method == "subscriptions/listen" for request in channel.requests)
+        listens = any(request.method in _STREAMS for request in channel.requests)
         return listens and not await self._authorizer.still_admits(channel.head, channel.principal)
 
     def _drop(self, channel: HttpChannel) -> None:

@@ -10,9 +10,9 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from promptkit.memory import return_free_memory
-from promptkit.protocol.events import Event, MemoryBudget, Request, Send
-from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.head_checks import accepts
+from promptkit.protocol.events import ClientResponse, Event, MemoryBudget, Request, Send
+from promptkit.protocol.http.endpoint import ACCEPTED, Endpoint
+from promptkit.protocol.http.head_checks import accepts, read_session_id
 from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, reject
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, TooManyRequests
 from promptkit.protocol.principals import Principal
@@ -119,6 +119,17 @@ class HttpChannel:
     # Called on the server's threads.
 
     @property
+    def session_id(self) -> str:
+        """The id of the client's session, if the request names one."""
+        return read_session_id(self.head)
+
+    @property
+    def takes_stream(self) -> bool:
+        """Whether the client accepts a stream of events that ends with the reply."""
+        _, events = accepts(self.head.get(b"accept") or b"*/*")
+        return events
+
+    @property
     def address(self) -> str | None:
         """The client's address without its port, if known."""
         return None if self.client is None else str(self.client[0])
@@ -140,8 +151,7 @@ class HttpChannel:
         """
         Return a function that sends lines before the reply, or `discard` if the client accepts no stream.
         """
-        _, takes_stream = accepts(self.head.get(b"accept") or b"*/*")
-        return self._send_event if takes_stream else discard
+        return self._send_event if self.takes_stream else discard
 
     def respond(self, reply: Reply | HttpResponse) -> None:
         """Send the final reply or response."""
@@ -374,13 +384,15 @@ class Inbox:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._messages: SimpleQueue[HttpChannel | None] = SimpleQueue()
+        self._messages: SimpleQueue[HttpChannel | ClientResponse | None] = SimpleQueue()
         self._is_closed = False
         self.challenge: Callable[[Sequence[Request]], HttpResponse | None] | None = None
 
-    def put(self, channel: HttpChannel) -> None:
-        """Add a message. It is always answered, even after `close`."""
-        self._messages.put(channel)
+    def put(self, message: HttpChannel | ClientResponse) -> None:
+        """
+        Add a posted message, which is always answered, even after `close`; or an answer from another worker.
+        """
+        self._messages.put(message)
         if self._is_closed:  # no thread may be left to take it
             self.reject_rest()
 
@@ -393,33 +405,36 @@ class Inbox:
         """Reject the messages that arrive after or during the shutdown."""
         with suppress(Empty):
             while True:
-                if (channel := self._messages.get_nowait()) is not None:
-                    channel.respond(_ENDED)
+                if isinstance(message := self._messages.get_nowait(), HttpChannel):
+                    message.respond(_ENDED)
         self._messages.put(None)
 
     def next_events(self) -> list[Event] | None:
         """Wait for messages, and return their requests. Called by the leading thread of the server."""
         events: list[Event] = []
-        channel = self._messages.get()
-        while channel is not None:
-            events += self._receive(channel)
+        message = self._messages.get()
+        while message is not None:
+            events += self._receive(message) if isinstance(message, HttpChannel) else (message,)
             if self._messages.empty():
                 return events
-            channel = self._messages.get()
+            message = self._messages.get()
         self._messages.put(None)  # the end, for the next thread that waits
         return events or None
 
-    def _receive(self, channel: HttpChannel) -> list[Request]:
+    def _receive(self, channel: HttpChannel) -> Sequence[Event]:
         if channel.gone:
             return []
         try:
             result = self._endpoint.receive(channel.head, channel.body, channel)
-            if self.challenge is not None and not isinstance(result, HttpResponse):
+            if self.challenge is not None and isinstance(result, list):
                 result = self.challenge(result) or result
         except Exception as error:  # noqa: BLE001 (other messages must not fail)
             say(f"a message of {len(channel.body):,} bytes could not be read: {error!r}")
             result = reject(500, InternalError("this message could not be read"))
         channel.body = b""
+        if isinstance(result, ClientResponse):
+            channel.respond(ACCEPTED)
+            return [result]
         if isinstance(result, HttpResponse):
             channel.respond(result)
             return []

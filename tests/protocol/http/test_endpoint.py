@@ -114,7 +114,7 @@ class TestEra:
         assert opened.status == 200
         agreed = proposed if proposed in HANDSHAKES else HANDSHAKES[-1]
         assert opened.reply["result"]["protocolVersion"] == agreed
-        assert opened.reply["result"]["capabilities"]["prompts"] == {"listChanged": False}
+        assert opened.reply["result"]["capabilities"]["prompts"] == {"listChanged": True}
         session = SESSIONS.open(opened.headers[b"mcp-session-id"].decode())
         assert session is not None
         assert (session.revision.date, session.client.name) == (agreed, "test")

@@ -46,6 +46,9 @@ class StandIn:
         self.loop = None
         self.flooding = 0
 
+    def join(self, siblings, number):
+        """Do nothing: there are no messages for other workers."""
+
     def start(self):
         """Do nothing: there are no threads."""
 
