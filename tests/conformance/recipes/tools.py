@@ -2,8 +2,9 @@
 
 import time
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from promptkit import Audio, Context, EmbeddedResource, Image, PromptError, Tool, prompt, user
 
@@ -110,6 +111,36 @@ def test_input_required_result_multi_round(color: str):
 def test_input_required_result_capabilities(answer: str):
     """Ask only clients with forms."""
     return f"The answer was {answer}."
+
+
+@prompt(elicit=True)
+def test_elicitation(message: str, username: str, email: str):
+    """Ask for a name and an address."""
+    return f"{message}: {username}, {email}"
+
+
+class Titled(Enum):
+    """Choices with meanings."""
+
+    VALUE1 = "value1"
+    "The first option"
+
+    VALUE2 = "value2"
+    "The second option"
+
+
+Untitled: TypeAlias = Literal["option1", "option2", "option3"]
+
+
+@prompt(elicit=True)
+def test_elicitation_sep1330_enums(
+    untitledSingle: Untitled,  # noqa: N803 (the suite's names)
+    titledSingle: Titled,  # noqa: N803
+    untitledMulti: list[Untitled],  # noqa: N803
+    titledMulti: list[Titled],  # noqa: N803
+):
+    """Ask for choices with and without titles, one and several."""
+    return f"{untitledSingle}, {titledSingle}, {untitledMulti}, {titledMulti}"
 
 
 @dataclass
