@@ -315,6 +315,7 @@ class _Service(Struct):
         supervisor = Supervisor(count, self.run_forked, stop_listening=self.stop_listening, grace=grace)
         if sys.platform != "win32":
             supervisor.run(self.announce)
+        self.siblings.close()
         return Exit.OK
 
     def run_forked(self, number: int, lifeline: int) -> None:

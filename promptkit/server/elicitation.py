@@ -361,7 +361,7 @@ def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, .
 def form_arguments(
     prompt: CompiledPrompt,
     errors: ArgumentsError,
-    given: Mapping[str, Any],
+    sent: Mapping[str, Any],
     *,
     has_defaults: bool,
     cuts_at_blanks: bool = False,
@@ -369,18 +369,18 @@ def form_arguments(
     """
     Return the arguments that a form has fields for, in order; none if there is nothing to ask.
 
-    Besides those that are missing or invalid, these are the optional arguments that were not given, if their
-    fields can show their defaults.
+    These are the missing and invalid arguments. If fields can show defaults, the optional arguments that the
+    client has not sent have fields, too.
 
     Args:
         prompt:
             The prompt.
 
         errors:
-            The errors in the arguments that were given.
+            The errors in the arguments that the client has sent.
 
-        given:
-            The arguments that were given.
+        sent:
+            The arguments that the client has sent.
 
         has_defaults:
             Whether fields have defaults.
@@ -393,7 +393,7 @@ def form_arguments(
     def has_field(argument: Argument) -> bool:
         if argument in asked:
             return True
-        if argument.name in given:
+        if argument.name in sent:
             return cuts_at_blanks and _is_text(argument)
         return has_defaults and not (argument.arg.secret or argument.arg.env)
 

@@ -18,7 +18,7 @@ PATIENCE = 10
 
 
 @contextmanager
-def nginx(folder: Path, urls: list[str]) -> Iterator[str]:
+def nginx(folder: Path, urls: list[str], *, affinity: bool = False) -> Iterator[str]:
     """
     Run nginx as a round-robin proxy in front of *urls*, and yield its URL.
 
@@ -30,13 +30,17 @@ def nginx(folder: Path, urls: list[str]) -> Iterator[str]:
 
         urls:
             The URLs of the servers.
+
+        affinity:
+            Whether requests of one session go to the same server, instead of to each in turn.
     """
     program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
     if program is None:
         pytest.skip("nginx is not installed")
     port = _free_port()
     servers = "".join(f"server {urlsplit(url).netloc};\n" for url in urls)
-    (folder / "servers.conf").write_text(servers, encoding="utf-8")
+    balancing = "hash $affinity consistent;\n" if affinity else ""
+    (folder / "servers.conf").write_text(balancing + servers, encoding="utf-8")
     (folder / "listen.conf").write_text(f"listen 127.0.0.1:{port};\n", encoding="utf-8")
     shutil.copy(CONFIGURATION, folder)
     process = subprocess.Popen([program, "-e", "error.log", "-p", str(folder), "-c", CONFIGURATION.name])

@@ -49,11 +49,17 @@ class Siblings:
         receiving, _ = self._pairs[own]
 
         def run() -> None:
-            while True:
-                message = receiving.recv(_BUFFER_BYTES)
+            while message := receiving.recv(_BUFFER_BYTES):
                 try:
                     handle(message)
                 except Exception as error:  # noqa: BLE001 (later messages must arrive)
                     say(f"a message of {len(message):,} bytes from another worker was dropped: {error!r}")
 
         DaemonThread(run, "siblings").start()
+
+    def close(self) -> None:
+        """Close the sockets, and end the threads of this process."""
+        for receiving, sending in self._pairs:
+            receiving.shutdown(socket.SHUT_RDWR)
+            sending.close()
+            receiving.close()

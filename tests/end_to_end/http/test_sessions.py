@@ -13,6 +13,7 @@ import httpx
 import pytest
 from mcp import Client, MCPError, types
 
+from tests.clients.nginx import list_servers, nginx
 from tests.http_server import http_server
 
 RECIPE = '''
@@ -126,6 +127,51 @@ def test_the_answer_may_reach_any_worker(recipes, workers):
             assert next(iter(question["params"]["requestedSchema"]["properties"])) == "version"
             assert reply["id"] == 7
             assert reply["result"]["messages"][0]["content"]["text"] == "x 3 long all of it"
+
+
+def ask(http, url, headers):
+    """Return the text of a prompt whose form is answered."""
+    asking = {"jsonrpc": "2.0", "id": 7, "method": "prompts/get", "params": {"name": "release"}}
+    with http.stream("POST", url, json=asking, headers=headers) as response:
+        events = read_events(response)
+        content = accept(version="x", copies=3, length="long")
+        http.post(url, json={"jsonrpc": "2.0", "id": next(events)["id"], "result": content}, headers=headers)
+        return next(events)["result"]["messages"][0]["content"]["text"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="nginx is a program of Unix here")
+def test_replicas_with_affinity(recipes, tmp_path):
+    """Behind a proxy that sends the requests of a session to one replica, forms are answered."""
+    keys = {"PROMPTKIT_STATE_KEYS": "a2" * 32}
+    folder = tmp_path / "nginx"
+    folder.mkdir()
+    with (
+        http_server(recipes, **keys) as first,
+        http_server(recipes, **keys) as second,
+        nginx(folder, [first, second], affinity=True) as url,
+        httpx.Client(timeout=TIMEOUT_S) as http,
+    ):
+        texts = {ask(http, url, headers) for headers in (open_session(http, url) for _ in range(12))}
+
+    assert texts == {"x 3 long all of it"}
+    assert len(list_servers(folder)) == 2
+
+
+def test_an_answer_that_reaches_another_replica(recipes, capfd):
+    """The answer is dropped, and the server says what to change."""
+    keys = {"PROMPTKIT_STATE_KEYS": "a2" * 32}
+    with (
+        http_server(recipes, **keys) as first,
+        http_server(recipes, **keys) as second,
+        httpx.Client(timeout=TIMEOUT_S) as http,
+    ):
+        headers = open_session(http, first)
+        asking = {"jsonrpc": "2.0", "id": 7, "method": "prompts/get", "params": {"name": "release"}}
+        with http.stream("POST", first, json=asking, headers=headers) as response:
+            answer = {"jsonrpc": "2.0", "id": next(read_events(response))["id"], "result": accept()}
+            assert http.post(second, json=answer, headers=headers).status_code == 202
+
+    assert "route all requests of a session to one replica" in capfd.readouterr().err
 
 
 def test_declined_form_is_the_ordinary_error(recipes):

@@ -1,0 +1,136 @@
+"""The streams of sessions over HTTP, and the limits on them."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.connection import Connection
+from promptkit.protocol.http.messages import STREAM
+from promptkit.protocol.jsonrpc import InternalError, MethodNotFound
+from promptkit.server import notifier
+from promptkit.server.notifier import Streams
+
+URI = "text://a"
+
+
+class Client:
+    """The requests of one session."""
+
+    def __init__(self, session_id):
+        self.session_id, self.scopes, self.received = session_id, None, []
+        self.revision = SimpleNamespace(stateless=False)
+
+    def request(self, method, uri=URI):
+        """Return a request."""
+        return SimpleNamespace(
+            method=method,
+            params=SimpleNamespace(uri=uri),
+            session_id=self.session_id,
+            scopes=self.scopes,
+            revision=self.revision,
+            sender=lambda _send: self.received.append,
+        )
+
+
+@pytest.fixture
+def passed_on():
+    """The changes that other workers apply as well."""
+    return []
+
+
+@pytest.fixture
+def streams(passed_on):
+    """The streams of a server whose recipes can change."""
+    connection = Connection(ServerInfo("tests", "1"), Capabilities(changes=True))
+    return Streams(connection, lambda _line: None, passed_on.append)
+
+
+def change(streams):
+    """Notify all streams of a change of the prompts, and of the resource at `URI`."""
+    for notifiers in streams.by_scopes.values():
+        for each in notifiers:
+            each.notify({"prompts/list"}, lambda uri: uri == URI)
+
+
+def methods(client):
+    """Return the methods of the notifications on a client's stream."""
+    lines = b"".join(client.received).splitlines()
+    return [json.loads(line)["method"] for line in lines]
+
+
+def test_a_stream_gets_what_its_session_has_subscribed_to(streams, passed_on):
+    """Every stream is notified of lists; only subscribers are notified of a resource."""
+    subscriber, other = Client("one"), Client("two")
+    streams.subscribe(subscriber.request("resources/subscribe"))
+    for client in (subscriber, other):
+        streams.stream(client.request(STREAM), lambda: None)
+
+    change(streams)
+
+    assert methods(subscriber) == ["notifications/prompts/list_changed", "notifications/resources/updated"]
+    assert methods(other) == ["notifications/prompts/list_changed"]
+    assert [(each.session_id, each.uri, each.is_subscribed) for each in passed_on] == [("one", URI, True)]
+
+
+def test_the_end_of_a_subscription(streams, passed_on):
+    """A resource is no longer reported after its subscription, and nothing after the stream."""
+    client = Client("one")
+    opening = client.request(STREAM)
+    streams.stream(opening, lambda: None)
+    streams.subscribe(client.request("resources/subscribe"))
+    streams.unsubscribe(client.request("resources/unsubscribe"))
+    change(streams)
+    streams.cancel(opening)
+    change(streams)
+
+    assert methods(client) == ["notifications/prompts/list_changed"]
+    assert [each.is_subscribed for each in passed_on] == [True, False]
+
+
+def test_a_change_in_another_worker(streams, passed_on):
+    """A subscription that another worker has received applies here, and is not passed on again."""
+    client = Client("one")
+    streams.stream(client.request(STREAM), lambda: None)
+    streams.apply(notifier.SubscriptionChange("one", URI, is_subscribed=True))
+    change(streams)
+
+    assert "notifications/resources/updated" in methods(client)
+    assert passed_on == []
+
+
+def test_without_a_session(streams):
+    """Without a session, nothing can be subscribed to."""
+    for subscribe in (streams.subscribe, streams.unsubscribe):
+        with pytest.raises(MethodNotFound):
+            subscribe(Client("").request("resources/subscribe"))
+
+
+def test_sessions_without_a_stream_are_forgotten(streams, monkeypatch):
+    """Of too many sessions, the one without a stream that was used least recently is forgotten."""
+    monkeypatch.setattr(notifier, "_MAX_SESSIONS", 3)
+    oldest, second = Client("oldest"), Client("second")
+    streams.stream(oldest.request(STREAM), lambda: None)
+    for client in (oldest, second, Client("third"), Client("fourth")):
+        streams.subscribe(client.request("resources/subscribe"))
+    streams.stream(second.request(STREAM), lambda: None)
+
+    change(streams)
+
+    assert "notifications/resources/updated" in methods(oldest)
+    assert "notifications/resources/updated" not in methods(second)
+
+
+def test_limits(streams, monkeypatch):
+    """Streams, and the subscriptions of all sessions together, are limited."""
+    monkeypatch.setattr(notifier, "MAX_STREAMS", 1)
+    monkeypatch.setattr(notifier, "_MAX_URIS", 2)
+    streams.stream(Client("one").request(STREAM), lambda: None)
+    for number in range(2):
+        streams.subscribe(Client(f"session {number}").request("resources/subscribe"))
+
+    with pytest.raises(InternalError, match="1 streams are open"):
+        streams.stream(Client("two").request(STREAM), lambda: None)
+    with pytest.raises(InternalError, match="the limit is 2 subscriptions"):
+        streams.subscribe(Client("three").request("resources/subscribe"))
