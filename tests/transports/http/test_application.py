@@ -110,12 +110,13 @@ class TestServed:
 
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_no_input_requests_in_sessions(self, app, revision):
-        """Without a stream, a missing argument is an error."""
+        """Without a stream or a session, a missing argument is an error."""
         opened = answer_to(app, initialize(revision, capabilities={"elicitation": {"form": {}}}))
         sealed = opened.header("mcp-session-id")
 
-        answer = render(app, "asks", revision, fields={"mcp_session_id": sealed})
-        assert (answer.status, answer.code) == (200, -32602)
+        for fields in ({"mcp_session_id": sealed, "accept": "application/json"}, {}):
+            answer = render(app, "asks", revision, fields=fields)
+            assert (answer.status, answer.code) == (200, -32602)
 
     def test_batch_is_answered_with_an_array(self, app):
         """The replies are in the order of their completion."""
