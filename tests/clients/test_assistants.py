@@ -205,6 +205,7 @@ def ask_claude_code(assistants, run_as_user, user):
                     "ANTHROPIC_BASE_URL": model.url,
                     "ANTHROPIC_API_KEY": "none",
                     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                    "MCP_CONNECT_TIMEOUT_MS": "60000",  # it would go on without the server after 5 s
                 },
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
