@@ -205,7 +205,8 @@ def ask_claude_code(assistants, run_as_user, user):
                     "ANTHROPIC_BASE_URL": model.url,
                     "ANTHROPIC_API_KEY": "none",
                     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-                    "MCP_CONNECT_TIMEOUT_MS": "60000",  # it would go on without the server after 5 s
+                    "MCP_CONNECTION_NONBLOCKING": "false",  # otherwise it goes on without a slow server
+                    "MCP_CONNECT_TIMEOUT_MS": "60000",
                 },
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
