@@ -45,6 +45,11 @@ ANSWER: Final = "promptkit/answer"
 TAGS: Final = "promptkit/tags"
 
 
+def prefixed_name(prefix: str, name: str) -> str:
+    """Return the name of a prompt in a target with a prefix; ``""`` is none."""
+    return f"{prefix}-{name}" if prefix else name
+
+
 class FunctionRenderer(Struct, frozen=True):
     """
     Calls an author's function and converts its result to a `Workflow`.
@@ -295,6 +300,9 @@ class CompiledPrompt(Struct, frozen=True):
 
         saved:
             Returns the cases that its author has saved.
+
+        prefix:
+            The prefix of its target, with which the name starts.
     """
 
     name: str
@@ -313,6 +321,23 @@ class CompiledPrompt(Struct, frozen=True):
     deprecated: str | None = None
     sample: bool = True
     saved: Callable[[], tuple[Case, ...]] = tuple
+    prefix: str = ""
+
+    def with_prefix(self, prefix: str) -> "CompiledPrompt":
+        """Return the prompt as a target with a prefix serves it. Its errors have the new name as well."""
+        name = prefixed_name(prefix, self.name)
+        return structs.replace(
+            self,
+            name=name,
+            arguments=structs.replace(self.arguments, owner=name),
+            renderer=structs.replace(self.renderer, name=name),
+            prefix=prefix,
+        )
+
+    @property
+    def own_name(self) -> str:
+        """The name that its author gave it."""
+        return self.name.removeprefix(prefixed_name(self.prefix, ""))
 
     @property
     def location(self) -> Location:

@@ -10,7 +10,7 @@ from mimetypes import MimeTypes
 from typing import Any, ClassVar, Final
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.resources import CompiledResource
@@ -108,6 +108,10 @@ class CompiledSkill(Struct, frozen=True, dict=True):
     annotations: ClassVar[None] = None
     size: ClassVar[None] = None
 
+    def with_prefix(self, prefix: str) -> "CompiledSkill":
+        """Return the skill as a target with a prefix serves it: with other URIs, and the same files."""
+        return structs.replace(self, prefix=prefixed_path(prefix, self.prefix))
+
     @property
     def mime_type(self) -> str:
         """The MIME type of ``SKILL.md``."""
@@ -164,6 +168,11 @@ def folders_above(uri: str) -> Iterator[str]:
     """Yield the URIs of the folders that contain a file or folder, innermost first."""
     while (uri := uri.rpartition("/")[0]) != "skill:/":
         yield uri
+
+
+def prefixed_path(prefix: str, path: str) -> str:
+    """Return a skill's own prefix, a path that can be empty, below the prefix of its target, if any."""
+    return "/".join(filter(None, (prefix, path)))
 
 
 def skill_uri(prefix: str, name: str) -> str:

@@ -64,7 +64,7 @@ def run(options: Namespace, output: Output) -> int:
             if options.name is None:  # then there is --join
                 return _join(options, table, out, output)
             recipes = load_recipes(options.targets)
-            prompts = [prompt for prompt in recipes.prompts if prompt.options.name == options.name]
+            prompts = [prompt for name, prompt in recipes.named_prompts if name == options.name]
             if len(prompts) != 1 or prompts[0].compile()[0] is None:
                 return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
             prompt = prompts[0]

@@ -76,8 +76,9 @@ FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills")
 _TARGET: Final[dict[str, Any]] = {
     "type": _target,
     "metavar": "TARGET",
-    "help": "a folder of recipes, a file, a module, or module:object (default: the target in "
-    "[tool.promptkit] of pyproject.toml, or the folder recipes or prompts)",
+    "help": "a folder of recipes, a file, a module, or module:object; PREFIX=TARGET names its prompts "
+    "PREFIX-NAME (default: the target in [tool.promptkit] of pyproject.toml, or the folder recipes or "
+    "prompts)",
 }
 _TARGETS: Final = {**_TARGET, "default": []}
 _REPEATED: Final[dict[str, Any]] = {"action": "append", "default": []}
@@ -115,7 +116,7 @@ def _add_list(listing: ArgumentParser) -> None:
 def _add_render(render: ArgumentParser) -> None:
     add = render.add_argument
     add("target", nargs="?", **_TARGET)
-    add_markdown(render)
+    _add_target_options(render)
     add("name", metavar="NAME", help="the name of a prompt, or the URI of a resource")
     arguments = (
         "an argument, as a client sends it; KEY=@FILE reads its value from a file, KEY=@- "

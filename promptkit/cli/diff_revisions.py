@@ -11,7 +11,7 @@ from typing import Final
 from promptkit.errors.exceptions import LoadError, PromptkitError
 from promptkit.files.folder import Folder, remove_outward_links
 from promptkit.files.scratch import scratch_folder
-from promptkit.loader.targets import split_target
+from promptkit.loader.targets import split_target, with_path
 
 #: Options that keep git from running configured programs (hooks, file system monitors, fetches of missing
 #: objects), and from splitting the index, which would write to the repository.
@@ -211,11 +211,10 @@ def checkout(
 
 def _move_target(target: str, root: Path, copy_root: Path) -> str:
     """Return a target in a copy of the repository."""
-    name, attribute = split_target(target)
+    name, _ = split_target(target)
     path = Path(os.path.realpath(name))
     if not path.exists():  # a module
         return target
     if not path.is_relative_to(root):
         raise LoadError(target, f"it is not in the git repository at {str(root)!r}")
-    copy = str(copy_root / path.relative_to(root))
-    return f"{copy}:{attribute}" if attribute else copy
+    return with_path(target, str(copy_root / path.relative_to(root)))

@@ -33,7 +33,7 @@ from promptkit.exports.frozen import ClientFileError, FrozenPrompt, freeze
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.loader.targets import is_within, split_target
+from promptkit.loader.targets import is_within, render_words, split_prefix, split_target, with_path
 
 #: The file in the folder that records which files were written.
 NOTE: Final = ".promptkit-export.json"
@@ -93,7 +93,8 @@ def _check_options(options: Namespace) -> None:
         if vars(options)[option[2:]] and (options.remove or options.live):
             options.error(f"{option} is for frozen files: omit it with --live and --remove")
     if any(
-        is_within(os.path.realpath(options.folder), os.path.realpath(target)) for target in options.targets
+        is_within(os.path.realpath(options.folder), os.path.realpath(split_target(target)[0]))
+        for target in options.targets
     ):
         options.error(f"{options.folder!r} is inside the recipes: choose another folder")
 
@@ -222,19 +223,18 @@ def _end_line(folder: Folder, entry: str) -> str:
 
 
 def _target(options: Namespace) -> str:
-    """Return the target for a live command: an absolute path, unless it runs in the project."""
-    first, *other_targets = options.targets
-    if _is_inside(options) and not options.has_targets:
+    """Return the targets for a live command: absolute paths, unless it runs in the project."""
+    is_inside = _is_inside(options)
+    if is_inside and not options.has_targets:
         return ""
-    if other_targets:
-        msg = f"'promptkit render' accepts one target, but {len(options.targets)} are given: use one"
-        raise ClientFileError(msg)
-    if _is_inside(options):
-        return client_files.target_word(first)
-    path, item = split_target(first)
+    targets = options.targets if is_inside else [*map(_absolute, options.targets)]
+    return render_words(targets, client_files.target_word)
+
+
+def _absolute(target: str) -> str:
+    path, _ = split_target(target)
     is_path = os.path.exists(path)  # noqa: PTH110 (a module is not a path)
-    absolute = os.path.abspath(path) + (item and f":{item}") if is_path else first  # noqa: PTH100
-    return client_files.target_word(absolute)
+    return with_path(target, os.path.abspath(path)) if is_path else target  # noqa: PTH100 (text)
 
 
 def _is_inside(options: Namespace) -> bool:
@@ -246,9 +246,10 @@ def identify_recipes(targets: Sequence[str], project: str | None) -> str:
     """
     Return an identifier of the recipes; in a project, relative paths, which are the same on every machine.
     """
+    paths = [split_prefix(target)[1] for target in targets]  # with another prefix, they are the same recipes
     if project is not None:
-        return " ".join(Path(os.path.relpath(target, project)).as_posix() for target in targets)
-    return os.pathsep.join(os.path.realpath(target) for target in targets)
+        return " ".join(Path(os.path.relpath(path, project)).as_posix() for path in paths)
+    return os.pathsep.join(map(os.path.realpath, paths))
 
 
 def describe_change(change: FolderChange, subject: object, noun: str, *, is_done: bool) -> Iterator[str]:

@@ -38,6 +38,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.files.edits import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
+from promptkit.loader.targets import split_prefix
 
 #: The options that offer prompts as tools.
 _TOOLS: Final = {"--tools", "--tools-search"}
@@ -138,7 +139,7 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
         return
     entry = read_servers(configuration).get(name)
     served = served_words(served_in(configuration.settings, entry) or ()).targets
-    projects = {project_of(configuration.resolve_path(target)): target for target in served}
+    projects = {project_of(configuration.resolve_path(split_prefix(word)[1])): word for word in served}
     if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
         target = next(iter(projects.values()))
         msg = f"its server {name!r} serves {target} of another project: choose another name with --name"
@@ -294,7 +295,9 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
     if command and configuration.scope == "project":
         if command[0] == "promptkit":
             yield "everyone who works on the project needs promptkit on their PATH"
-        values = (word.partition("=")[2] if word.startswith("--") else word for word in command)
+        values = (
+            word.partition("=")[2] if word.startswith("--") else split_prefix(word)[1] for word in command
+        )
         yield from (f"{value} exists only on this machine" for value in values if Path(value).is_absolute())
     client = get_client(configuration.client)
     if client.command:

@@ -17,6 +17,7 @@ from promptkit.files.edits import FileEditError
 from promptkit.files.reading import may_exist
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
+from promptkit.loader.targets import split_prefix
 
 #: The metavars of options whose value is a path.
 _PATHS: Final = ("DIR", "FILE")
@@ -159,7 +160,8 @@ def _missing_paths(configuration: ConfigurationFile, entry: Any) -> list[str]:
     served = served_words(served_in(configuration.settings, entry) or ())
     folders = [word.partition("=")[2] for word in served.options if word.startswith("--workspace=")]
     missing = [] if _can_start(configuration, command[0]) else [command[0]]
-    return missing + [word for word in (*served.targets, *folders) if not _can_exist(configuration, word)]
+    paths = (*(split_prefix(target)[1] for target in served.targets), *folders)
+    return missing + [path for path in paths if not _can_exist(configuration, path)]
 
 
 def _can_start(configuration: ConfigurationFile, program: str) -> bool:

@@ -9,7 +9,7 @@ from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error, report_diagnostics
-from promptkit.errors.diagnostics import Diagnostic, printable
+from promptkit.errors.diagnostics import Diagnostic, Owner, printable
 from promptkit.errors.exceptions import LoadError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
@@ -21,9 +21,6 @@ from promptkit.standard_error import say, stderr_stream
 
 #: How many hidden items are named.
 _MAX_NAMED: Final = 5
-
-#: Diagnostics of two definitions with one name, which have the location of one of them.
-_DUPLICATES: Final = (Rule.DUPLICATE_NAME, Rule.DUPLICATE_SKILL)
 
 #: Diagnostics of files and folders without any prompt.
 _NOTHING_LOADED: Final = (Rule.IMPORT_FAILED, Rule.NO_PROMPTS)
@@ -154,17 +151,11 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
             Their diagnostics.
     """
     name, skills = options.name, [skill for file in recipes.by_file for skill in file.skills]
-    declared: list[tuple[str, Any]] = [(prompt.options.name, prompt) for prompt in recipes.prompts]
-    declared += [(skill.name, skill) for skill in skills]
+    declared: list[tuple[str, Any]] = [*recipes.named_prompts, *((skill.name, skill) for skill in skills)]
     if matching := [item for declared_name, item in declared if declared_name == name]:
-        own = {diagnostic for item in matching for diagnostic in item.compile()[1]}
-        locations = {item.location for item in matching}
-        report_diagnostics(
-            diagnostic
-            for diagnostic in diagnostics
-            if diagnostic in own or (diagnostic.rule in _DUPLICATES and diagnostic.location in locations)
-        )
         kind = "skill" if matching[0] in skills else "prompt"
+        owners = {Owner(f"{kind} {name!r}", item.location) for item in matching}
+        report_diagnostics(diagnostic for diagnostic in diagnostics if diagnostic.owner in owners)
         return fail(f"{kind} {name!r} cannot be rendered", Exit.FAILED)
     reject_target(options)
     # One of the files that cannot be imported can define the name.

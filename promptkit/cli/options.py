@@ -2,7 +2,8 @@
 Parsing of the command line, and defaults from the configuration.
 
 `render` accepts ``[TARGET] NAME [KEY=VALUE ...]``, where NAME can be a URI, and `complete` accepts
-``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` can come before TYPED.
+``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` can come before TYPED. ``PREFIX=TARGET`` has
+the same form, so they accept it only with ``--target``.
 """
 
 import os
@@ -24,7 +25,7 @@ from promptkit.errors.rules import rule_of
 from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign
 from promptkit.loader.discovery import DEFAULT_FOLDERS
-from promptkit.loader.targets import with_markdown
+from promptkit.loader.targets import split_prefix, with_markdown
 from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.version import VERSION
 
@@ -216,10 +217,15 @@ def _find_target(options: Namespace) -> None:
         options.target, options.name, options.arguments = None, options.target, words
     if options.name is None or is_argument(options.name):
         options.error("the following arguments are required: NAME")
-    options.targets = []
-    if options.target is not None:
-        options.targets = [options.target]
-        options.target_note = "the first of two words is TARGET; arguments are written KEY=VALUE"
+    if options.target is None:
+        return
+    if split_prefix(options.target)[0]:
+        hint = f"a target with a prefix is written --target {options.target}"
+        options.error(f"{options.target!r} comes before NAME: arguments follow it, and {hint}")
+    if options.targets:
+        options.error(f"unexpected argument {options.target!r}: the target is given with --target")
+    options.targets = [options.target]
+    options.target_note = "the first of two words is TARGET; arguments are written KEY=VALUE"
 
 
 def _find_typed(options: Namespace) -> None:

@@ -153,17 +153,27 @@ class Contents(Struct, frozen=True):
         skills:
             The folders of skills, as paths within the folder.
 
-        markdown:
-            The patterns of further Markdown prompts, relative to the folder.
+        prefix:
+            The prefix of the folder.
     """
 
     folder: Path
     files: Mapping[str, PackagedFile]
     skills: tuple[str, ...]
-    markdown: tuple[str, ...] = ()
+    prefix: str = ""
+
+    @property
+    def root(self) -> str:
+        """The start of the paths in the package: each prefix has a project root of its own."""
+        return f"{self.prefix}/" if self.prefix else ""
+
+    @property
+    def path(self) -> str:
+        """The path of the folder in the package."""
+        return f"{self.root}{self.folder.name}"
 
 
-def read_contents(folder: Path, excluded: Path, reader: SourceReader) -> Contents:
+def read_contents(folder: Path, excluded: Path, reader: SourceReader, prefix: str = "") -> Contents:
     """
     Read the files that a server of a folder can need, except tests, cases and hidden files.
 
@@ -177,6 +187,9 @@ def read_contents(folder: Path, excluded: Path, reader: SourceReader) -> Content
         reader:
             Reads the files.
 
+        prefix:
+            The prefix of the folder.
+
     Raises:
         PackageError: If a file or folder cannot be read, is outside the folder, or must not be published.
     """
@@ -188,7 +201,7 @@ def read_contents(folder: Path, excluded: Path, reader: SourceReader) -> Content
         except SkillError as error:
             msg = f"the skill {skill!r}: {error}: {error.hint}"
             raise PackageError(msg) from None
-    return Contents(folder, {path: reader.read(folder, path) for path in sorted(paths)}, skills)
+    return Contents(folder, {path: reader.read(folder, path) for path in sorted(paths)}, skills, prefix)
 
 
 def _paths_in(folder: Path, excluded: Path) -> Iterator[str]:

@@ -13,10 +13,11 @@ import stat
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import chdir, suppress
 from fnmatch import fnmatchcase
 from glob import has_magic
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -46,8 +47,12 @@ from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 from promptkit.files.scratch import scratch_folder
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.loader.discovery import is_markdown_target
-from promptkit.loader.targets import is_project, locate_target, project_root
+from promptkit.loader.targets import (
+    is_markdown_target,
+    is_project,
+    project_root,
+    split_prefix,
+)
 
 #: The options of `serve` that change its lists. All other options depend on the machine.
 _LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
@@ -84,11 +89,13 @@ import sys
 
 from promptkit.cli import main as promptkit
 
-RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served", {folder!r})
+SERVED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served")
+TARGETS = {targets!r}
 
 
 def main():
-    sys.argv[1:1] = ["serve", RECIPES, *{options!r}]
+    targets = [prefix + os.path.join(SERVED, *path.split("/")) for prefix, path in TARGETS]
+    sys.argv[1:1] = ["serve", *targets, *{options!r}]
     return promptkit()
 
 
@@ -114,16 +121,16 @@ def package(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the target does not exist.
     """
-    target, *patterns = options.targets
-    folder = None if is_markdown_target(target) else locate_target(target)
-    markdown = tuple(os.path.relpath(pattern, target) for pattern in patterns)
-    are_inside = all(map(is_markdown_target, patterns)) and not any(map(_leads_out, markdown))
-    if folder is None or folder[1] or not are_inside:
+    folders = _find_folders(options.targets)
+    markdown = _find_markdown(options.targets, folders)
+    if not folders or markdown is None or (len(folders) > 1 and not all(folders)):
         check_existence(options.targets)
         targets = " ".join(options.targets)
-        return fail(f"cannot package {targets!r}: specify one folder", Exit.USAGE)
+        hint = "specify one folder, or several with a prefix each, as in review=team/prompts"
+        return fail(f"cannot package {targets!r}: {hint}", Exit.USAGE)
+    resolved = {prefix: Path(os.path.realpath(folder)) for prefix, folder in folders.items()}
     try:
-        return _package(Path(folder[0]), markdown, options, output)
+        return _package(resolved, markdown, options, output)
     except PackageError as error:
         return fail(f"nothing was built: {error}", Exit.FAILED)
     except OSError as error:
@@ -131,15 +138,28 @@ def package(options: Namespace, output: Output) -> int:
         return fail(f"nothing was built: {error.strerror or error}{path}", Exit.FAILED)
 
 
-def _leads_out(path: str) -> bool:
-    return path.startswith(os.pardir)
+def _find_folders(targets: Iterable[str]) -> dict[str, str]:
+    """Return the folders to package by their prefixes; none if a target is something else, or repeats one."""
+    names = [target for target in targets if not is_markdown_target(target)]
+    folders = dict(split_prefix(name) for name in names)
+    return folders if len(folders) == len(names) and all(map(os.path.isdir, folders.values())) else {}
 
 
-def _package(folder: Path, markdown: tuple[str, ...], options: Namespace, output: Output) -> int:
+def _find_markdown(targets: Iterable[str], folders: Mapping[str, str]) -> list[str] | None:
+    """Return the patterns of Markdown prompts, relative to their folders; None if one is outside of these."""
+    located = [split_prefix(target) for target in targets if is_markdown_target(target)]
+    if not {prefix for prefix, _ in located} <= folders.keys():
+        return None
+    patterns = [os.path.relpath(path, folders[prefix]) for prefix, path in located]
+    return None if any(path.startswith(os.pardir) for path in patterns) else [*dict.fromkeys(patterns)]
+
+
+def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespace, output: Output) -> int:
     """Write the wheel and ``server.json``, and report their paths."""
     here = Path.cwd()  # recipes can change it
     out = Folder.named(options.out)
-    if out.path == folder:
+    folder = next(iter(folders.values()))
+    if out.path in folders.values():
         msg = "--out is the folder of the recipes, so the next package would contain this one: choose another"
         raise PackageError(msg)
     root = folder if is_project(str(folder)) else Path(project_root(folder))
@@ -159,14 +179,15 @@ def _package(folder: Path, markdown: tuple[str, ...], options: Namespace, output
     listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
     serve = structs.replace(configuration, serve={"name": metadata.name, **listed})
     reader = SourceReader(find_secrets([configuration, options.configuration], [here, root]))
-    contents = structs.replace(read_contents(folder, out.path, reader), markdown=markdown)
-    for requirement in find_requirements(contents, metadata):
+    contents = [read_contents(path, out.path, reader, prefix) for prefix, path in folders.items()]
+    for requirement in chain.from_iterable(find_requirements(part, metadata) for part in contents):
         metadata.dependencies.append(requirement)
         notes.append(f"it requires {requirement}, which the recipes import")
     patterns = _LICENSES if metadata.license_files is None else metadata.license_files
     licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
     readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
-    name, wheel = _build_wheel(metadata, contents, licenses, readme, serve_words(serve))
+    words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_words(serve)]
+    name, wheel = _build_wheel(metadata, contents, licenses, readme, words)
     entry = server_entry(server, repository, metadata, catalog)
     text = json.dumps(entry, indent=2, ensure_ascii=False)
     _write(out, {name: wheel, "server.json": f"{text}\n".encode()})
@@ -200,7 +221,7 @@ def _write(out: Folder, files: Mapping[str, bytes]) -> None:
 
 def _build_wheel(
     metadata: Metadata,
-    contents: Contents,
+    contents: Sequence[Contents],
     licenses: Mapping[str, PackagedFile],
     readme: str,
     options: list[str],
@@ -213,7 +234,7 @@ def _build_wheel(
             The metadata of the package.
 
         contents:
-            The files to package.
+            The files to package, for each folder.
 
         licenses:
             The license files by their paths.
@@ -229,13 +250,13 @@ def _build_wheel(
 
         OSError: If a file cannot be written.
     """
-    module, folder = _module_name(metadata.name, contents.folder.name), contents.folder.name
+    module = _module_name(metadata.name, [part.folder.name for part in contents])
     served = f"{module}/served"
-    markdown = [f"--markdown={pattern}" for pattern in contents.markdown]
+    targets = [(f"{part.prefix}=" if part.prefix else "", part.path) for part in contents]
     texts = {
-        f"{served}/pyproject.toml": _PYPROJECT,
+        **{f"{served}/{part.root}pyproject.toml": _PYPROJECT for part in contents},
         f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
-        f"{module}/__main__.py": _MAIN.format(folder=folder, options=[*markdown, *options]),
+        f"{module}/__main__.py": _MAIN.format(targets=targets, options=options),
         "README.md": readme,
         "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
     }
@@ -243,12 +264,13 @@ def _build_wheel(
         source, built = Folder(scratch, "source"), Folder(scratch, "built")
         for path, file in licenses.items():
             source.write(path, file.data)
-        for path, file in contents.files.items():
-            mode = 0o777 if file.is_executable else 0o666
-            source.write(f"{served}/{folder}/{path}", file.data, mode=mode)
+        for part in contents:
+            for path, file in part.files.items():
+                mode = 0o777 if file.is_executable else 0o666
+                source.write(f"{served}/{part.path}/{path}", file.data, mode=mode)
         for path, text in texts.items():
             source.write(path, text.encode())
-        _check_standalone(source.path / served / folder, markdown)
+        _check_standalone(source.path / served, [prefix + path for prefix, path in targets], options)
         built.create()
         os.environ.setdefault("SOURCE_DATE_EPOCH", _TIMESTAMP)
         try:
@@ -260,11 +282,12 @@ def _build_wheel(
         return name, built.read(name, _MAX_WHEEL)
 
 
-def _check_standalone(folder: Path, options: list[str]) -> None:
+def _check_standalone(served: Path, targets: Iterable[str], options: Iterable[str]) -> None:
     """Check the packaged recipes without the project, as an installed package will load them."""
+    patterns = filter(re.compile("--markdown=").match, options)
     process = subprocess.run(  # noqa: S603 (promptkit itself)
-        [sys.executable, "-B", "-m", "promptkit", "check", str(folder), *options],
-        cwd=folder.parent,
+        [sys.executable, "-B", "-m", "promptkit", "check", *targets, *patterns],
+        cwd=served,
         capture_output=True,
         check=False,
         encoding="utf-8",
@@ -272,7 +295,7 @@ def _check_standalone(folder: Path, options: list[str]) -> None:
         stdin=subprocess.DEVNULL,
     )
     if process.returncode:
-        report = f"{process.stdout}{process.stderr}".replace(f"{folder.parent}{os.sep}", "").strip()
+        report = f"{process.stdout}{process.stderr}".replace(f"{served}{os.sep}", "").strip()
         msg = f"the recipes cannot be served without the project around them:\n{report}"
         raise PackageError(msg)
 
@@ -352,10 +375,10 @@ def pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[s
     return {"project": fields, "tool": {"flit": {"module": {"name": module}}}}
 
 
-def _module_name(name: str, folder: str) -> str:
+def _module_name(name: str, folders: Iterable[str]) -> str:
     """
     Return a unique name for the Python package. Fallbacks begin with ``_``, unlike the name of any wheel.
     """
     module = canonicalize_name(name).replace("-", "_")
-    is_free = module.isidentifier() and module not in sys.stdlib_module_names | {"promptkit", folder}
+    is_free = module.isidentifier() and module not in sys.stdlib_module_names | {"promptkit", *folders}
     return module if is_free and not keyword.iskeyword(module) else f"_prompts_{module}"

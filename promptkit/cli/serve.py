@@ -27,6 +27,7 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted_path
 from promptkit.language.annotations import parse_scopes
 from promptkit.loader.import_thread import import_progress
+from promptkit.loader.targets import render_words
 from promptkit.memory import share_one_arena
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, Limits
@@ -78,7 +79,7 @@ def run(options: Namespace) -> int:
         return Exit.USAGE
     stamp_lines(stamps=options.timestamps)
     if os.isatty(pipes.reading):
-        example = f"promptkit render {' '.join(map(quoted_path, options.targets))} NAME"
+        example = f"promptkit render {render_words(options.targets, quoted_path)} NAME"
         say(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
         observers = _observers(options)

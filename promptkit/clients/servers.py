@@ -15,7 +15,15 @@ from msgspec import Struct
 from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.profiles import ClientConfiguration
 from promptkit.errors.exceptions import LoadError
-from promptkit.loader.targets import is_project, locate_target, project_root, split_target, suggest
+from promptkit.loader.targets import (
+    is_project,
+    locate_target,
+    project_root,
+    split_prefix,
+    split_target,
+    suggest,
+    with_path,
+)
 
 #: Characters that some client rejects in a name: Claude Code allows letters, digits, ``-`` and ``_``.
 _INVALID_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -102,7 +110,8 @@ def local_server(
 
 def default_name(targets: Sequence[str]) -> str:
     """Return the default name of a server: the project folder of the first target, or the module."""
-    return as_name(os.path.basename(project_of(targets[0]) or targets[0]))  # noqa: PTH119 (it is text)
+    _, first = split_prefix(targets[0])
+    return as_name(os.path.basename(project_of(first) or first))  # noqa: PTH119 (it is text)
 
 
 def project_of(target: str) -> str | None:
@@ -176,10 +185,9 @@ def _promptkit(file: ConfigurationFile) -> tuple[str, ...]:
 
 
 def _located(target: str, file: ConfigurationFile) -> str:
-    name, attribute = split_target(target)
+    name, _ = split_target(target)
     if locate_target(target) is not None:
-        path = file.format_path(name)
-        return f"{path}:{attribute}" if attribute else path
+        return with_path(target, file.format_path(name))
     if os.path.sep in name or not _is_installed(name):
         reason = "it is neither a folder or file nor a module that a client can import"
         raise LoadError(target, f"{reason}{suggest(name)}")

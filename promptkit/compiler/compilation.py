@@ -10,18 +10,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias, cast
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.skills import CompiledSkill
 from promptkit.compiler.linking import CompiledFile, is_sound, link
+from promptkit.declarations.options import MAX_NAME
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.skills import Skill
-from promptkit.errors.diagnostics import Diagnostic
+from promptkit.errors.diagnostics import Diagnostic, Owner
 from promptkit.errors.exceptions import CompileError
+from promptkit.errors.rules import Rule
 from promptkit.loader.import_errors import diagnose_import
 from promptkit.loader.loader import load
-from promptkit.loader.recipes import Declaration, Definition, LoadedFile, Recipes, key_of
+from promptkit.loader.recipes import Compiled, Declaration, Definition, LoadedFile, Recipes, key_of
 
 #: A target that can be compiled: a folder, file, module or catalog; prompts and resources; or several
 #: targets.
@@ -44,8 +48,9 @@ def compile(target: Recipes | Target, *, lint: bool = False, elicit: bool | None
 
     Args:
         target:
-            A folder, a file or a module, or several of these; prompts and resources; a catalog, which is
-            returned unchanged; or the result of `promptkit.loader.loader.load`.
+            A folder, a file or a module, or several of these, each with or without ``PREFIX=``; prompts and
+            resources; a catalog, which is returned unchanged; or the result of
+            `promptkit.loader.loader.load`.
 
         lint:
             Whether to also look for probable mistakes in working recipes. Serving skips this, because it
@@ -142,9 +147,48 @@ def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
     for definition in _in_source_order(loaded.definitions):
         compiled, new_diagnostics = definition.compile()
         diagnostics += new_diagnostics
-        declarations.append(Declaration(key_of(definition), definition, compiled))
+        if loaded.prefix:
+            compiled, new_diagnostics = _with_prefix(compiled, loaded.prefix)
+            diagnostics += new_diagnostics
+        declarations.append(Declaration(key_of(definition, loaded.prefix), definition, compiled))
     diagnostics += lint(loaded, declarations)
+    if loaded.prefix:
+        diagnostics = _with_served_names(diagnostics, loaded)
     return CompiledFile(loaded.file, tuple(declarations), tuple(diagnostics), is_sound(diagnostics))
+
+
+def _with_prefix(compiled: Compiled | None, prefix: str) -> tuple[Compiled | None, tuple[Diagnostic, ...]]:
+    """
+    Return a declaration in the name space of a target, or None if its name is too long, and diagnostics.
+
+    Names and URIs get their prefix here, and nowhere else. The URIs of resources do not change.
+    """
+    if not isinstance(compiled, CompiledPrompt | CompiledSkill):
+        return compiled, ()
+    compiled = compiled.with_prefix(prefix)
+    if isinstance(compiled, CompiledSkill) or len(compiled.name) <= MAX_NAME:
+        return compiled, ()
+    owner = Owner(f"prompt {compiled.name!r}", compiled.location)
+    message = f"with its prefix, the name has {len(compiled.name)} characters, more than {MAX_NAME}"
+    hint = f"choose a shorter prefix than {prefix!r}, or rename the prompt"
+    return None, (owner.diagnostic(Rule.BAD_NAME, message, hint, "def"),)
+
+
+def _with_served_names(diagnostics: Iterable[Diagnostic], loaded: LoadedFile) -> list[Diagnostic]:
+    """Return the diagnostics of a file with the names by which its prompts are served."""
+    subjects = {
+        f"prompt {prompt.options.name!r}": f"prompt {loaded.name_of(prompt)!r}" for prompt in loaded.prompts
+    }
+    return [
+        structs.replace(
+            diagnostic,
+            message=subjects[owner.subject] + diagnostic.message.removeprefix(owner.subject),
+            owner=structs.replace(owner, subject=subjects[owner.subject]),
+        )
+        if (owner := diagnostic.owner) is not None and owner.subject in subjects
+        else diagnostic
+        for diagnostic in diagnostics
+    ]
 
 
 def _in_source_order(definitions: Iterable[Definition]) -> list[Definition]:

@@ -18,7 +18,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign, read_regular_file
 from promptkit.files.toml import parse_toml
 from promptkit.loader.discovery import DEFAULT_FOLDERS
-from promptkit.loader.targets import is_project, with_markdown
+from promptkit.loader.targets import PREFIX_RULE, is_prefix, is_project, split_prefix, with_markdown
 
 #: Error for a default folder that another user owns.
 NOT_MINE: Final = "it belongs to another user: pass its path explicitly if you trust its content"
@@ -47,7 +47,7 @@ class Configuration(Struct, frozen=True):
             The absolute path of the ``pyproject.toml``; ``""`` if there is none.
 
         targets:
-            The recipes: absolute paths, or modules; empty if not configured.
+            The recipes: absolute paths, or modules, with or without ``PREFIX=``; empty if not configured.
 
         markdown:
             Patterns of further Markdown files that are prompts, relative to the target.
@@ -191,12 +191,15 @@ def _parse_table(file: str, table: dict[str, Any]) -> Configuration:
             raise ConfigurationError(file, f"[tool.promptkit] {key} must be {expected}, not {value!r}")
     clients, ignore = (tuple(table.get(key, ())) for key in ("clients", "ignore"))
     _check_names(file, clients, ignore)
-    targets = table.get("target", [])
+    target, prefixed = table.get("target", []), table.get("targets", {})
+    if invalid := [prefix for prefix in prefixed if not is_prefix(prefix)]:
+        reason = f"{invalid[0]!r} is not a prefix: {PREFIX_RULE}"
+        raise ConfigurationError(file, f"[tool.promptkit] targets: {reason}")
+    targets = [_resolve_target(item, file) for item in ([target] if isinstance(target, str) else target)]
+    targets += (f"{prefix}={_resolve_target(item, file)}" for prefix, item in prefixed.items())
     return Configuration(
         file,
-        tuple(
-            _resolve_target(target, file) for target in ([targets] if isinstance(targets, str) else targets)
-        ),
+        tuple(targets),
         markdown=tuple(table.get("markdown", ())),
         clients=clients,
         ignore=ignore,
@@ -223,7 +226,10 @@ def _resolve_target(target: str, file: str) -> str:
     """Resolve *target* against the folder of *file* if that path exists; otherwise return it unchanged."""
     path = os.path.join(os.path.dirname(file), target)
     existing, _, _ = path.rpartition(":") if not os.path.exists(path) else (path, "", "")
-    return path if os.path.exists(existing) else target
+    if os.path.exists(existing):
+        return path
+    prefix, rest = split_prefix(target)
+    return f"{prefix}={_resolve_target(rest, file)}" if prefix else target
 
 
 def _is_texts(value: object) -> TypeGuard[list[str]]:
@@ -235,9 +241,14 @@ def _is_target(value: object) -> bool:
     return _is_texts(targets) and bool(targets) and all(targets)
 
 
+def _is_table_of_targets(value: object) -> bool:
+    return isinstance(value, dict) and bool(value) and _is_target([*value.values()])
+
+
 #: The settings: a description of the expected value, and a function that checks a value.
 _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "target": ("a folder, a file or a module, or a list of them", _is_target),
+    "targets": ('a table of targets by prefix, as in {review = "team/prompts"}', _is_table_of_targets),
     "markdown": ("a list of patterns such as commands/*.md", _is_texts),
     "clients": ("a list of names", _is_texts),
     "ignore": ("a list of codes", _is_texts),

@@ -279,9 +279,9 @@ def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
     definition, earlier = declaration.definition, first.definition.location
     if isinstance(definition, Prompt):
-        name = definition.options.name
-        owner = Owner(f"prompt {name!r}", definition.location)
-        hint = f"rename one of them, or give it a name with @prompt(name='{name}-2')"
+        own_name = definition.options.name
+        owner = Owner(f"prompt {declaration.key[1]!r}", definition.location)
+        hint = f"rename one of them, or give it a name with @prompt(name='{own_name}-2')"
         return owner.diagnostic(Rule.DUPLICATE_NAME, f"already defined at {earlier}", hint)
     owner = Owner(f"{definition.kind} {definition.name!r}", definition.location)
     message = f"{definition.uri_template!r} is already defined at {earlier}"

@@ -16,11 +16,17 @@ from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
 from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
-from promptkit.loader.discovery import find_markdown, is_markdown_target
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
-from promptkit.loader.targets import Targets, split_target, targets_of
+from promptkit.loader.targets import (
+    Targets,
+    find_markdown,
+    is_markdown_target,
+    split_target,
+    targets_of,
+    with_path,
+)
 from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
 from promptkit.memory import return_free_memory
 from promptkit.standard_error import say
@@ -195,16 +201,16 @@ class Reloader:
     def _watch_target(self, target: str) -> str:
         """Add the target's folder to the watched ones, and return the target with an absolute path."""
         # A recipe may change the current folder.
-        name, attribute = split_target(target)
+        name, _ = split_target(target)
         if is_markdown_target(target):
             folder, _ = find_markdown(target)
             self._folders |= {Path(folder): ""}
-            return os.path.abspath(target)
-        if not os.path.exists(name):
+        elif os.path.exists(name):
+            path = Path(os.path.abspath(name))
+            self._folders |= {path: ""} if path.is_dir() else {path.parent: ".py"}
+        else:
             return target
-        path = Path(os.path.abspath(name))
-        self._folders |= {path: ""} if path.is_dir() else {path.parent: ".py"}
-        return f"{path}:{attribute}" if attribute else str(path)
+        return with_path(target, os.path.abspath(name))
 
     def _find_files(self) -> WatchedFiles:
         if not self._folders:

@@ -18,7 +18,8 @@ from promptkit.language.validation import check_flag, check_optional_text, descr
 from promptkit.types.schemas import answer_schema
 
 #: Names that every client can show, and people can type.
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_NAME: Final = 64
+_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
 
 def check_name(name: str, function: Callable[..., Any], report: Report) -> None:

@@ -34,7 +34,7 @@ class LiveCommand(Struct, frozen=True):
             The prompt.
 
         target:
-            The target of its recipe; ``""`` for the configured target.
+            The words that name the targets; ``""`` for the configured ones.
 
         end:
             The unguessable line that ends the typed text.

@@ -172,7 +172,7 @@ def find_recipes(folder: str) -> DiscoveredFiles:
             kind = cases if (is_case := is_cases(entry.name)) else names if _is_recipe_file(entry) else None
             kind = markdown if is_markdown(entry.name) else kind
             if kind is not None:
-                if (reason := _why_unreadable(entry)) is None:
+                if (reason := why_unreadable(entry)) is None:
                     kind.append(entry.path[prefix_length:])
                 elif reason:
                     unreadable.append((entry.path, reason))
@@ -193,50 +193,6 @@ def find_recipes(folder: str) -> DiscoveredFiles:
     )
 
 
-def is_markdown_target(target: str) -> bool:
-    """Return whether a target is a Markdown file, or a pattern of them such as ``commands/**/*.md``."""
-    return target.endswith(".md") and (os.path.isfile(target) or _is_pattern(target))
-
-
-def find_markdown(target: str) -> tuple[str, list[str]]:
-    """
-    Find the files of a Markdown target.
-
-    Files of a pattern are omitted if their names start with ``_`` or a dot, or if they are in a folder of a
-    skill or in one that is never searched.
-
-    Returns:
-        The folder of the file, or the fixed part of the pattern, resolved; and the paths within it, sorted.
-    """
-    if not _is_pattern(target):
-        folder, name = os.path.split(os.path.realpath(target))
-        return folder, [name]
-    parts = os.path.abspath(target).replace(os.sep, "/").split("/")
-    fixed = next(number for number, part in enumerate(parts) if _is_pattern(part))
-    folder = os.path.realpath("/".join(parts[:fixed]) or "/")
-    pattern = re.compile("".join(map(_expression, parts[fixed:])).removesuffix("/"))
-    prefix_length = len(os.path.join(folder, ""))
-    paths = [
-        entry.path[prefix_length:]
-        for _, entries in FolderWalk(folder)
-        for entry in entries
-        if not entry.name.startswith(("_", ".")) and _why_unreadable(entry) is None
-    ]
-    return folder, sorted(path for path in paths if pattern.fullmatch(path.replace(os.sep, "/")))
-
-
-def _is_pattern(path: str) -> bool:
-    return not {"*", "?"}.isdisjoint(path)
-
-
-def _expression(part: str) -> str:
-    """Return a regular expression for a part of a pattern; ``**`` is any number of folders."""
-    if part == "**":
-        return "(?:[^/]+/)*"
-    signs = {"*": "[^/]*", "?": "[^/]"}
-    return "".join(signs.get(character, re.escape(character)) for character in part) + "/"
-
-
 def _is_recipe_file(entry: os.DirEntry[str]) -> bool:
     return is_recipe(entry.name) and (entry.name not in _TOOL_FILES or mentions_prompts(entry.path))
 
@@ -249,7 +205,7 @@ def _holds_recipes_or_skills(folder: str) -> bool:
     return any(map(_is_likely, islice(entries, budget))) or bool(walk.skills)
 
 
-def _why_unreadable(entry: os.DirEntry[str]) -> str | None:
+def why_unreadable(entry: os.DirEntry[str]) -> str | None:
     """Return why a file cannot be read; None if it can be, and ``""`` for a folder."""
     try:
         # Most entries are plain files, which needs no further system call.

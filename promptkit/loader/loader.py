@@ -18,19 +18,24 @@ from msgspec import Struct
 from promptkit.declarations.base import Decorated, declarations
 from promptkit.errors.exceptions import LoadError
 from promptkit.language.files import collecting
-from promptkit.loader.discovery import (
-    DiscoveredFiles,
-    find_markdown,
-    find_recipes,
-    is_cases,
-    is_markdown_target,
-)
+from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
 from promptkit.loader.finder import RecipeFinder
 from promptkit.loader.import_errors import describe_hidden, diagnose_import
 from promptkit.loader.importing import FolderImport, do_nothing, load_markdown
 from promptkit.loader.packages import install_finders
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
-from promptkit.loader.targets import Targets, is_within, project_root, split_target, suggest, targets_of
+from promptkit.loader.targets import (
+    PREFIX_RULE,
+    Targets,
+    find_markdown,
+    is_markdown_target,
+    is_within,
+    project_root,
+    split_prefix,
+    split_target,
+    suggest,
+    targets_of,
+)
 
 
 def load(
@@ -49,7 +54,8 @@ def load(
             A folder, whose recipes are the ``*.py`` and ``*.prompt.md`` files in it and below it, except
             tests and names with a leading ``_``; a file; a dotted module; ``module:object`` or
             ``file.py:object``, where the object is a prompt, a resource, or several; or a pattern of Markdown
-            files, such as ``commands/**/*.md``. Or several of these.
+            files, such as ``commands/**/*.md``. Or several of these, each with ``PREFIX=`` before it if its
+            prompts and skills need a name space of their own.
 
         importing:
             Called with each file of a folder before it is imported. If it raises, the file is not imported,
@@ -70,7 +76,7 @@ def load(
     """
     folders = dict[str, _Folder]()
     names = targets_of(target) or ("",)
-    markdown = [find_markdown(name) for name in names if is_markdown_target(name)]
+    markdown = [(split_prefix(name)[0], *find_markdown(name)) for name in names if is_markdown_target(name)]
     others = [name for name in names if not is_markdown_target(name)]
     module_targets = [name for name in others if not _add_folder(name, folders)]
     finders = list[RecipeFinder]()
@@ -85,32 +91,50 @@ def load(
         start_import(finder, names, named=folder.named, files=folder.files)
         for finder, names, folder in zip(finders, file_names, folders.values(), strict=True)
     ]
-    parts = [*(part.finish() for part in imports), *(part.finish() for part in modules)]
-    by_file = [loaded for recipes in parts for loaded in recipes.by_file]
+    loaded_folders = [part.finish() for part in imports]
+    loaded_modules = [part.finish() for part in modules]
+    parts = [*loaded_folders, *loaded_modules]
+    by_file = [
+        loaded.with_prefix(folder.prefix_of(loaded.file))
+        for recipes, folder in zip(loaded_folders, folders.values(), strict=True)
+        for loaded in recipes.by_file
+    ]
+    by_file += (
+        loaded.with_prefix(split_prefix(name)[0])
+        for recipes, name in zip(loaded_modules, module_targets, strict=True)
+        for loaded in recipes.by_file
+    )
     read = set[str]().union(*(recipes.read for recipes in parts))
-    for folder, files in markdown:
+    for prefix, folder, files in markdown:
         known = {loaded.file for loaded in by_file}
         new = [file for file in files if Path(folder, file) not in known]
         loaded_files, paths = load_markdown(Path(folder), new, importing)
-        by_file += loaded_files
+        by_file += (loaded.with_prefix(prefix) for loaded in loaded_files)
         read |= paths
-    root = parts[0].root if parts else Path(markdown[0][0])
+    root = parts[0].root if parts else Path(markdown[0][1])
     return Recipes(by_file=by_file, root=root, read=read)
 
 
 class _Folder(Struct):
-    """The files of a folder to load: all its recipes, or some files."""
+    """The files of a folder to load: all its recipes, or some files, each with its prefix."""
 
     target: str
     names: list[str] = []
     named: dict[str, str] = {}
+    prefixes: dict[str, str] = {}
     files: DiscoveredFiles | None = None
+
+    def prefix_of(self, file: Path | None) -> str:
+        """Return the prefix of a file, or of the whole folder."""
+        name = "" if file is None or self.files is not None else file.name
+        return self.prefixes.get(name, "")
 
 
 def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     """Add the folder or file of a target to *folders*; return False if the target is neither."""
     if not target:
         raise LoadError(target, "pass a folder, a file or a module")
+    prefix, _ = split_prefix(target)
     name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)
@@ -124,12 +148,12 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     _check_apart(target, path, folders)
     if is_folder:
         files = _find_in(path, target)
-        folders[path] = _Folder(target, [*files.names], files=files)
+        folders[path] = _Folder(target, [*files.names], prefixes={"": prefix}, files=files)
     else:
         folder, file = os.path.split(path)
         entry = folders.setdefault(folder, _Folder(target))
         entry.names.append(file)
-        entry.named[file] = attribute
+        entry.named[file], entry.prefixes[file] = attribute, prefix
     return True
 
 
@@ -156,6 +180,10 @@ def _module_in(
     target: str, importing: Callable[[Path], None], finders: list[RecipeFinder], *, cases: bool
 ) -> "ModuleImport":
     name, attribute = split_target(target)
+    prefix, equals, _ = name.partition("=")
+    if equals and not {os.sep, "/"}.intersection(prefix):
+        reason = f"there is no such file or folder, and {prefix!r} is not a prefix: {PREFIX_RULE}"
+        raise LoadError(target, reason)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(target, f"there is no such file or folder{suggest(name)}")
     return ModuleImport(target, name, attribute, importing, finders, cases)

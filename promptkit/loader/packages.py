@@ -11,7 +11,6 @@ import sys
 from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
 from inspect import unwrap
-from operator import attrgetter
 from pathlib import Path
 from pickle import PicklingError
 from threading import RLock
@@ -272,11 +271,17 @@ def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
     function = unwrap(compiled.renderer.function)
     prompt = getattr(function, "__declaration__", None)  # of a Markdown prompt
     if prompt is None:
-        prompt = _find_declared(*_locate_module(function.__module__ or ""), Prompt, compiled.name)
-    if prompt is None or prompt.compile()[0] is not compiled:
+        prompt = _find_declared(*_locate_module(function.__module__ or ""), Prompt, compiled.own_name)
+    own = None if prompt is None else prompt.compile()[0]
+    if own is None or not (own is compiled or own.with_prefix(compiled.prefix) == compiled):
         description = f"<compiled prompt {compiled.name!r} at {compiled.location}>"
         raise _pickling_error(description, function)
-    return attrgetter("compiled"), (prompt,)
+    return _compiled_with_prefix, (prompt, compiled.prefix)
+
+
+def _compiled_with_prefix(prompt: Prompt[..., Any], prefix: str) -> CompiledPrompt:
+    """Return a compiled prompt that was pickled by reference."""
+    return prompt.compiled.with_prefix(prefix) if prefix else prompt.compiled
 
 
 def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:

@@ -7,11 +7,11 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.prompts import CompiledPrompt, prefixed_name
 from promptkit.catalog.resources import CompiledResource
-from promptkit.catalog.skills import CompiledSkill
+from promptkit.catalog.skills import CompiledSkill, prefixed_path, skill_uri
 from promptkit.declarations.base import Decorated
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
@@ -23,6 +23,9 @@ from promptkit.errors.suggestions import nearest
 
 #: An object that an author's decorator returns, or a skill folder.
 Definition: TypeAlias = Prompt[..., Any] | Resource[..., Any] | Skill[Any] | SkillFolder
+
+#: The form in which a definition is served.
+Compiled: TypeAlias = CompiledPrompt | CompiledResource | CompiledSkill
 
 #: Unique key of a declaration: its kind, and its name or URI template.
 Key: TypeAlias = tuple[Literal["prompt", "resource", "skill"], str]
@@ -45,14 +48,16 @@ class Declaration(Struct, frozen=True):
 
     key: Key
     definition: Definition
-    compiled: CompiledPrompt | CompiledResource | CompiledSkill | None
+    compiled: Compiled | None
 
 
-def key_of(definition: Definition) -> Key:
-    """Return the unique key of a definition."""
+def key_of(definition: Definition, prefix: str = "") -> Key:
+    """Return the unique key of a definition in a target with a prefix."""
     if isinstance(definition, Prompt):
-        return "prompt", definition.options.name
-    return definition.kind, definition.uri_template
+        return "prompt", prefixed_name(prefix, definition.options.name)
+    if isinstance(definition, Resource):
+        return "resource", definition.uri_template
+    return "skill", skill_uri(prefixed_path(prefix, definition.prefix), definition.name)
 
 
 class LoadedFile(Struct, frozen=True):
@@ -75,6 +80,9 @@ class LoadedFile(Struct, frozen=True):
 
         skills:
             The skills in its namespace, or in its folder.
+
+        prefix:
+            The prefix of its target.
     """
 
     file: Path | None = None
@@ -82,6 +90,15 @@ class LoadedFile(Struct, frozen=True):
     resources: tuple[Resource[..., Any], ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     skills: tuple[Skill[Any] | SkillFolder, ...] = ()
+    prefix: str = ""
+
+    def with_prefix(self, prefix: str) -> "LoadedFile":
+        """Return the same declarations in a target with a prefix."""
+        return structs.replace(self, prefix=prefix)
+
+    def name_of(self, prompt: Prompt[..., Any]) -> str:
+        """Return the name by which one of its prompts is served."""
+        return key_of(prompt, self.prefix)[1]
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
@@ -132,6 +149,12 @@ class Recipes:
     def prompts(self) -> tuple[Prompt[..., Any], ...]:
         """All prompts, without duplicates."""
         return tuple(dict.fromkeys(prompt for loaded in self.by_file for prompt in loaded.prompts))
+
+    @property
+    def named_prompts(self) -> tuple[tuple[str, Prompt[..., Any]], ...]:
+        """All prompts with the names by which they are served, without duplicates."""
+        named = ((loaded.name_of(prompt), prompt) for loaded in self.by_file for prompt in loaded.prompts)
+        return tuple(dict.fromkeys(named))
 
     @property
     def resources(self) -> tuple[Resource[..., Any], ...]:

@@ -1,22 +1,31 @@
-"""Targets: the folder, file, module or object that a user asks to load."""
+"""
+Targets: the folder, file, module or object that a user asks to load.
+
+``PREFIX=TARGET`` is a target whose prompts and skills have a name space of their own.
+"""
 
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign
-from promptkit.loader.discovery import (
-    PROJECT_MARKERS,
-    find_markdown,
-    folders_with_recipes,
-    is_markdown_target,
-)
+from promptkit.loader.discovery import PROJECT_MARKERS, FolderWalk, folders_with_recipes, why_unreadable
 
-#: A target: a folder, a file, a module or ``module:object``; or several of these.
+#: A target: a folder, a file, a module or ``module:object``, with or without ``PREFIX=``; or several.
 Targets: TypeAlias = str | Path | Iterable[str | Path]
+
+#: The start of a prompt's name, and of a skill's URI, where it is a host: RFC 3986 ignores the case of hosts.
+_PREFIX: Final = "[a-z](?:[a-z0-9_-]{0,30}[a-z0-9])?"
+
+#: What a prefix consists of, for errors.
+PREFIX_RULE: Final = (
+    "a prefix has 1 to 32 characters: a-z, digits, '-' and '_'; it starts with a letter, and does not end "
+    "with '-' or '_'"
+)
 
 #: Limits of the search for suggestions: the depth, and the number of entries.
 _SEARCH_LIMITS: Final = (2, 2000)
@@ -34,8 +43,10 @@ def targets_of(targets: Targets) -> tuple[str, ...]:
 def with_markdown(targets: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """Return the targets, and the patterns of Markdown prompts in those that are folders."""
     patterns, names = tuple(patterns), [*targets]
-    folders = [name for name in names if os.path.isdir(name)]
-    return names + [os.path.join(folder, pattern) for folder in folders for pattern in patterns]
+    folders = [(name, path) for name in names if os.path.isdir(path := split_prefix(name)[1])]
+    return names + [
+        with_path(name, os.path.join(path, pattern)) for name, path in folders for pattern in patterns
+    ]
 
 
 def target_of(file: str, targets: Sequence[str]) -> str:
@@ -53,10 +64,91 @@ def is_within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(os.path.join(folder, ""))
 
 
+def is_prefix(text: str) -> bool:
+    """Return whether a text can be the prefix of a target."""
+    return re.fullmatch(_PREFIX, text) is not None
+
+
+def split_prefix(target: str) -> tuple[str, str]:
+    """
+    Split ``PREFIX=TARGET`` into its parts; the prefix is ``""`` if there is none, or if *target* is a path.
+    """
+    prefix, _, rest = target.partition("=")
+    if not rest or not is_prefix(prefix):
+        return "", target
+    fixed = re.split(r"[/\\]?[^/\\]*[*?]", target)[0]  # a pattern up to its first wildcard
+    is_path = os.path.exists(fixed) or os.path.exists(fixed.rpartition(":")[0])
+    return ("", target) if is_path else (prefix, rest)
+
+
 def split_target(target: str) -> tuple[str, str]:
-    """Split *target* into a folder, file or module, and the object in it (``""`` for all objects)."""
+    """
+    Split *target* into a folder, file or module, and the object in it (``""`` for all objects).
+
+    Its prefix is omitted.
+    """
+    _, target = split_prefix(target)
     name, colon, attribute = target.rpartition(":")
-    return (target, "") if not colon or os.path.exists(target) else (name, attribute)
+    is_path = os.path.exists(target) or _is_pattern(target)
+    return (target, "") if not colon or is_path else (name, attribute)
+
+
+def with_path(target: str, path: str) -> str:
+    """Return a target with another path, and the same prefix and object."""
+    prefix, attribute = split_prefix(target)[0], split_target(target)[1]
+    return f"{prefix}{'=' if prefix else ''}{path}{':' if attribute else ''}{attribute}"
+
+
+def render_words(targets: Sequence[str], quote: Callable[[str], str]) -> str:
+    """Return targets, quoted, as ``promptkit render`` accepts them: ``PREFIX=TARGET`` only as an option."""
+    is_word = len(targets) == 1 and not split_prefix(targets[0])[0]
+    return " ".join(f"{'' if is_word else '--target '}{quote(target)}" for target in targets)
+
+
+def is_markdown_target(target: str) -> bool:
+    """Return whether a target is a Markdown file, or a pattern of them such as ``commands/**/*.md``."""
+    _, path = split_prefix(target)
+    return path.endswith(".md") and (os.path.isfile(path) or _is_pattern(path))
+
+
+def find_markdown(target: str) -> tuple[str, list[str]]:
+    """
+    Find the files of a Markdown target.
+
+    Files of a pattern are omitted if their names start with ``_`` or a dot, or if they are in a folder of a
+    skill or in one that is never searched.
+
+    Returns:
+        The folder of the file, or the fixed part of the pattern, resolved; and the paths within it, sorted.
+    """
+    _, path = split_prefix(target)
+    if not _is_pattern(path):
+        folder, name = os.path.split(os.path.realpath(path))
+        return folder, [name]
+    parts = os.path.abspath(path).replace(os.sep, "/").split("/")
+    fixed = next(number for number, part in enumerate(parts) if _is_pattern(part))
+    folder = os.path.realpath("/".join(parts[:fixed]) or "/")
+    pattern = re.compile("".join(map(_expression, parts[fixed:])).removesuffix("/"))
+    prefix_length = len(os.path.join(folder, ""))
+    paths = [
+        entry.path[prefix_length:]
+        for _, entries in FolderWalk(folder)
+        for entry in entries
+        if not entry.name.startswith(("_", ".")) and why_unreadable(entry) is None
+    ]
+    return folder, sorted(path for path in paths if pattern.fullmatch(path.replace(os.sep, "/")))
+
+
+def _is_pattern(path: str) -> bool:
+    return not {"*", "?"}.isdisjoint(path)
+
+
+def _expression(part: str) -> str:
+    """Return a regular expression for a part of a pattern; ``**`` is any number of folders."""
+    if part == "**":
+        return "(?:[^/]+/)*"
+    signs = {"*": "[^/]*", "?": "[^/]"}
+    return "".join(signs.get(character, re.escape(character)) for character in part) + "/"
 
 
 def locate_target(target: str) -> tuple[str, str] | None:

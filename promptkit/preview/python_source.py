@@ -155,7 +155,7 @@ def _find_import(prompt: CompiledPrompt) -> tuple[str, str] | None:
     if not is_own_name or not all(map(_is_name, parts)):
         return None
     for name, value in vars(sys.modules.get(module, object)).items():
-        if isinstance(value, Prompt) and value.options.name == prompt.name and _is_name(name):
+        if isinstance(value, Prompt) and value.options.name == prompt.own_name and _is_name(name):
             return module, name
     return None
 

@@ -25,6 +25,7 @@ from promptkit.lints.clients import (
     typed_arguments,
 )
 from promptkit.lints.conversations import SentMessages
+from promptkit.loader.targets import render_words
 from promptkit.preview.controls import Choice
 from promptkit.preview.media import Upload
 from promptkit.preview.python_source import build_case_source, build_pytest_source, variable_name
@@ -279,7 +280,7 @@ def _build_command_line(rendering: Rendering, target: str, _choice: str) -> TabC
     words = [
         "promptkit",
         "render",
-        quoted_path(target),
+        render_words([target], quoted_path),
         quoted(prompt.name),
         *(word for word, _ in words_with_notes),
     ]

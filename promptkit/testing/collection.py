@@ -28,17 +28,10 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
-from promptkit.loader.discovery import (
-    find_markdown,
-    holds_recipes,
-    is_markdown,
-    is_markdown_target,
-    is_recipe,
-    mentions_prompts,
-)
+from promptkit.loader.discovery import holds_recipes, is_markdown, is_recipe, mentions_prompts
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile
-from promptkit.loader.targets import Targets, split_target
+from promptkit.loader.targets import Targets, find_markdown, is_markdown_target, split_target, with_path
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
@@ -119,7 +112,7 @@ def _targets_in_files(config: pytest.Config) -> Iterator[str]:
                 "that contains it"
             )
             raise pytest.UsageError(msg)
-        yield str(Path(target).resolve())
+        yield _resolve(target)
 
 
 def _named_targets(config: pytest.Config) -> Iterator[str]:
@@ -128,18 +121,23 @@ def _named_targets(config: pytest.Config) -> Iterator[str]:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         if path.is_dir():
             configured = _configured_targets(path)
-            yield from map(str, configured)
-            if not any(target.is_relative_to(path) for target in configured) and holds_recipes(str(path)):
+            yield from configured
+            is_configured = any(_target_path(target).is_relative_to(path) for target in configured)
+            if not is_configured and holds_recipes(str(path)):
                 yield str(path)
         elif is_markdown(path.name) or (is_recipe(path.name) and mentions_prompts(str(path))):
             yield str(path)
 
 
-def _configured_targets(folder: Path) -> list[Path]:
+def _configured_targets(folder: Path) -> list[str]:
     with suppress(LoadError):  # the folder has no targets
         # Modules are skipped.
-        return [Path(target).resolve() for target in find_targets(folder) if _target_path(target).exists()]
+        return [_resolve(target) for target in find_targets(folder) if _target_path(target).exists()]
     return []
+
+
+def _resolve(target: str) -> str:
+    return with_path(target, str(Path(split_target(target)[0]).resolve()))
 
 
 def _target_path(target: str) -> Path:
@@ -233,7 +231,7 @@ class CheckedTarget:
         )
         by_declaration: dict[int, list[Diagnostic]] = defaultdict(list)
         for diagnostic in diagnostics:
-            by_declaration[id(_owner(diagnostic, declared))].append(diagnostic)
+            by_declaration[id(_owner(diagnostic, declared, loaded))].append(diagnostic)
         prompts = [
             (declaration, by_declaration.pop(id(declaration), []))
             for declaration in declared
@@ -242,16 +240,16 @@ class CheckedTarget:
         if by_declaration:
             yield CheckResult(file.name, 0, tuple(chain.from_iterable(by_declaration.values())))
         for prompt, own_diagnostics in prompts:
-            name, location = prompt.options.name, prompt.location
+            name, location = loaded.name_of(prompt), prompt.location
             yield CheckResult(name, location.line, tuple(own_diagnostics), self._served.get((name, location)))
 
 
-def _owner(diagnostic: Diagnostic, declared: Sequence[Declared]) -> Declared | None:
+def _owner(diagnostic: Diagnostic, declared: Sequence[Declared], loaded: LoadedFile) -> Declared | None:
     """
     Return the declaration that a diagnostic is about, or the last one that starts above it in the same file.
     """
     location = diagnostic.location
-    own = next((each for each in declared if diagnostic.owner == _as_owner(each)), None)
+    own = next((each for each in declared if diagnostic.owner == _as_owner(each, loaded)), None)
     if own is not None:
         return own
     above = [
@@ -262,10 +260,10 @@ def _owner(diagnostic: Diagnostic, declared: Sequence[Declared]) -> Declared | N
     return max(above, key=lambda declaration: declaration.location.line, default=None)
 
 
-def _as_owner(declaration: Declared) -> Owner:
-    """Return a declaration as the owner of its diagnostics."""
+def _as_owner(declaration: Declared, loaded: LoadedFile) -> Owner:
+    """Return a declaration of a file as the owner of its diagnostics."""
     if isinstance(declaration, Prompt):
-        return Owner(f"prompt {declaration.options.name!r}", declaration.location)
+        return Owner(f"prompt {loaded.name_of(declaration)!r}", declaration.location)
     return Owner(f"resource {declaration.name!r}", declaration.location)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from promptkit.files.edits import write_new_secret
 from promptkit.files.reading import is_another_user, read_regular_file
-from promptkit.loader.targets import Targets, targets_of
+from promptkit.loader.targets import Targets, split_target, targets_of, with_path
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
 from promptkit.standard_error import say
 
@@ -285,8 +285,13 @@ def own_key(target: Targets) -> bytes:
             The target, or each of several. Servers with other targets have other keys.
     """
     key = _user_key()
-    paths = "\0".join(map(os.path.abspath, targets_of(target)))  # a target can also be a module's name
+    paths = "\0".join(map(_absolute, targets_of(target)))
     return os.urandom(MIN_KEY_BYTES) if key is None else hmac.digest(key, os.fsencode(paths), "sha256")
+
+
+def _absolute(target: str) -> str:
+    path, _ = split_target(target)  # it can also be a module's name
+    return with_path(target, os.path.abspath(path))  # noqa: PTH100 (text)
 
 
 def _user_key() -> bytes | None:

@@ -103,19 +103,58 @@ class TestFindConfiguration:
         expected = (f"{folder}/prompts", f"{folder}/../shared", "package.module")
         assert find_configuration(folder).targets == expected
 
+    def test_targets_with_prefixes(self, project):
+        """Targets with prefixes are resolved like others, in a table or as words, and follow the others."""
+        folder = project(
+            "[tool.promptkit]\ntarget = ['prompts', 'a=../shared']\n"
+            "targets = {review = 'prompts/x.py:plan', ops = '../shared', more = 'package.module'}",
+            "prompts",
+            "../shared",
+        )
+        (folder / "prompts" / "x.py").touch()
+
+        assert find_configuration(folder).targets == (
+            f"{folder}/prompts",
+            f"a={folder}/../shared",
+            f"review={folder}/prompts/x.py:plan",
+            f"ops={folder}/../shared",
+            "more=package.module",
+        )
+
+    def test_path_with_an_equals_sign(self, project):
+        """An existing path is not a target with a prefix."""
+        folder = project("[tool.promptkit]\ntarget = 'a=b'", "a=b")
+
+        assert find_configuration(folder).targets == (f"{folder}/a=b",)
+
 
 class TestErrors:
     @pytest.mark.parametrize(
         ("configuration", "message"),
         [
             (
+                "tool.promptkit.targetz = 'x'",
+                "[tool.promptkit] has no setting 'targetz': did you mean 'target'?",
+            ),
+            (
                 "tool.promptkit.targets = 'x'",
-                "[tool.promptkit] has no setting 'targets': did you mean 'target'?",
+                """[tool.promptkit] targets must be a table of targets by prefix, as in """
+                """{review = "team/prompts"}, not 'x'""",
+            ),
+            (
+                "tool.promptkit.targets = {ops = ''}",
+                """[tool.promptkit] targets must be a table of targets by prefix, as in """
+                """{review = "team/prompts"}, not {'ops': ''}""",
+            ),
+            (
+                "tool.promptkit.targets = {ops = 'x', Ops = 'y'}",
+                "[tool.promptkit] targets: 'Ops' is not a prefix: a prefix has 1 to 32 characters: a-z, digits, "
+                "'-' and '_'; it starts with a letter, and does not end with '-' or '_'",
             ),
             (
                 "tool.promptkit.zzz = 1",
                 (
-                    "[tool.promptkit] has no setting 'zzz': choose one of target, markdown, clients, ignore, "
+                    "[tool.promptkit] has no setting 'zzz': choose one of target, targets, markdown, clients, ignore, "
                     "fail-on, elicit, serve"
                 ),
             ),
