@@ -515,16 +515,30 @@ class TestErrors:
 
     @pytest.mark.parametrize(
         "targets",
-        [["prompts/review.py"], ["prompts", "more"], ["json"], ["prompts/*.md"], ["prompts", "more/*.md"]],
+        [
+            ["prompts/review.py"],
+            ["prompts", "more"],
+            ["json"],
+            ["prompts/*.md"],
+            ["prompts", "more/*.md"],
+            ["prompts", "a=more"],
+            ["a=prompts", "a=more"],
+            ["a=prompts", "b=json"],
+            ["a=prompts", "b=prompts/*.md"],
+            ["a=prompts", "b=more", "a=more/*.md"],
+        ],
     )
     def test_other_targets(self, targets, acme, package):
-        """Only a single folder can be packaged."""
+        """Only a single folder, or several with prefixes of their own, can be packaged."""
         (acme / "more").mkdir()
 
         assert package(*targets) == (
             2,
             "",
-            f"promptkit: cannot package {' '.join(targets)!r}: specify one folder\n",
+            (
+                f"promptkit: cannot package {' '.join(targets)!r}: specify one folder, or several with a "
+                "prefix each, as in review=team/prompts\n"
+            ),
         )
 
     @pytest.mark.parametrize("targets", [["nosuch"], ["prompts", "nosuch"]], ids=str)
@@ -564,7 +578,7 @@ class TestModules:
         A module name can be imported, and shadows neither the standard library, nor promptkit, nor the
         recipes.
         """
-        module = _module_name(name, "prompts")
+        module = _module_name(name, ["prompts"])
 
         assert module.isidentifier()
         assert not keyword.iskeyword(module)
@@ -575,7 +589,7 @@ class TestModules:
         """Two packages that can be installed together have different modules."""
         assume(canonicalize_name(first) != canonicalize_name(second))
 
-        assert _module_name(first, "prompts") != _module_name(second, "prompts")
+        assert _module_name(first, ["prompts"]) != _module_name(second, ["prompts"])
 
 
 @pytest.fixture(scope="module")
@@ -632,6 +646,57 @@ def ask(site, *words, requests):
 SERVER = "io.modelcontextprotocol/serverInfo"
 LIST = modern(1, "prompts/list")
 GET = modern(2, "prompts/get", {"name": "review", "arguments": {"code": "x"}})
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    """The wheel of two folders of one name, in two projects, with Markdown prompts."""
+    folder = tmp_path_factory.mktemp("teams")
+    for team in ("acme", "ops"):
+        prompts = folder / team / "prompts"
+        (prompts / "commands").mkdir(parents=True)
+        (prompts / "review.py").write_text(
+            "from promptkit import prompt\nfrom ._words import TEAM\n\n"
+            "@prompt\ndef review(code: str) -> str:\n    return f'{TEAM} {code}'\n",
+            encoding="utf-8",
+        )
+        (prompts / "_words.py").write_text(f"TEAM = {team!r}\n", encoding="utf-8")
+        (prompts / "commands" / "tidy.md").write_text(f"Tidy up, {team}.", encoding="utf-8")
+        (folder / team / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
+    command = [sys.executable, "-m", "promptkit", "package", "--markdown", "commands/*.md"]
+    words = ["review=prompts", "ops=../ops/prompts", "--server-name", "org.example/a"]
+    subprocess.run([*command, *words], cwd=folder / "acme", check=True)
+    return folder / "acme" / "dist" / WHEEL
+
+
+class TestPrefixes:
+    def test_files(self, archive):
+        """Each prefix is a folder, and a project of its own."""
+        served = "acme_prompts/served/"
+        names = [name for name in zipfile.ZipFile(archive).namelist() if name.startswith(served)]
+
+        files = ("prompts/_words.py", "prompts/commands/tidy.md", "prompts/review.py", "pyproject.toml")
+        assert sorted(name.removeprefix(served) for name in names) == [
+            f"{prefix}/{file}" for prefix in ("ops", "review") for file in files
+        ]
+
+    def test_served(self, archive, tmp_path):
+        """Both folders are served with their prefixes, and each imports its own modules."""
+        with zipfile.ZipFile(archive) as files:
+            files.extractall(tmp_path)
+        names = ["ops-review", "ops-tidy", "review-review", "review-tidy"]
+        texts = ["ops x", "Tidy up, ops.", "acme x", "Tidy up, acme."]
+        arguments = [{"code": "x"}, {}] * 2
+        requests = [
+            modern(number, "prompts/get", {"name": name, "arguments": given})
+            for number, (name, given) in enumerate(zip(names, arguments, strict=True))
+        ]
+
+        results, err = ask(tmp_path, requests=[*requests, modern(9, "prompts/list")])
+
+        assert err == ""
+        assert [item["name"] for item in results[9]["prompts"]] == names
+        assert [results[number]["messages"][0]["content"]["text"] for number in range(4)] == texts
 
 
 class TestServed:

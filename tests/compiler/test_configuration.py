@@ -138,24 +138,30 @@ class TestErrors:
             ),
             (
                 "tool.promptkit.targets = 'x'",
-                """[tool.promptkit] targets must be a table of targets by prefix, as in """
-                """{review = "team/prompts"}, not 'x'""",
+                (
+                    """[tool.promptkit] targets must be a table of targets by prefix, as in """
+                    """{review = "team/prompts"}, not 'x'"""
+                ),
             ),
             (
                 "tool.promptkit.targets = {ops = ''}",
-                """[tool.promptkit] targets must be a table of targets by prefix, as in """
-                """{review = "team/prompts"}, not {'ops': ''}""",
+                (
+                    """[tool.promptkit] targets must be a table of targets by prefix, as in """
+                    """{review = "team/prompts"}, not {'ops': ''}"""
+                ),
             ),
             (
                 "tool.promptkit.targets = {ops = 'x', Ops = 'y'}",
-                "[tool.promptkit] targets: 'Ops' is not a prefix: a prefix has 1 to 32 characters: a-z, digits, "
-                "'-' and '_'; it starts with a letter, and does not end with '-' or '_'",
+                (
+                    "[tool.promptkit] targets: 'Ops' is not a prefix: a prefix has 1 to 32 characters: a-z, "
+                    "digits, '-' and '_'; it starts with a letter, and does not end with '-' or '_'"
+                ),
             ),
             (
                 "tool.promptkit.zzz = 1",
                 (
-                    "[tool.promptkit] has no setting 'zzz': choose one of target, targets, markdown, clients, ignore, "
-                    "fail-on, elicit, serve"
+                    "[tool.promptkit] has no setting 'zzz': choose one of target, targets, markdown, "
+                    "clients, ignore, fail-on, elicit, serve"
                 ),
             ),
             ("tool.promptkit.elicit = 0", "[tool.promptkit] elicit must be true or false, not 0"),

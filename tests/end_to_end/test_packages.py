@@ -39,7 +39,7 @@ async def listed():
     server = StdioServerParameters(command=sys.argv[1], args=[])
     async with Client(server) as client:
         prompts = await client.list_prompts()
-        got = await client.get_prompt("explain_code", {"code": "lambda x: x"})
+        got = await client.get_prompt(sys.argv[2], {"code": "lambda x: x"})
         print(json.dumps([sorted(prompt.name for prompt in prompts.prompts), got.messages[0].content.text]))
 
 anyio.run(listed)
@@ -71,14 +71,22 @@ def run(*words, **options):
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory):
-    """Wheels of promptkit, of our recipes, and of another team's recipes in a folder of the same name."""
+    """
+    Wheels of promptkit, of our recipes, of another team's recipes in a folder of the same name, and of both.
+    """
     folder = tmp_path_factory.mktemp("wheels")
     run(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT)
     recipes = tmp_path_factory.mktemp("other") / "recipes"
     recipes.mkdir()
     (recipes / "greet.py").write_text(OTHER, encoding="utf-8")
-    for target, name in ((ROOT / "recipes", "our-recipes"), (recipes, "other.recipes")):
-        command = [sys.executable, "-m", "promptkit", "package", target, "--out", folder]
+    ours = ROOT / "recipes"
+    packages = {
+        "our-recipes": [ours],
+        "other.recipes": [recipes],
+        "both": [f"our={ours}", f"other={recipes}"],
+    }
+    for name, targets in packages.items():
+        command = [sys.executable, "-m", "promptkit", "package", *targets, "--out", folder]
         run(*command, "--name", name, "--version", "1.0", "--description", "Prompts.")
     return folder
 
@@ -96,10 +104,22 @@ def programs(wheels, tmp_path_factory):
 def test_official_client_lists_the_prompts(programs, installations, tmp_path):
     """The command serves all prompts of the folder, including one that reads a text file."""
     python = install_packages(CLIENT, installations)
-    names, text = json.loads(run(python, "-c", LISTING, programs / "our-recipes", cwd=tmp_path))
+    names, text = json.loads(
+        run(python, "-c", LISTING, programs / "our-recipes", "explain_code", cwd=tmp_path)
+    )
 
     catalog = compile(load(ROOT / "recipes"))
     assert names == sorted(catalog)
+    assert text == str(catalog.render("explain_code", {"code": "lambda x: x"})[0].content)
+
+
+def test_package_of_two_folders(programs, installations, tmp_path):
+    """One command serves two folders of the same name, each with its prefix."""
+    python = install_packages(CLIENT, installations)
+    names, text = json.loads(run(python, "-c", LISTING, programs / "both", "our-explain_code", cwd=tmp_path))
+
+    catalog = compile(load(ROOT / "recipes"))
+    assert names == sorted(["other-greet", *(f"our-{name}" for name in catalog)])
     assert text == str(catalog.render("explain_code", {"code": "lambda x: x"})[0].content)
 
 

@@ -374,6 +374,36 @@ def test_several_targets_are_loaded_together(project, run, pytester):
     assert "already defined at" in result.stdout.str()
 
 
+@pytest.mark.parametrize("words", [(), ("team", "ops")])
+def test_targets_with_prefixes(words, project, run, pytester):
+    """Prompts of targets with prefixes are tested by the names by which they are served, with their cases."""
+    configuration = "[tool.promptkit]\ntargets = {review = 'team/prompts', ops = 'ops/prompts'}\n"
+    (pytester.path / "pyproject.toml").write_text(configuration)
+    source = """
+        from promptkit import prompt
+
+        @prompt
+        def plan(task: str = "it"):
+            return f"Plan {task}."
+
+        plan.case("short", "x")
+
+        @prompt
+        def unserved(name):
+            return name
+        """
+    for folder in ("team", "ops"):
+        project(folder=f"{folder}/prompts", plan=source)
+
+    result = run("--promptkit", "-p", "no:syrupy", *words)
+
+    names = [f"plan.py::{prefix}-{name}" for prefix in ("ops", "review") for name in ("plan", "plan[short]")]
+    passed, failed = outcomes_of(result)
+    assert passed == names
+    assert failed == ["plan.py::ops-unserved", "plan.py::review-unserved"]
+    result.stdout.fnmatch_lines(["*error PK301: prompt 'review-unserved': *"])
+
+
 def test_recipes_are_not_collected_by_default(project, run):
     """Without the option, recipes are not collected."""
     project()
