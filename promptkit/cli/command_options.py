@@ -73,14 +73,20 @@ def _client(text: str) -> str:
 #: The formats that `export` writes.
 FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills")
 
+_KINDS_OF_TARGETS: Final = "a folder of recipes, a file, a module, or module:object"
+_DEFAULT_TARGET: Final = (
+    "(default: the target in [tool.promptkit] of pyproject.toml, or the folder recipes or prompts)"
+)
 _TARGET: Final[dict[str, Any]] = {
     "type": _target,
     "metavar": "TARGET",
-    "help": "a folder of recipes, a file, a module, or module:object; PREFIX=TARGET names its prompts "
-    "PREFIX-NAME (default: the target in [tool.promptkit] of pyproject.toml, or the folder recipes or "
-    "prompts)",
+    "help": f"{_KINDS_OF_TARGETS} {_DEFAULT_TARGET}",
 }
-_TARGETS: Final = {**_TARGET, "default": []}
+_TARGETS: Final[dict[str, Any]] = {
+    **_TARGET,
+    "default": [],
+    "help": f"{_KINDS_OF_TARGETS}; with PREFIX=TARGET, its prompts are named PREFIX-NAME {_DEFAULT_TARGET}",
+}
 _REPEATED: Final[dict[str, Any]] = {"action": "append", "default": []}
 _FORMAT_HELP: Final = "text, JSON, or annotations for GitHub Actions (default: text)"
 

@@ -90,12 +90,11 @@ import sys
 from promptkit.cli import main as promptkit
 
 SERVED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served")
-TARGETS = {targets!r}
+TARGETS = [prefix + os.path.join(SERVED, path) for prefix, path in {targets!r}]
 
 
 def main():
-    targets = [prefix + os.path.join(SERVED, *path.split("/")) for prefix, path in TARGETS]
-    sys.argv[1:1] = ["serve", *targets, *{options!r}]
+    sys.argv[1:1] = ["serve", *TARGETS, *{options!r}]
     return promptkit()
 
 

@@ -44,7 +44,7 @@ def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: ob
     if action.dest == "client":  # clients with a configuration to write, or all that `check` knows
         return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
     if command == "render" and is_word:
-        return _render_word(prefix)
+        return _render_word(parsed_args.targets, prefix)
     if command == "complete" and is_word:
         return _complete_word(parsed_args.targets, prefix)
     if action.dest in ("targets", "folder"):
@@ -60,18 +60,18 @@ def _client_names(command: str) -> Iterable[str]:
     return [name for name in INSTALLABLE if name not in words] if INSTALLABLE.keys() >= {*words} else ()
 
 
-def _render_word(prefix: str) -> Iterator[str]:
-    """Yield completions for a word of `render`, depending on the words before it."""
+def _render_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
+    """Yield completions for a word of `render`, depending on the words and the targets before it."""
     words = _words_before("render")
     if not words:
-        yield from _names([])
-        yield from _TARGETS(prefix)
+        yield from _names(targets)
+        yield from () if targets else _TARGETS(prefix)
         return
     *target, name = [word for word in words if not is_argument(word)][:2]
-    prompts, _ = _load_subjects(target)
+    prompts, _ = _load_subjects(target or targets)
     if name in prompts:
         yield from _arguments(prompts[name], prefix, _keys(words))
-    elif words == [name]:  # the word is the target
+    elif words == [name] and not targets:  # the word is the target
         yield from _names([name])
 
 

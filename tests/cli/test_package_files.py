@@ -308,7 +308,7 @@ class TestOddFiles:
         with zipfile.ZipFile(f"dist/{WHEEL}") as wheel:
             wheel.extractall("site")
         result = subprocess.run(
-            [sys.executable, "-c", "from acme.__main__ import RECIPES; print(RECIPES)"],
+            [sys.executable, "-c", "from acme.__main__ import TARGETS; print(*TARGETS)"],
             cwd="site",
             capture_output=True,
             text=True,
