@@ -56,7 +56,8 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
 
     Args:
         target:
-            A folder of recipes, a file, a module, or ``module:object``; or several of these.
+            A folder of recipes, a file, a module, or ``module:object``; or several of these, each with or
+            without ``PREFIX=``.
 
         name:
             The server's name, which clients show. It is also part of the sealed tokens, so all replicas need

@@ -116,7 +116,8 @@ class Client:
 
     Args:
         target:
-            A folder, a file, a module, a `Catalog`, or one or more prompts and resources.
+            A folder, a file or a module, with or without ``PREFIX=``, or several of these; a `Catalog`; or
+            one or more prompts and resources.
 
         revision:
             The date of the protocol revision. The default is the newest.
