@@ -171,7 +171,7 @@ def folders_above(uri: str) -> Iterator[str]:
 
 
 def prefixed_path(prefix: str, path: str) -> str:
-    """Return a skill's own prefix, a path that can be empty, below the prefix of its target, if any."""
+    """Return the prefix of a skill, below the prefix of its target; both can be empty."""
     return "/".join(filter(None, (prefix, path)))
 
 

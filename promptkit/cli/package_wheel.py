@@ -269,7 +269,7 @@ def _build_wheel(
                 source.write(f"{served}/{part.path}/{path}", file.data, mode=mode)
         for path, text in texts.items():
             source.write(path, text.encode())
-        _check_standalone(source.path / served, [prefix + path for prefix, path in targets], options)
+        _check_standalone(source.path / served, targets, options)
         built.create()
         os.environ.setdefault("SOURCE_DATE_EPOCH", _TIMESTAMP)
         try:
@@ -281,11 +281,12 @@ def _build_wheel(
         return name, built.read(name, _MAX_WHEEL)
 
 
-def _check_standalone(served: Path, targets: Iterable[str], options: Iterable[str]) -> None:
+def _check_standalone(served: Path, targets: Iterable[tuple[str, str]], options: Iterable[str]) -> None:
     """Check the packaged recipes without the project, as an installed package will load them."""
-    patterns = filter(re.compile("--markdown=").match, options)
+    folders = [f"{prefix}{served / path}" for prefix, path in targets]
+    patterns = [option for option in options if option.startswith("--markdown=")]
     process = subprocess.run(  # noqa: S603 (promptkit itself)
-        [sys.executable, "-B", "-m", "promptkit", "check", *targets, *patterns],
+        [sys.executable, "-B", "-m", "promptkit", "check", *folders, *patterns],
         cwd=served,
         capture_output=True,
         check=False,

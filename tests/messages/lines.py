@@ -1,7 +1,7 @@
 """Command lines that are rejected, by command."""
 
 LINES = {
-    "list": ["nowhere", "recipe", "recipes/nothing.py", "--jsn", "recipes --jso"],
+    "list": ["nowhere", "recipe", "recipes/nothing.py", "--jsn", "recipes --jso", "A=recipes", "a=nowhere"],
     "check": ["nowhere", "''", "--client cursr", "--client nothing"],
     "render": [
         "riview",
@@ -28,6 +28,10 @@ LINES = {
         "docs://pag",
         "docs://lines/x",
         "nowhere review code=x",
+        "a=recipes a-review code=x",
+        "--target a=recipes recipes a-review",
+        "--target a=recipes review code=x",
+        "--target a=recipes a-review",
     ],
     "complete": ["riview code", "review cod"],
     "serve": [
