@@ -47,7 +47,7 @@ def build_case_source(rendering: Rendering) -> str:
     prompt, modules = rendering.prompt, set[str]()
     if prompt.location.file.endswith(".md"):
         return _build_front_matter(rendering)
-    _, name = _find_import(prompt) or ("", _make_identifier(prompt.name))
+    _, name = _find_import(prompt) or ("", _make_identifier(prompt.own_name))
     arguments = [argument for argument in rendering.values if argument in prompt.arguments.by_name]
     pairs = [
         f"{_literal(argument)}: {_format_argument(rendering, argument, modules)}" for argument in arguments
@@ -193,7 +193,9 @@ def _build_assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
 
 
 def _build_error_assertions(rendering: Rendering, call: list[str]) -> list[str]:
-    errors = ArgumentsError(rendering.prompt.name, rendering.argument_errors)
+    prompt = rendering.prompt
+    name = prompt.own_name if _find_import(prompt) else prompt.name  # only the catalog knows the prefix
+    errors = ArgumentsError(name, rendering.argument_errors)
     assertions = _build_text_assertions(rendering, "str(raised.value)", str(errors))
     return ["    with pytest.raises(ArgumentsError) as raised:", *call, "", *assertions]
 

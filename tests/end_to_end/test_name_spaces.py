@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -261,16 +262,26 @@ class TestCommands:
         assert "skill://review/deploy/SKILL.md" in err
 
     def test_preview(self, project):
-        """The preview shows the prefixed names, and a command that works."""
+        """The preview shows the names with prefixes in commands, and the author's names in Python code."""
         live = LiveCatalog(compile(list(TARGETS)))
         application = create_application(live, TARGETS, TOKEN, [HOST])
         with closing(TestClient(application, base_url=f"http://{HOST}")) as client:
             client.get(f"/?access-token={TOKEN}")
-            command = client.post("/prompts/ops-review/tabs/command-line", data={"code": "x"}).text
-            test = client.post("/prompts/ops-review/tabs/test", data={"code": "x"}).text
 
-        assert "promptkit render --target ops = ops/prompts ops-review code = x" in extract_text(command)
-        assert "from prompts.review import review" in extract_text(test)
+            def show(name, tab, **data):
+                text = extract_text(client.post(f"/prompts/{name}/tabs/{tab}", data=data).text)
+                return re.sub(r" ?([^\w '-]) ?", r"\1", text)  # of highlighted code
+
+            command = show("ops-review", "command-line", code="x")
+            test, error = show("review-review", "test", code="x"), show("review-review", "test")
+            other_test = show("ops-review", "test", code="x")
+
+        assert "promptkit render --target ops=ops/prompts ops-review code=x" in command
+        assert "from prompts.review import review" in test
+        assert 'review.case_wire("a name",' in test
+        assert "str(raised.value)==\"prompt 'review':'code' is missing\"" in error
+        # The second folder of one name has no module that a test can import.
+        assert 'compile("ops=ops/prompts")["ops-review"].render(' in other_test
 
 
 def targets_as_options():

@@ -259,6 +259,7 @@ class TestOwnKey:
 
         assert len(key) == 32
         assert {own_key("recipes"), own_key(tmp_path / "recipes"), own_key("./recipes/")} == {key}
+        assert own_key("a=recipes") == own_key(f"a={tmp_path}/recipes") != key
         assert len({key, own_key("others"), own_key(["recipes", "others"]), own_key("recipes:review")}) == 4
         monkeypatch.chdir(cache)
         assert own_key("recipes") != key
