@@ -278,13 +278,13 @@ def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
     definition, earlier = declaration.definition, first.definition.location
+    _, key = declaration.key
     if isinstance(definition, Prompt):
-        own_name = definition.options.name
-        owner = Owner(f"prompt {declaration.key[1]!r}", definition.location)
-        hint = f"rename one of them, or give it a name with @prompt(name='{own_name}-2')"
+        owner = Owner(f"prompt {key!r}", definition.location)
+        hint = f"rename one of them, or give it a name with @prompt(name='{definition.options.name}-2')"
         return owner.diagnostic(Rule.DUPLICATE_NAME, f"already defined at {earlier}", hint)
     owner = Owner(f"{definition.kind} {definition.name!r}", definition.location)
-    message = f"{definition.uri_template!r} is already defined at {earlier}"
+    message = f"{key!r} is already defined at {earlier}"
     if definition.kind == "skill":
         return owner.diagnostic(Rule.DUPLICATE_SKILL, message, "give one of them another name or prefix")
     hint = "change the URI of one of them, or remove it"

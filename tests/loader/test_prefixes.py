@@ -289,6 +289,18 @@ class TestErrors:
         assert diagnostic.message == f"prompt 'a-b-c': already defined at {first / 'one.py'}:3"
         assert diagnostic.hint.endswith("@prompt(name='c-2')")
 
+    def test_equal_uris(self, recipes):
+        """Two skills whose URIs are equal with their prefixes are an error."""
+        first = recipes("first", one=REVIEW.format(text="a", prefix="ops"))
+        second = recipes("second", two=REVIEW.format(text="b", prefix=""))
+
+        catalog = compile([first, f"ops={second}"])
+
+        (diagnostic,) = catalog.diagnostics
+        assert diagnostic.rule is Rule.DUPLICATE_SKILL
+        assert "'skill://ops/deploy/SKILL.md' is already defined at" in diagnostic.message
+        assert len(catalog.skills) == 1
+
     def test_diagnostics_name_the_served_prompt(self, recipes):
         """Diagnostics of one file use the names that clients see, and are counted for that prompt."""
         folder = recipes(bad=NAMED.format(name="x").replace("named()", "named(*rest)"))
