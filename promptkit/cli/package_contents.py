@@ -164,7 +164,7 @@ class Contents(Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """The start of the paths in the package: each prefix has a project root of its own."""
+        """The start of the paths in the package: each prefix has its own project root."""
         return f"{self.prefix}/" if self.prefix else ""
 
     @property

@@ -55,7 +55,7 @@ def load(
             tests and names with a leading ``_``; a file; a dotted module; ``module:object`` or
             ``file.py:object``, where the object is a prompt, a resource, or several; or a pattern of Markdown
             files, such as ``commands/**/*.md``. Or several of these, each with ``PREFIX=`` before it if its
-            prompts and skills need a name space of their own.
+            prompts and skills need their own name space.
 
         importing:
             Called with each file of a folder before it is imported. If it raises, the file is not imported,

@@ -1,7 +1,7 @@
 """
 Targets: the folder, file, module or object that a user asks to load.
 
-``PREFIX=TARGET`` is a target whose prompts and skills have a name space of their own.
+``PREFIX=TARGET`` is a target whose prompts and skills have their own name space.
 """
 
 import os

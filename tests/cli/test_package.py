@@ -529,7 +529,7 @@ class TestErrors:
         ],
     )
     def test_other_targets(self, targets, acme, package):
-        """Only a single folder, or several with prefixes of their own, can be packaged."""
+        """Only a single folder, or several with different prefixes, can be packaged."""
         (acme / "more").mkdir()
 
         assert package(*targets) == (
@@ -671,7 +671,7 @@ def archive(tmp_path_factory):
 
 class TestPrefixes:
     def test_files(self, archive):
-        """Each prefix is a folder, and a project of its own."""
+        """Each prefix is a folder, and its own project."""
         served = "acme_prompts/served/"
         names = [name for name in zipfile.ZipFile(archive).namelist() if name.startswith(served)]
 

@@ -214,7 +214,7 @@ class TestNames:
         assert diagnostic.rule is Rule.DUPLICATE_TEMPLATE
 
     def test_files_of_one_folder(self, recipes, tmp_path, monkeypatch):
-        """Two files of one folder, an object and a module can have prefixes of their own."""
+        """Two files of one folder, an object and a module can have different prefixes."""
         monkeypatch.chdir(tmp_path)
         folder = recipes("prompts", one=NAMED.format(name="x"), two=NAMED.format(name="x"))
         recipes(".", loose=NAMED.format(name="x"))
