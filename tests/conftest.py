@@ -7,6 +7,7 @@ import struct
 import sys
 import wave
 import zlib
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from textwrap import dedent
@@ -98,12 +99,33 @@ def places_of(module) -> str:
         return ""
 
 
-@pytest.fixture
-def recipes(tmp_path, monkeypatch):
-    """A function that writes files into a folder of recipes and returns the folder."""
+@contextmanager
+def forgetting_modules(folder):
+    """Forget the modules below a folder that are imported meanwhile, and restore those that they replace."""
+    modules = dict(sys.modules)
+    yield
+    for name, module in list(sys.modules.items()):
+        if modules.get(name) is not module and str(folder) in places_of(module):
+            del sys.modules[name]
+            if name in modules:
+                sys.modules[name] = modules[name]
+
+
+@pytest.fixture(autouse=True)
+def forget_recipes(tmp_path_factory, monkeypatch):
+    """Forget the recipes that a test imports: other tests have recipes of the same names."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    modules = dict(sys.modules)
+    folder = str(tmp_path_factory.getbasetemp())
+    with forgetting_modules(folder):
+        yield
+    for path in [path for path in list(sys.path_importer_cache) if path.startswith(folder)]:
+        del sys.path_importer_cache[path]  # each load invalidates all
+
+
+@pytest.fixture
+def recipes(tmp_path):
+    """A function that writes files into a folder of recipes and returns the folder."""
 
     def write(folder: str = "recipes", **files: str) -> Path:
         path = tmp_path / folder
@@ -112,12 +134,7 @@ def recipes(tmp_path, monkeypatch):
             (path / f"{name}.py").write_text(dedent(source).lstrip("\n"), encoding="utf-8")
         return path
 
-    yield write
-    for name in [name for name in list(sys.modules) if name not in modules]:
-        if str(tmp_path) in places_of(sys.modules[name]):
-            del sys.modules[name]
-    for path in [path for path in list(sys.path_importer_cache) if path.startswith(str(tmp_path))]:
-        del sys.path_importer_cache[path]  # each load invalidates all
+    return write
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from promptkit.cli import diff_sides, main
-from tests.conftest import places_of
+from tests.conftest import forgetting_modules
 from tests.forked import fork_server
 from tests.terminal import command, environment
 
@@ -64,12 +64,8 @@ def in_process(recipes, monkeypatch):
     """Load both sides of `diff` in this process. That each has its own is the claim of other tests."""
 
     def ask(folder, request, moved, _environment=None):
-        modules = dict(sys.modules)
-        with chdir(folder):
+        with chdir(folder), forgetting_modules(folder):
             answer = msgspec.to_builtins(diff_sides._answer(*request))
-        for name in [name for name in list(sys.modules) if name not in modules]:
-            if str(folder) in places_of(sys.modules[name]):
-                del sys.modules[name]
         text = json.dumps(answer).replace(str(moved[0]), str(moved[1]))
         return msgspec.convert(json.loads(text), diff_sides.Answer)
 
