@@ -24,8 +24,8 @@ from promptkit.cli.diagnostics import (
     print_annotations,
     print_diagnostics,
 )
-from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
+from promptkit.cli.servers import open_catalog
 from promptkit.errors.diagnostics import Diagnostic, Owner, Severity
 from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
@@ -68,11 +68,19 @@ def run(options: Namespace, output: Output) -> int:
     """
     if options.cache and find_spec("hypothesis") is None:
         return fail(f"check --cache needs hypothesis: {install_command('testing')}", Exit.USAGE)
+    is_rendering = options.render or options.max_tokens is not None or options.cache
+    with open_catalog(options, lint=True, sample=is_rendering) as catalog:
+        return _check(catalog, options, output)
+
+
+def _check(catalog: Catalog, options: Namespace, output: Output) -> int:
     secret_file_errors = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
-    catalog = load_catalog(options.targets, lint=True, elicit=options.elicit)
-    diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
-    notes: dict[str, Any] = {"not_described": [p.name for p in catalog.prompts if not p.description]}
+    diagnostics = [*checks.of_catalog(catalog)]
+    notes: dict[str, Any] = {}
+    if not options.servers:  # of a server, there is a diagnostic
+        diagnostics += _unstable_skills(catalog, options.targets)
+        notes["not_described"] = [prompt.name for prompt in catalog.prompts if not prompt.description]
     if options.render or options.max_tokens is not None:
         known = tuple(diagnostics)
 
@@ -94,7 +102,7 @@ def run(options: Namespace, output: Output) -> int:
         output.print_json({**_data(catalog), **notes})
     else:
         if not catalog.healthy:  # errors are more important
-            del notes["not_described"]
+            notes.pop("not_described", None)
         _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_healthy = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics

@@ -16,7 +16,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_templates import URITemplate, expanded
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.distribution import install_command
-from promptkit.errors.exceptions import PromptError, PromptkitError, ResultError
+from promptkit.errors.exceptions import PromptError, PromptkitError, ResultError, shortened
 from promptkit.errors.rules import Rule
 from promptkit.foreign.address import ServerAddress, ServerError
 from promptkit.foreign.cases import CASES_FILE, lint_cases_file, read_cases
@@ -245,7 +245,7 @@ def _call(connection: Requester, method: str, params: Mapping[str, Any]) -> dict
         result = connection.request(method, params)
     except PromptkitError as error:
         if hasattr(error, "code"):
-            raise PromptError(str(error)) from None
+            raise PromptError(shortened(" ".join(str(error).split()))) from None
         msg = f"the server {error}"
         raise ResultError(msg) from None
     if result.get("resultType") == "input_required":

@@ -110,7 +110,7 @@ def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: 
         cut = next(filter(_may_have_blanks, arguments), None)
         if cut is not None:
             message = f"{client.title} gives {cut.name!r} only one word of what users type"
-            hint = "omit elicit=False, so that users get a form, or take single words"
+            hint = "let users fill in a form, by omitting elicit=False, or take single words"
             report.add(Rule.SPLIT_TEXT, message, hint, cut.name)
         return
     for argument, after in pairwise(arguments):
