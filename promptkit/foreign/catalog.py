@@ -168,7 +168,7 @@ def catalog_of(
             skills.append(compiled_skill)
             remaining -= sum(file.content.size for file in compiled_skill.files)
     # The main file of a skill is also listed as a resource.
-    skill_uris = {skill.uri_template for skill in skills}
+    skill_uris = {skill.uri for skill in listing.skills}
     resources = [resource for resource in resources if resource.uri_template not in skill_uris]
     unknown = lint_cases_file(cases, {prompt.name: prompt for prompt in prompts})
     return Catalog(prompts, [*listing.diagnostics, *report.found, *unknown], resources, skills)
