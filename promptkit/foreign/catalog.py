@@ -16,7 +16,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_templates import URITemplate, expanded
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.distribution import install_command
-from promptkit.errors.exceptions import PromptError, PromptkitError, ResultError, shortened
+from promptkit.errors.exceptions import PromptError, ResultError, shortened
 from promptkit.errors.rules import Rule
 from promptkit.foreign.address import ServerAddress, ServerError
 from promptkit.foreign.cases import CASES_FILE, lint_cases_file, read_cases
@@ -28,9 +28,9 @@ from promptkit.foreign.listing import (
     ListedResource,
     ListedTemplate,
     Listing,
-    Requester,
     read_listing,
 )
+from promptkit.foreign.requests import InvalidReplyError, Requester, RequestError
 from promptkit.foreign.skills import load_skill
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.media import Icon
@@ -243,9 +243,9 @@ def _call(connection: Requester, method: str, params: Mapping[str, Any]) -> dict
     """Send a request. Raises PromptError if the server rejects it, and ResultError without an answer."""
     try:
         result = connection.request(method, params)
-    except PromptkitError as error:
-        if hasattr(error, "code"):
-            raise PromptError(shortened(" ".join(str(error).split()))) from None
+    except RequestError as error:
+        raise PromptError(shortened(" ".join(str(error).split()))) from None
+    except InvalidReplyError as error:
         msg = f"the server {error}"
         raise ResultError(msg) from None
     if result.get("resultType") == "input_required":

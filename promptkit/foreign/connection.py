@@ -14,9 +14,9 @@ from mcp.client.extension import advertise
 from msgspec import Struct
 from pydantic import RootModel, ValidationError
 
-from promptkit.errors.exceptions import PromptkitError
 from promptkit.foreign.address import ServerAddress, ServerError
 from promptkit.foreign.listing import SKILLS
+from promptkit.foreign.requests import InvalidReplyError, NoReplyError, RequestError
 from promptkit.foreign.transports import (
     MAX_REPLY,
     MAX_SECONDS,
@@ -30,31 +30,6 @@ from promptkit.version import VERSION
 
 class _AnyResult(RootModel[dict[str, Any]]):
     """A result of any method, with all of its members."""
-
-
-class RequestError(PromptkitError):
-    """
-    A server answered a request with an error.
-
-    Args:
-        code:
-            The code of JSON-RPC.
-
-        message:
-            The server's message.
-    """
-
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-
-    def __str__(self) -> str:
-        return f"{self.message} (code {self.code})"
-
-
-class NoReplyError(PromptkitError):
-    """A server did not answer a request, or its answer violates the protocol. The message is a predicate."""
 
 
 class ServerIdentity(Struct, frozen=True):
@@ -119,14 +94,7 @@ class Connection:
         )
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """
-        Send a request, and return its result as JSON-compatible data.
-
-        Raises:
-            RequestError: If the server answers with an error.
-
-            NoReplyError: If it does not answer in time, or its answer is too large or violates the protocol.
-        """
+        """Send a request, and return its result, as `Requester` describes."""
         return self._portal.call(self._request, method, dict(params or {}))
 
     async def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +113,7 @@ class Connection:
             raise NoReplyError(msg) from None
         except ValidationError as error:
             msg = f"sent an invalid reply to {method}: {_first_problem(error)}"
-            raise NoReplyError(msg) from None
+            raise InvalidReplyError(msg) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, httpx2.HTTPError):
             msg = f"ended the connection instead of answering {method}"
             raise NoReplyError(msg) from None
@@ -168,7 +136,7 @@ def connect(address: ServerAddress) -> Iterator[Connection]:
         ServerError: If it cannot be reached, or does not speak MCP.
     """
     for name in ("mcp", "client", "httpx2"):  # they would log the server's texts to standard error
-        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     seen = Observations()
     streams = http_streams(address, seen) if address.url else stdio_streams(address, seen)
     client = Client(

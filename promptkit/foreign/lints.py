@@ -1,14 +1,13 @@
 """Lints for a server: its lists, the schemas of its tools, and its answers to invalid requests."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from json import JSONDecoder
 from typing import Any, Final
 
 from promptkit.declarations.options import check_name
 from promptkit.errors.diagnostics import Diagnostic, Owner, Report
-from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.rules import Rule
 from promptkit.foreign.listing import (
     METHOD_NOT_FOUND,
@@ -16,8 +15,8 @@ from promptkit.foreign.listing import (
     ListedPrompt,
     ListedTool,
     Listing,
-    Requester,
 )
+from promptkit.foreign.requests import InvalidReplyError, NoReplyError, Requester, RequestError
 
 #: Claude Code cuts descriptions of tools and instructions of servers after this number of characters.
 MAX_DESCRIPTION: Final = 2048
@@ -256,23 +255,26 @@ def lint_replies(
             (f"{prompt.name!r} without its required arguments", "prompts/get", params, {_INVALID_PARAMS})
         )
     for subject, method, params, codes in requests:
-        if (message := _wrong_answer(connection, method, params, codes)) is not None:
-            hint = f"answer with the code {min(codes, key=lambda code: code != _INVALID_PARAMS)}"
-            yield _SERVER.diagnostic(Rule.WRONG_ERROR, f"{subject} {message}", hint)
+        answer = _answer(connection, method, params)
+        if isinstance(answer, RequestError) and answer.code in codes:
+            continue
+        message = f"{subject} is answered as if it existed"
+        if isinstance(answer, RequestError):
+            message = f"{subject} is answered with the code {answer.code}: {answer.message!r}"
+        elif isinstance(answer, InvalidReplyError):
+            message = f"{subject} is not answered with an error: the server {answer}"
+        hint = f"answer with the code {min(codes, key=lambda code: code != _INVALID_PARAMS)}"
+        yield _SERVER.diagnostic(Rule.WRONG_ERROR, message, hint)
+        if isinstance(answer, NoReplyError):
+            return
 
 
-def _wrong_answer(
-    connection: Requester, method: str, params: Mapping[str, Any], codes: Iterable[int]
-) -> str | None:
-    """Return how the answer to a request differs from an error with one of *codes*, or None."""
+def _answer(connection: Requester, method: str, params: Mapping[str, Any]) -> object:
+    """Return the result of a request, or the error."""
     try:
-        connection.request(method, params)
-    except PromptkitError as error:
-        code = getattr(error, "code", None)
-        if code is None:
-            return f"is not answered with an error: the server {error}"
-        return None if code in codes else f"is answered with the code {code}: {error.message!r}"  # type: ignore[attr-defined]
-    return "is answered as if it existed"
+        return connection.request(method, params)
+    except (RequestError, InvalidReplyError) as error:
+        return error
 
 
 def _count(number: int, noun: str) -> str:

@@ -1,14 +1,14 @@
 """The lists of a server, read page by page within limits, or from a file that `promptkit list` wrote."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
 
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner
-from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.rules import Rule
+from promptkit.foreign.requests import InvalidReplyError, NoReplyError, Requester, RequestError
 
 #: The location of everything that a server declares: there is no file.
 SERVER: Final = Location("<server>")
@@ -23,13 +23,6 @@ METHOD_NOT_FOUND: Final = -32601
 
 #: The extension for skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
-
-
-class Requester(Protocol):
-    """A connection that sends requests; see `promptkit.foreign.connection.Connection`."""
-
-    def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Send a request, and return its result."""
 
 
 class ListedArgument(Struct):
@@ -228,13 +221,16 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
                     listing.paged.append(method)
         except _PageError as error:
             listing.diagnostics.append(owner.diagnostic(error.rule, str(error), error.hint))
-        except PromptkitError as error:
-            code = getattr(error, "code", None)
-            if method == "resources/templates/list" and code == METHOD_NOT_FOUND:
-                continue  # servers that have no templates often do not have it
-            message = str(error) if code is None else f"it fails: {error}"
-            hint = "answer it, or do not declare the capability"
-            listing.diagnostics.append(owner.diagnostic(Rule.INVALID_REPLY, message, hint))
+        except RequestError as error:
+            # Servers without templates often do not have their method.
+            if method != "resources/templates/list" or error.code != METHOD_NOT_FOUND:
+                hint = "answer it, or do not declare the capability"
+                listing.diagnostics.append(owner.diagnostic(Rule.INVALID_REPLY, f"it fails: {error}", hint))
+        except InvalidReplyError as error:
+            hint = "answer as the protocol requires"
+            listing.diagnostics.append(owner.diagnostic(Rule.INVALID_REPLY, f"the server {error}", hint))
+            if isinstance(error, NoReplyError):
+                return listing
         listing.add(method, items)
     return listing
 

@@ -86,16 +86,9 @@ async def stdio_streams(address: ServerAddress, seen: Observations) -> AsyncGene
 
     async def read() -> None:
         async with to_reader:
-            async for line in _lines(process, seen):
-                try:
-                    message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
-                    if line.strip():
-                        seen.stray_line = seen.stray_line or line[:_MAX_KEPT].decode(errors="replace")
-                        seen.stray_lines += 1
-                    continue
-                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session has ended
-                    await to_reader.send(SessionMessage(message))
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session has ended
+                async for message in _messages(process, seen):
+                    await to_reader.send(message)
 
     async def write() -> None:
         assert process.stdin is not None  # noqa: S101 (it is a pipe)
@@ -135,6 +128,20 @@ async def _start(address: ServerAddress) -> Process:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ServerError(address.label, f"it cannot be started: {reason}") from None
+
+
+async def _messages(process: Process, seen: Observations) -> AsyncIterator[SessionMessage]:
+    """Yield the messages on standard output other than notifications, for which nothing waits."""
+    async for line in _lines(process, seen):
+        try:
+            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            if line.strip():
+                seen.stray_line = seen.stray_line or line[:_MAX_KEPT].decode(errors="replace")
+                seen.stray_lines += 1
+            continue
+        if not isinstance(message, mcp_types.JSONRPCNotification):
+            yield SessionMessage(message)
 
 
 async def _lines(process: Process, seen: Observations) -> AsyncIterator[bytes]:
