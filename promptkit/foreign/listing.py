@@ -215,10 +215,10 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
         items = []
         owner = Owner(method, SERVER)
         try:
-            for number, page in enumerate(reader.pages(method)):
+            for number, page in enumerate(reader.pages(method), 1):
                 items += page
-                if number:
-                    listing.paged.append(method)
+            if number > 1:
+                listing.paged.append(method)
         except _PageError as error:
             listing.diagnostics.append(owner.diagnostic(error.rule, str(error), error.hint))
         except RequestError as error:
