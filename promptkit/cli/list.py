@@ -132,7 +132,9 @@ def _describe_argument(argument: Argument) -> "Text":
     presence = "required" if argument.required else _default(argument)
     if argument.arg.timezone is not None:
         presence += f", in {argument.arg.timezone} unless it has an offset"
-    text = Text.assemble((_line(argument.name), "bold"), ": ", (_line(format_type(argument.annotation)), "cyan"))
+    text = Text.assemble(
+        (_line(argument.name), "bold"), ": ", (_line(format_type(argument.annotation)), "cyan")
+    )
     text.append(f", {escape_invisible(presence, one_line=True)}")
     words = described(argument.arg.description, [argument.reader.hint] if argument.reader.meanings else [])
     return text.append(f": {_line(words)}" if words else "")

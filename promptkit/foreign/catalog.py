@@ -70,7 +70,7 @@ class OpenServer(Struct):
 
 
 class _Unconnected:
-    """Stands for the connection of lists that come from a file."""
+    """The connection of lists that come from a file, which answers nothing."""
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:  # noqa: ARG002
         msg = f"{method} needs a server, and this is a file"

@@ -69,7 +69,7 @@ class Connection:
             The connected client.
 
         portal:
-            The event loop of the client, on a thread of its own.
+            The event loop of the client, on its own thread.
 
         seen:
             What the transport has noticed.

@@ -61,7 +61,7 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
         missing = [item.uri_template for item in items if not (item.description or item.title)]
         if missing:
             message = f"{_count(len(missing), kind)} without a description: {_names(missing)}"
-            yield _SERVER.diagnostic(Rule.NO_DESCRIPTION, message, "describe what it contains")
+            yield _SERVER.diagnostic(Rule.NO_DESCRIPTION, message, "describe its content")
     for tool in listing.tools:
         yield from _lint_tool(tool)
     yield from _lint_schemas(listing.tools)
@@ -164,12 +164,12 @@ def _is_recursive(schema: Mapping[str, Any]) -> bool:
     if "#" in set(_references(schema)):
         return True
     for name, reached in references.items():
-        found, pending = set[str](), list(reached)
+        visited, pending = set[str](), list(reached)
         while pending:
             if (other := pending.pop()) == name:
                 return True
-            pending += references.get(other, set()) - found
-            found |= references.get(other, set())
+            pending += references.get(other, set()) - visited
+            visited |= references.get(other, set())
     return False
 
 
@@ -181,7 +181,7 @@ def _references(schema: Any) -> Iterator[str]:
             yield reference.rpartition("/")[2]
 
 
-#: What converters of clients lose: see the table in tests/clients/test_converters.py, and docs/tools.md.
+#: The losses of clients' converters: see the table in tests/clients/test_converters.py, and docs/tools.md.
 _LOSSES: Final = (
     (
         lambda schema: "$schema" in schema,
@@ -209,7 +209,7 @@ _LOSSES: Final = (
 def lint_stray_output(lines: int, first: str) -> Iterator[Diagnostic]:
     """Yield a diagnostic if a server has written lines to standard output that are not messages."""
     if lines:
-        message = f"it wrote {_count(lines, 'line')} to standard output that are no messages: {first!r}"
+        message = f"it wrote {_count(lines, 'line')} to standard output that are not messages: {first!r}"
         hint = "write logs to standard error: some clients end the connection"
         yield _SERVER.diagnostic(Rule.INVALID_REPLY, message, hint)
 

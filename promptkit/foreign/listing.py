@@ -163,7 +163,7 @@ class Listing(Struct):
     paged: list[str] = []
 
     def add(self, method: str, items: Sequence[Any]) -> None:
-        """Add the items of a list, and report those that are invalid or have the key of another one."""
+        """Add the items of a list, and report invalid items and duplicate keys."""
         kind = KINDS[method]
         valid: dict[str, Any] = {}
         for number, data in enumerate(items, 1):
@@ -245,7 +245,7 @@ class _PageError(Exception):
 
 
 class _PageReader:
-    """Reads the pages of lists, and counts what they contain together."""
+    """Reads the pages of lists, and counts the items and bytes of all of them."""
 
     def __init__(self, connection: Requester) -> None:
         self._connection = connection

@@ -43,11 +43,11 @@ Streams: TypeAlias = tuple[ReadStream[SessionMessage | Exception], WriteStream[S
 
 class Observations(Struct):
     """
-    What a transport notices apart from messages.
+    Output of a server other than messages.
 
     Args:
         errors:
-            The end of what the server has written to standard error.
+            The end of the server's standard error.
 
         stray_lines:
             The number of lines on standard output that are not messages.
@@ -75,7 +75,7 @@ async def stdio_streams(address: ServerAddress, seen: Observations) -> AsyncGene
             The command.
 
         seen:
-            Receives what is not a message.
+            Receives the other output.
 
     Raises:
         ServerError: If it cannot be started.
