@@ -212,12 +212,13 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
     """
     listing, reader = Listing(), _PageReader(connection)
     for method in offered_methods(capabilities):
-        items = []
+        items, pages = list[Any](), 0
         owner = Owner(method, SERVER)
         try:
-            for number, page in enumerate(reader.pages(method), 1):
+            for page in reader.pages(method):
                 items += page
-            if number > 1:
+                pages += 1
+            if pages > 1:
                 listing.paged.append(method)
         except _PageError as error:
             listing.diagnostics.append(owner.diagnostic(error.rule, str(error), error.hint))
