@@ -1,5 +1,6 @@
 """Lints for one client: parts of a prompt that the client does not show, send or fill."""
 
+import re
 from collections.abc import Iterable
 from datetime import date, time
 from decimal import Decimal
@@ -30,6 +31,10 @@ _CONTENT_HINTS: Final[dict[Kind, str]] = {
 
 #: Types whose values contain no spaces.
 _ONE_WORD_TYPES: Final = (int, float, bool, bytes, Decimal, date, time, UUID)
+
+
+#: Names of arguments whose text contains no spaces.
+_ONE_WORD_NAME: Final = r"(?:.*[_-])?(?:url|uri|id|email)|.*[a-z](?:Url|URL|Uri|URI|Id|ID|Email)"
 
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
@@ -160,7 +165,8 @@ def _may_have_blanks(argument: Argument) -> bool:
     if isinstance(complete, list | tuple):
         return not _are_words(complete)
     is_completed = complete is not None  # by a function, usually with file names
-    return not (is_completed or _is_of_one_word(argument.annotation))
+    is_word = re.fullmatch(_ONE_WORD_NAME, argument.name) is not None
+    return not (is_completed or is_word or _is_of_one_word(argument.annotation))
 
 
 def _is_of_one_word(annotation: Any) -> bool:

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from promptkit.errors.exceptions import ResultError
+from promptkit.errors.rules import Rule
 from promptkit.foreign import connection
 from promptkit.foreign.address import ServerError, parse_address
 from promptkit.foreign.catalog import open_server
+from tests.clients.node_clients import install
 from tests.foreign.scripted import EVIL
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +130,26 @@ def test_skills_are_read_and_verified(tmp_path):
     assert [file.path for file in skill.files] == ["SKILL.md", "rules.md"]
     assert skill.files[1].read() == "Be brief.\n"
     assert server.catalog.diagnostics == ()
+
+
+@pytest.mark.slow
+@pytest.mark.installs
+@pytest.mark.timeout(300)
+def test_the_reference_server_in_typescript(installations):
+    folder = install(Path(__file__).parent / "everything", installations)
+    program = folder / "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+
+    with open_server(parse_address(shlex.join(["node", str(program)])), lint=True, sample=True) as server:
+        catalog = server.catalog
+
+        assert server.revision == "2025-11-25"
+        assert "weather in Berlin" in catalog["args-prompt"].render({"city": "Berlin"})
+        assert catalog.read("demo://resource/static/document/architecture.md").text.startswith("# Everything")
+        assert "Resource 1" in catalog.read("demo://resource/dynamic/text/1").text
+        assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [
+            Rule.NO_DESCRIPTION,
+            Rule.LOSSY_SCHEMA,
+        ]
 
 
 SKILL = {
