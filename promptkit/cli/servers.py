@@ -4,35 +4,8 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from promptkit.catalog.catalog import Catalog
-from promptkit.cli.loading import load_catalog
 from promptkit.foreign.address import ServerAddress, parse_address
 from promptkit.foreign.catalog import OpenServer, open_server
-
-
-@contextmanager
-def open_catalog(options: Namespace, *, lint: bool = False, sample: bool = False) -> Iterator[Catalog]:
-    """
-    Yield the catalog of ``--server``, or otherwise of the targets.
-
-    Args:
-        options:
-            The targets and the server.
-
-        lint:
-            Whether to report probable mistakes.
-
-        sample:
-            Whether prompts of a server can be rendered with made-up arguments.
-
-    Raises:
-        LoadError: If a target does not exist or cannot be read, or the server cannot be reached.
-    """
-    if not options.servers:
-        yield load_catalog(options.targets, lint=lint, elicit=options.elicit)
-        return
-    with open_named_server(options, lint=lint, sample=sample) as server:
-        yield server.catalog
 
 
 @contextmanager

@@ -151,7 +151,7 @@ def test_check_names_the_prompt_and_no_line(run, server):
     assert lines == [
         "<server>: warning PK805: prompt 'a b': it has no description",
         "<server>: warning PK808: prompt 'a b': users must write JSON for 'x'",
-        "1 prompt and 1 resource can be served, 1 error, 2 warnings",
+        "1 prompt, 1 resource and 1 tool checked, 1 error, 2 warnings",
     ]
 
 
@@ -200,7 +200,7 @@ def test_check_ignores_what_the_configuration_ignores(run, server):
         "check", *server(tools_list={"tools": [{**TOOL, "description": ""}]}), "--fail-on", "warning"
     )
 
-    assert (code, output) == (0, "2 prompts and 1 resource can be served\n")
+    assert (code, output) == (0, "2 prompts, 1 resource and 1 tool checked\n")
 
 
 def test_diff_compares_two_servers(run, server):
