@@ -112,7 +112,8 @@ def _serve_server(options: Namespace, listener: Listener, output: Output) -> int
     """Serve the pages of a server, whose lists are read once."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
     with open_named_server(options, lint=True) as server:
-        live = LiveCatalog(_add_diagnostics(checks, server.catalog))
+        diagnostics = checks.without_ignored(checks.of_catalog(server.catalog))
+        live = LiveCatalog(server.catalog.with_diagnostics(diagnostics))
         return _serve_pages(options, listener, output, live)
 
 

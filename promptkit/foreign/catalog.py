@@ -35,6 +35,7 @@ from promptkit.foreign.skills import load_skill
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
+from promptkit.lints.prompts import with_lints
 from promptkit.lints.skills import lint_skill
 from promptkit.types.scalars import SCALARS
 
@@ -105,9 +106,8 @@ def open_server(
     """
     cases = read_cases((folder or Path.cwd()) / CASES_FILE)
     try:
-        from promptkit.foreign.connection import (
-            connect,
-        )  # the official client is an extra, and is slow to import
+        # The official client is an extra, and is slow to import.
+        from promptkit.foreign.connection import connect
     except ModuleNotFoundError as error:
         reason = f"this needs {error.name}: {install_command('servers')}"
         raise ServerError(address.label, reason) from None
@@ -123,7 +123,7 @@ def open_server(
                 *lint_stray_output(connection.seen.stray_lines, connection.seen.stray_line),
                 *(diagnostic for skill in catalog.skills for diagnostic in lint_skill(skill)),
             ]
-            catalog = catalog.with_diagnostics(diagnostics)
+            catalog = with_lints(catalog.with_diagnostics(diagnostics))
         name = " ".join(filter(None, (identity.name, identity.version))) or address.label
         yield OpenServer(name, identity.revision, listing, catalog)
 

@@ -16,7 +16,6 @@ from promptkit.foreign.cases import CASES_FILE
 from promptkit.foreign.catalog import open_server
 from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
-from promptkit.lints.prompts import with_lints
 from promptkit.testing.collection import PromptItem, case_test, configured_checks, require_no_diagnostics
 
 
@@ -102,6 +101,6 @@ class ServerFile(pytest.File):
         self.config.add_cleanup(stack.close)
         try:
             server = open_server(_address(self.config), lint=True, folder=self.path.parent)
-            return with_lints(stack.enter_context(server).catalog)
+            return stack.enter_context(server).catalog
         except LoadError as error:
             raise self.CollectError(str(error)) from None
