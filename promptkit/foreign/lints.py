@@ -17,6 +17,7 @@ from promptkit.foreign.listing import (
     Listing,
 )
 from promptkit.foreign.requests import InvalidReplyError, NoReplyError, Requester, RequestError
+from promptkit.protocol.revisions import REVISIONS
 
 #: Claude Code cuts descriptions of tools and instructions of servers after this number of characters.
 MAX_DESCRIPTION: Final = 2048
@@ -24,10 +25,9 @@ MAX_DESCRIPTION: Final = 2048
 #: How many names a message lists.
 _MAX_NAMED: Final = 5
 
-#: JSON-RPC's code for invalid parameters, and MCP's for an unknown resource before 2026-07-28.
+#: JSON-RPC's code for invalid parameters, and MCP's for an unknown resource in some revisions.
 _INVALID_PARAMS: Final = -32602
 _RESOURCE_NOT_FOUND: Final = -32002
-_FIRST_WITHOUT_NOT_FOUND: Final = "2026-07-28"
 
 #: A name and a URI that no server has.
 _UNKNOWN_NAME: Final = "promptkit-check-unknown"
@@ -234,7 +234,7 @@ def lint_replies(
             Whether prompts can be requested without their required arguments.
     """
     not_found = {_INVALID_PARAMS}
-    if revision < _FIRST_WITHOUT_NOT_FOUND:
+    if revision in REVISIONS and REVISIONS[revision].resource_not_found:
         not_found.add(_RESOURCE_NOT_FOUND)
     requests: list[tuple[str, str, dict[str, Any], set[int]]] = []
     if listing.prompts:
