@@ -66,7 +66,7 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
         yield from _lint_tool(tool)
     yield from _lint_schemas(listing.tools)
     if instructions is not None:
-        yield from _lint_length(_SERVER, "its instructions", instructions)
+        yield from _lint_length(_SERVER, "its instructions have", instructions)
 
 
 def _lint_prompt(prompt: ListedPrompt) -> Iterator[Diagnostic]:
@@ -91,7 +91,7 @@ def _lint_prompt(prompt: ListedPrompt) -> Iterator[Diagnostic]:
             message = f"it has two arguments {argument.name!r}"
             yield owner.diagnostic(Rule.DUPLICATE_ITEM, message, "rename or remove one")
         seen.add(argument.name)
-    yield from _lint_length(owner, "its description", prompt.description or "")
+    yield from _lint_length(owner, "its description has", prompt.description or "")
 
 
 def _needs_json(description: str) -> bool:
@@ -111,12 +111,12 @@ def _lint_tool(tool: ListedTool) -> Iterator[Diagnostic]:
     if not tool.description:
         hint = "describe it: models choose tools by their descriptions"
         yield report.owner.diagnostic(Rule.NO_DESCRIPTION, "it has no description", hint)
-    yield from _lint_length(report.owner, "its description", tool.description or "")
+    yield from _lint_length(report.owner, "its description has", tool.description or "")
 
 
 def _lint_length(owner: Owner, subject: str, text: str) -> Iterator[Diagnostic]:
     if len(text) > MAX_DESCRIPTION:
-        message = f"{subject} has {len(text):,} characters, and hosts cut it after {MAX_DESCRIPTION:,}"
+        message = f"{subject} {len(text):,} characters, and hosts cut it after {MAX_DESCRIPTION:,}"
         yield owner.diagnostic(Rule.LONG_DESCRIPTION, message, "shorten it, and begin with what matters most")
 
 
