@@ -33,8 +33,11 @@ _CONTENT_HINTS: Final[dict[Kind, str]] = {
 _ONE_WORD_TYPES: Final = (int, float, bool, bytes, Decimal, date, time, UUID)
 
 
-#: Names of arguments whose text contains no spaces.
-_ONE_WORD_NAME: Final = r"(?:.*[_-])?(?:url|uri|id|email)|.*[a-z](?:Url|URL|Uri|URI|Id|ID|Email)"
+#: Names and descriptions of arguments whose text contains no spaces.
+_ONE_WORD_NAME: Final = (
+    r"(?:.*[_-])?(?:url|uri|id|email|limit|count|n)|.*[a-z](?:Url|URL|Uri|URI|Id|ID|Email)"
+)
+_ONE_WORD_DESCRIPTION: Final = r"\bYYYY-MM|\bISO[ -]8601\b|\b(?:number of|nombre de)\b"
 
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
@@ -165,7 +168,9 @@ def _may_have_blanks(argument: Argument) -> bool:
     if isinstance(complete, list | tuple):
         return not _are_words(complete)
     is_completed = complete is not None  # by a function, usually with file names
-    is_word = re.fullmatch(_ONE_WORD_NAME, argument.name) is not None
+    is_word = re.fullmatch(_ONE_WORD_NAME, argument.name) or re.search(
+        _ONE_WORD_DESCRIPTION, argument.description or "", re.IGNORECASE
+    )
     return not (is_completed or is_word or _is_of_one_word(argument.annotation))
 
 

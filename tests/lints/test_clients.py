@@ -126,7 +126,8 @@ SINGLE_WORDS = [
     "number: float | Literal['auto']",
     "file: Annotated[str, Arg(complete=['a.png'])]",
     "file: Annotated[str, Arg(complete=lambda typed: [])]",
-    "url: str, issue_id: str, userId: str, baseURL: str",
+    "url: str, issue_id: str, userId: str, baseURL: str, top_n: str",
+    "start: Annotated[str, Arg('The first day (YYYY-MM-DD)')], days: Annotated[str, Arg('The number of days')]",
 ]
 
 
