@@ -127,7 +127,8 @@ SINGLE_WORDS = [
     "file: Annotated[str, Arg(complete=['a.png'])]",
     "file: Annotated[str, Arg(complete=lambda typed: [])]",
     "url: str, issue_id: str, userId: str, baseURL: str, top_n: str",
-    "start: Annotated[str, Arg('The first day (YYYY-MM-DD)')], days: Annotated[str, Arg('The number of days')]",
+    "start: Annotated[str, Arg('The first day (YYYY-MM-DD)')]",
+    "days: Annotated[str, Arg('The number of days')]",
 ]
 
 
