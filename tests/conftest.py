@@ -2,7 +2,9 @@
 
 import compileall
 import gc
+import json
 import os
+import shlex
 import struct
 import sys
 import wave
@@ -11,12 +13,15 @@ from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from textwrap import dedent
+from typing import Final
 
 import pytest
 
 import promptkit
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
+
+SCRIPTED: Final = Path(__file__).parent / "foreign" / "scripted.py"
 
 
 def pytest_configure(config):
@@ -89,6 +94,21 @@ def wav() -> bytes:
         file.setframerate(8000)
         file.writeframes(b"\0\0" * 800)
     return buffer.getvalue()
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    """A function that writes the script of an MCP server, and returns the command that starts it."""
+    number = 0
+
+    def write(**script):
+        nonlocal number
+        number += 1
+        file = tmp_path / f"script{number}.json"
+        file.write_text(json.dumps(script), encoding="utf-8")
+        return shlex.join([sys.executable, str(SCRIPTED), str(file)])
+
+    return write
 
 
 def places_of(module) -> str:

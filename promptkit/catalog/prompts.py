@@ -81,7 +81,7 @@ class FunctionRenderer(Struct, frozen=True):
         is_async = is_asynchronous(self.function, inspect.unwrap(self.function))
         structs.force_setattr(self, "is_async", is_async)
 
-    def render(self, *args: Any, **kwargs: Any) -> Workflow:
+    def render(self, /, *args: Any, **kwargs: Any) -> Workflow:
         """
         Call the function, and return its messages in order.
 
@@ -140,7 +140,7 @@ class FunctionRenderer(Struct, frozen=True):
             self._check_texts(rendered, reprs)
         return rendered
 
-    async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
+    async def render_async(self, /, *args: Any, **kwargs: Any) -> Workflow:
         """
         Call the function on the running event loop, and return its messages in order.
 

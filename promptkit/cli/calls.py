@@ -46,6 +46,10 @@ Item: TypeAlias = CompiledPrompt | CompiledResource
 #: The reason why an item without examples is not rendered or read.
 NEEDS_EXAMPLES: Final = "it needs examples"
 
+#: The prefixes of the texts of errors, in place of a transcript.
+FAILS: Final = "[fails] "
+REFUSED: Final = "[refused] "
+
 T = TypeVar("T")
 
 #: The longest single wait for a call, in seconds.
@@ -119,6 +123,13 @@ class Call(Struct, frozen=True):
         if isinstance(self.item, CompiledPrompt):
             return call_within_limit(rendering_of(self.item, self.sent), seconds or time_limit(self.item))
         return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
+
+    def text_of(self, outcome: object) -> str:
+        """Return the transcript of an outcome, or the message of an exception after a prefix."""
+        text = str(outcome)
+        if isinstance(outcome, BaseException):
+            text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"
+        return self.redactor.redacted(text)
 
 
 #: A function that returns the diagnostics for a rendering, given the text files that were read, and the call.
@@ -199,6 +210,15 @@ def wire_examples(item: Item) -> Sequence[Any]:
 def saved_calls(item: Item) -> list[Call]:
     """Return a call for each saved case of an item that a client can send."""
     return [Call(item, sent, case) for case, sent in sendable(item.saved())]
+
+
+def case_texts(catalog: Catalog) -> dict[str, dict[str, str]]:
+    """Return the text of each saved case, by the name of the prompt or the template of the resource."""
+    texts = {
+        name_of(item): {call.case_name: call.text_of(call.outcome()) for call in saved_calls(item)}
+        for item in catalog.declared
+    }
+    return {name: cases for name, cases in texts.items() if cases}
 
 
 def _example_calls(item: Item) -> list[Call]:

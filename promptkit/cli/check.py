@@ -26,6 +26,7 @@ from promptkit.cli.diagnostics import (
 )
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
+from promptkit.cli.servers import open_named_server
 from promptkit.errors.diagnostics import Diagnostic, Owner, Severity
 from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
@@ -68,11 +69,22 @@ def run(options: Namespace, output: Output) -> int:
     """
     if options.cache and find_spec("hypothesis") is None:
         return fail(f"check --cache needs hypothesis: {install_command('testing')}", Exit.USAGE)
+    if options.servers:
+        is_rendering = options.render or options.max_tokens is not None or options.cache
+        with open_named_server(options, lint=True, sample=is_rendering) as server:
+            return _check(server.catalog, options, output, [tool.name for tool in server.listing.tools])
+    return _check(load_catalog(options.targets, lint=True, elicit=options.elicit), options, output)
+
+
+def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence[str] | None = None) -> int:
+    """Print the diagnostics of a catalog; with the names of its *tools*, of a server of another program."""
     secret_file_errors = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
-    catalog = load_catalog(options.targets, lint=True, elicit=options.elicit)
-    diagnostics = [*checks.of_catalog(catalog), *_unstable_skills(catalog, options.targets)]
-    notes: dict[str, Any] = {"not_described": [p.name for p in catalog.prompts if not p.description]}
+    diagnostics = [*checks.of_catalog(catalog)]
+    notes: dict[str, Any] = {} if tools is None else {"tools": tools}
+    if tools is None:  # for a server, there are diagnostics
+        diagnostics += _unstable_skills(catalog, options.targets)
+        notes["not_described"] = [prompt.name for prompt in catalog.prompts if not prompt.description]
     if options.render or options.max_tokens is not None:
         known = tuple(diagnostics)
 
@@ -93,9 +105,10 @@ def run(options: Namespace, output: Output) -> int:
     if options.format == "json":
         output.print_json({**_data(catalog), **notes})
     else:
+        notes.pop("tools", None)
         if not catalog.healthy:  # errors are more important
-            del notes["not_described"]
-        _print(catalog, _format_notes(**notes), output, is_github=options.format == "github")
+            notes.pop("not_described", None)
+        _print(catalog, _format_notes(**notes), output, tools, is_github=options.format == "github")
     fails_on = Severity(options.fail_on or options.configuration.fail_on)
     is_healthy = catalog.healthy if fails_on is Severity.ERROR else not catalog.diagnostics
     return Exit.OK if is_healthy and not secret_file_errors else Exit.FAILED
@@ -179,7 +192,12 @@ def _describe(name: str, prefix: Mapping[str, int]) -> str:
 
 
 def _print(
-    catalog: Catalog, formatted_notes: Iterable[tuple[str, str]], output: Output, *, is_github: bool
+    catalog: Catalog,
+    formatted_notes: Iterable[tuple[str, str]],
+    output: Output,
+    tools: Sequence[str] | None,
+    *,
+    is_github: bool,
 ) -> None:
     if is_github:
         print_annotations(catalog.diagnostics, output)
@@ -187,7 +205,7 @@ def _print(
             print_annotation(level, text, output)
     else:
         print_diagnostics(catalog.diagnostics, output)
-        output.print_lines([_summary(catalog), *(text for _, text in formatted_notes)])
+        output.print_lines([_summary(catalog, tools), *(text for _, text in formatted_notes)])
 
 
 #: The errors of prompts and resources that are listed for clients, but fail when they are rendered.
@@ -203,18 +221,19 @@ def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -
     return [item for item in items if owner_of(item) not in failing]
 
 
-def _summary(catalog: Catalog) -> str:
+def _summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
     kinds: dict[str, Sequence[object]] = {
         "prompt": _without_failing(catalog.prompts, catalog.diagnostics),
         "resource": _without_failing(catalog.resources, catalog.diagnostics),
         "skill": catalog.skills,
+        "tool": tools or (),
     }
     served = [counted(len(items), kind) for kind, items in kinds.items() if items] or ["0 prompts"]
     *first, last = served
     severities = Counter(diagnostic.severity for diagnostic in catalog.diagnostics)
     counts = [counted(severities[severity], severity.value) for severity in Severity if severities[severity]]
     all_served = f"{', '.join(first)} and {last}" if first else last
-    return ", ".join([f"{all_served} can be served", *counts])
+    return ", ".join([f"{all_served} {'can be served' if tools is None else 'checked'}", *counts])
 
 
 def _common_prefix(prompt: CompiledPrompt) -> _Prefix:

@@ -114,9 +114,28 @@ def add_markdown(command: "ArgumentParser | _ArgumentGroup") -> None:
     command.add_argument("--markdown", metavar="GLOB", help=help_text, **_REPEATED)
 
 
+def _add_server(command: ArgumentParser, *, help_text: str, environment: bool = True) -> None:
+    """Add the options for servers of other programs to a parser."""
+    add = command.add_argument
+    add("--server", dest="servers", metavar="COMMAND", type=_target, help=help_text, **_REPEATED)
+    header = "an HTTP header for a server with a URL; NAME=@FILE reads its value from a file; repeatable"
+    add("--header", dest="headers", metavar="NAME=VALUE", help=header, **_REPEATED)
+    if environment:
+        variable = (
+            "an environment variable for the server; NAME alone passes on that of promptkit; repeatable"
+        )
+        add("--env", dest="variables", metavar="NAME[=VALUE]", help=variable, **_REPEATED)
+
+
+_SERVER_HELP: Final = "in place of recipes, use this MCP server: the command that starts it, or its URL"
+
+
 def _add_list(listing: ArgumentParser) -> None:
     add_targets(listing)
     _add_json(listing, "print the JSON that a client gets")
+    texts = "with --json: also render every saved case, for promptkit diff"
+    listing.add_argument("--texts", action="store_true", help=texts)
+    _add_server(listing, help_text=_SERVER_HELP)
 
 
 def _add_render(render: ArgumentParser) -> None:
@@ -152,6 +171,7 @@ def _add_render(render: ArgumentParser) -> None:
     add("--typed", metavar="END", help=typed)
     no_input = "do not ask for missing arguments on a terminal"
     add("--no-input", dest="asks", action="store_false", help=no_input)
+    _add_server(render, help_text=_SERVER_HELP)
 
 
 def _add_check(check: ArgumentParser) -> None:
@@ -173,6 +193,7 @@ def _add_check(check: ArgumentParser) -> None:
     add("--fail-on", choices=("error", "warning"), help=fail_on)
     add("--token-file", metavar="FILE", help="also check a token file of serve")
     add("--state-keys", metavar="FILE", help="also check a key file of serve")
+    _add_server(check, help_text=_SERVER_HELP)
 
 
 def _add_complete(complete: ArgumentParser) -> None:
@@ -198,6 +219,7 @@ def _add_dev(dev: ArgumentParser) -> None:
     dev.add_argument("--editor", choices=EDITORS, default="", help=editor)
     no_open = "print the address without opening a browser"
     dev.add_argument("--no-open", dest="opens", action="store_false", help=no_open)
+    _add_server(dev, help_text=_SERVER_HELP)
 
 
 def _add_diff(diff: ArgumentParser) -> None:
@@ -215,8 +237,13 @@ def _add_diff(diff: ArgumentParser) -> None:
     add("--comment", metavar="FILE", help="with --text: also write a pull request comment to this file")
     repeat = "with --text: render twice, to mark text that differs between renderings"
     add("--repeat", action="store_true", help=repeat)
-    variables = "with --text: pass on this environment variable; can be repeated"
+    variables = "with --text or --server: pass on this environment variable; can be repeated"
     add("--env", dest="variables", metavar="NAME", help=variables, **_REPEATED)
+    servers = (
+        "compare this MCP server with a second --server, or with the file REF that promptkit list "
+        "--json --texts wrote"
+    )
+    _add_server(diff, help_text=servers, environment=False)
 
 
 def _add_package(package: ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import signal
 import sys
 import webbrowser
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from html import escape
 from pathlib import Path
@@ -21,6 +21,7 @@ from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.diff_changes import SinceCommit
 from promptkit.cli.loading import report_catalog_errors
 from promptkit.cli.output import Output
+from promptkit.cli.servers import open_named_server
 from promptkit.compiler.reloading import Reloader
 from promptkit.files.folder import Folder
 from promptkit.files.scratch import scratch_folder
@@ -73,6 +74,8 @@ def run(options: Namespace, output: Output) -> int:
     except ListenError as error:
         return fail(str(error), Exit.USAGE)
     with closing(listener):
+        if options.servers:
+            return _serve_server(options, listener, output)
         return _serve(options, listener, output)
 
 
@@ -87,6 +90,7 @@ def _listen(port: int | None) -> Listener:
 
 
 def _serve(options: Namespace, listener: Listener, output: Output) -> int:
+    """Serve the pages of recipes, which are reloaded when they change."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
 
     def report(invalid: Catalog) -> None:
@@ -94,10 +98,32 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
         report_catalog_errors(checked)
         live.report(checked)
 
+    def start() -> None:
+        reloader.start(lambda reloaded: live.publish(_add_diagnostics(checks, reloaded)))
+
     reloader = Reloader(options.targets, report, lint=lint_file, cases=True, elicit=options.elicit)
     catalog = _add_diagnostics(checks, reloader.load())
     report_catalog_errors(catalog)
     live = LiveCatalog(catalog)
+    return _serve_pages(options, listener, output, live, start)
+
+
+def _serve_server(options: Namespace, listener: Listener, output: Output) -> int:
+    """Serve the pages of a server, whose lists are read once."""
+    checks = Checks(options.configuration.clients, options.configuration.ignore)
+    with open_named_server(options, lint=True) as server:
+        diagnostics = checks.without_ignored(checks.of_catalog(server.catalog))
+        live = LiveCatalog(server.catalog.with_diagnostics(diagnostics))
+        return _serve_pages(options, listener, output, live)
+
+
+def _serve_pages(
+    options: Namespace,
+    listener: Listener,
+    output: Output,
+    live: LiveCatalog,
+    start: Callable[[], object] = bool,
+) -> int:
     token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
     hosts = [f"{name}:{port}" for name in (host, "localhost")]
     pages = create_application(
@@ -105,13 +131,13 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
         options.targets,
         token,
         hosts,
-        comparison=SinceCommit(options.targets),
+        comparison=None if options.servers else SinceCommit(options.targets),
         editor=options.editor,
     )
     address = f"http://{host}:{port}/?{TOKEN}={token}"
 
     def ready() -> None:
-        reloader.start(lambda reloaded: live.publish(_add_diagnostics(checks, reloaded)))
+        start()
         if options.opens and _has_screen():
             _open(address, cleanup)
         print(address, file=output)

@@ -4,7 +4,7 @@ import os
 import re
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from textwrap import indent
 from typing import TYPE_CHECKING, Final
@@ -23,6 +23,7 @@ from promptkit.cli.diff_changes import (
     text_changes,
 )
 from promptkit.cli.diff_revisions import Repository, RevisionError
+from promptkit.cli.diff_servers import compare_servers
 from promptkit.cli.diff_sides import Answer, compare_sides
 from promptkit.cli.output import Output
 from promptkit.files.folder import Folder
@@ -32,6 +33,9 @@ from promptkit.fragments.text import truncate
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+#: The default revision.
+_HEAD: Final = "HEAD"
 
 #: Identifies the comment, so that it can be updated.
 _MARK: Final = "<!-- promptkit diff -->"
@@ -62,8 +66,10 @@ def run(options: Namespace, output: Output) -> int:
         options.error(
             "--text does not support --format github and --summary: use --comment to write Markdown"
         )
-    if not by_cases and (options.repeat or options.variables):
+    if not (by_cases or options.servers) and (options.repeat or options.variables):
         options.error("--repeat and --env require --text")
+    if options.servers:
+        return _run_on_servers(options, output, by_cases=by_cases)
     try:
         repository = Repository()
         ends = repository.ends(options.revision)
@@ -71,6 +77,36 @@ def run(options: Namespace, output: Output) -> int:
     except (RevisionError, ModuleNotFoundError) as error:
         return fail(_line(error), Exit.USAGE)
     since = ends[0] if ends[1] is None else f"{ends[0]}, up to {ends[1]}"
+    return _report(options, output, (old, new), since, repository.path, by_cases=by_cases)
+
+
+def _run_on_servers(options: Namespace, output: Output, *, by_cases: bool) -> int:
+    """Print the changes between two servers, or between a file and a server."""
+    if options.repeat:
+        options.error("--repeat renders each side twice, which --server does not do")
+    if len(options.servers) == 1 and options.revision == _HEAD:
+        options.error("name a second --server, or a file that promptkit list --json --texts wrote")
+    if len(options.servers) > 2 or (options.servers[1:] and options.revision != _HEAD):
+        options.error("compare two servers, or one file and one server")
+    sides = compare_servers(options)
+    for answer in (*sides[0], *sides[1]):
+        for *_, message in answer.errors:
+            print_error(_line(message))
+    since = options.servers[0] if options.servers[1:] else options.revision
+    return _report(options, output, sides, since, str, by_cases=by_cases)
+
+
+def _report(  # noqa: PLR0913 (the parts of a comparison)
+    options: Namespace,
+    output: Output,
+    sides: tuple[list[Answer], list[Answer]],
+    since: str,
+    path_of: Callable[[str], str],
+    *,
+    by_cases: bool,
+) -> int:
+    """Print the changes between two sides, write them to the given files, and return the exit code."""
+    old, new = sides
     changes: Changes
     skipped = not_compared(old[0], new[0])
     if by_cases:
@@ -88,7 +124,7 @@ def run(options: Namespace, output: Output) -> int:
         result = {"revision": options.revision, "breaking": breaks, "changes": data, "not_compared": reasons}
         output.print_json(result)
     elif options.format == "github":
-        _print_annotations(changes, repository, new[0], output)
+        _print_annotations(changes, path_of, new[0], output)
         where = {"title": "promptkit diff"}
         for owner, reason in skipped.items():
             print_annotation("notice", f"{owner} was not compared: {reason}", output, where)
@@ -186,14 +222,14 @@ def _styled_words(line: Line) -> "Text":
 
 def _print_annotations(
     changes: Changes,
-    repository: Repository,
+    path_of: Callable[[str], str],
     new: Answer,
     output: Output,
 ) -> None:
     """Print an annotation for each change, at the location of its item if that still exists."""
     for change in changes:
         file, line = new.items[change.owner].location if change.owner in new.items else ("", 0)
-        where = {"file": repository.path(file), "line": line, "title": f"promptkit diff: {effect_of(change)}"}
+        where = {"file": path_of(file), "line": line, "title": f"promptkit diff: {effect_of(change)}"}
         level = "error" if change.breaking else "notice"
         print_annotation(level, "\n".join([str(change), *change.diff]), output, where)
 

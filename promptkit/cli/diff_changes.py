@@ -14,11 +14,10 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.cli.calls import FAILS, REFUSED
 from promptkit.cli.diff_revisions import Repository
 from promptkit.cli.diff_sides import (
-    FAILS,
     NOT_RENDERED,
-    REFUSED,
     Answer,
     ArgumentState,
     ItemState,

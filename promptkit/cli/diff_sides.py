@@ -25,7 +25,6 @@ from msgspec import Struct
 from promptkit import compiler
 from promptkit.catalog.argument_schema import schema_of
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, SCHEMA, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
@@ -47,9 +46,7 @@ from promptkit.workspace.paths import VARIABLE, workspace
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: The prefixes of outcomes that are not renderings.
-FAILS: Final = "[fails] "
-REFUSED: Final = "[refused] "
+#: The prefix of outcomes without a rendering, in addition to those of errors.
 NOT_RENDERED: Final = "[not rendered] "
 
 #: Timeouts for a process, because importing recipes has none, and for generated arguments, in seconds.
@@ -432,13 +429,9 @@ def _outcome(item: Item, sent: SentCall) -> str:
     random.seed(_SEED)
     call = Call(item, sent.sent)
     outcome = call.outcome(_MAX_SAMPLE_S if sent.source == "sample" else None)
-    if not isinstance(outcome, BaseException):
-        text = str(outcome)
-    elif sent.source != "case" and (reason := call.refusal(outcome)) is not None:
-        text = f"{NOT_RENDERED}{reason}"
-    else:
-        text = f"{REFUSED if is_refused(outcome) else FAILS}{failure_reason(outcome)}"
-    return call.redactor.redacted(text)
+    if sent.source != "case" and (reason := call.refusal(outcome)) is not None:
+        return call.redactor.redacted(f"{NOT_RENDERED}{reason}")
+    return call.text_of(outcome)
 
 
 def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:

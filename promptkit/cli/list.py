@@ -1,7 +1,7 @@
 """``promptkit list``: list the prompts with their arguments, the resources and the skills."""
 
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
@@ -13,9 +13,11 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
+from promptkit.cli.calls import case_texts
 from promptkit.cli.diagnostics import console_on, counted
 from promptkit.cli.loading import load_catalog, report_catalog_errors
 from promptkit.cli.output import Output
+from promptkit.cli.servers import open_named_server
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.protocol.lowering import lowering_for
@@ -40,13 +42,24 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
-    catalog = load_catalog(options.targets, options.ignore)
+    if options.texts and not options.json:
+        options.error("--texts requires --json")
+    if options.servers:
+        with open_named_server(options) as server:
+            lists = {"server": server.name, "revision": server.revision, **server.listing.data}
+            return _show(server.catalog, lists, options, output)
+    catalog = load_catalog(options.targets, options.ignore, cases=options.texts)
+    return _show(catalog, lists_of(catalog), options, output)
+
+
+def _show(catalog: Catalog, lists: Mapping[str, Any], options: Namespace, output: Output) -> int:
     if options.json:
-        output.print_json(lists_of(catalog))
+        texts = {"texts": case_texts(catalog)} if options.texts else {}
+        output.print_json({**lists, **texts})
     else:
         _print(catalog, output)
     output.send()
-    report_catalog_errors(catalog)
+    report_catalog_errors(catalog, options.ignore)
     return Exit.OK if catalog.healthy else Exit.FAILED
 
 
@@ -119,7 +132,9 @@ def _describe_argument(argument: Argument) -> "Text":
     presence = "required" if argument.required else _default(argument)
     if argument.arg.timezone is not None:
         presence += f", in {argument.arg.timezone} unless it has an offset"
-    text = Text.assemble((argument.name, "bold"), ": ", (_line(format_type(argument.annotation)), "cyan"))
+    text = Text.assemble(
+        (_line(argument.name), "bold"), ": ", (_line(format_type(argument.annotation)), "cyan")
+    )
     text.append(f", {escape_invisible(presence, one_line=True)}")
     words = described(argument.arg.description, [argument.reader.hint] if argument.reader.meanings else [])
     return text.append(f": {_line(words)}" if words else "")

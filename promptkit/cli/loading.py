@@ -69,6 +69,7 @@ def load_catalog(
     ignore: Collection[Rule] = (),
     *,
     lint: bool = False,
+    cases: bool = False,
     elicit: bool | None = None,
 ) -> Catalog:
     """
@@ -84,13 +85,16 @@ def load_catalog(
         lint:
             Whether to report probable mistakes and import the case files as well.
 
+        cases:
+            Whether to import the case files.
+
         elicit:
             The option `elicit` of prompts that do not set it.
 
     Raises:
         LoadError: If a target does not exist, or cannot be read.
     """
-    recipes = load_recipes(targets, cases=lint)
+    recipes = load_recipes(targets, cases=lint or cases)
     return _without_ignored(compiler.compile(recipes, lint=lint, elicit=elicit), ignore)
 
 

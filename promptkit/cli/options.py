@@ -66,6 +66,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
         words, served = words[:at], words[at + 1 :]
     parser = _parser_of(name)
     parser.set_defaults(command=name, error=parser.error, ignore=frozenset(), elicit=None, target_note="")
+    parser.set_defaults(servers=[])
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
     # Options can stand between words. With --, argparse would take the words after it for options.
     read = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
@@ -81,6 +82,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     elif name in _TARGETS_LATER:
         options.find_clients(options)
     if name not in ("import", "new"):  # they load no recipes
+        _use_servers(options)
         options.has_targets = bool(options.targets)
         targets = options.targets or [next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])]
         options.targets = with_markdown(targets, options.markdown) if options.has_targets else targets
@@ -244,6 +246,17 @@ def _check_batch(options: Namespace) -> None:
         options.error("write PROMPT ROWS, or --join RESULTS ROWS")
     if options.join is None and options.vendor is None:
         options.error("specify a vendor with --for: each has its own file format")
+
+
+def _use_servers(options: Namespace) -> None:
+    """Check the options for servers, if any, and use each server where messages show a target."""
+    if not options.servers:
+        return
+    if options.targets or options.markdown:
+        options.error("--server takes the place of a target: omit one of them")
+    if options.command != "diff" and len(options.servers) > 1:
+        options.error("--server can only be repeated for diff")
+    options.targets = [f"--server={server}" for server in options.servers]
 
 
 def _targets(options: Namespace, configuration: Configuration) -> list[str]:

@@ -46,6 +46,7 @@ from promptkit.cli.output_formats import (
     user_text,
     write_media,
 )
+from promptkit.cli.servers import open_named_server
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
@@ -88,6 +89,11 @@ def run(options: Namespace, output: Output) -> int:
         options.error("--cases supports only transcripts and Markdown: choose one case with --case")
     if options.typed is not None and options.arguments:
         options.error("--typed reads the arguments from standard input")
+    if options.servers:
+        if options.watch:
+            options.error("--watch waits for changed files, which a server does not have")
+        with open_named_server(options) as server:
+            return request.show(server.catalog)
     if options.watch:
         return _watch(options, request.show, output)
     recipes = load_recipes(options.targets, cases=_has_case_option(options))

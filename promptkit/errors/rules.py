@@ -21,7 +21,7 @@ class Rule(Enum):
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
     ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill, ``PK7xx``
-    about a Markdown prompt.
+    about a Markdown prompt, ``PK8xx`` about a server of another program.
     docs/diagnostics.md explains each.
 
     Attributes:
@@ -117,6 +117,18 @@ class Rule(Enum):
     FOREIGN_KEY = "PK703", "keys in the front matter that are for other tools", _WARNING
     UNUSED_ARGUMENT = "PK704", "a declared argument of a Markdown prompt without a placeholder", _WARNING
     MARK_SENT_AS_TEXT = "PK705", "a line that looks like a mark, but is sent to the model", _WARNING
+    INVALID_REPLY = "PK801", "output of a server that violates the protocol"
+    BROKEN_PAGES = "PK802", "pages of a list that repeat, or are too many"
+    DUPLICATE_ITEM = "PK803", "two items of a server with the same name or URI"
+    WRONG_ERROR = "PK804", "an invalid request that a server answers with the wrong error, or none", _WARNING
+    NO_DESCRIPTION = (
+        "PK805",
+        "a prompt, argument, resource or tool of a server without a description",
+        _WARNING,
+    )
+    LONG_DESCRIPTION = "PK806", "a description that hosts cut", _WARNING
+    LOSSY_SCHEMA = "PK807", "the schema of a tool that some clients cannot convert", _WARNING
+    JSON_ARGUMENT = "PK808", "an argument for which users must write JSON", _WARNING
 
     title: str
     severity: str
@@ -146,6 +158,9 @@ IGNORABLE: Final = WARNINGS | {
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.MISSING_REFERENCE,
+    Rule.INVALID_REPLY,
+    Rule.BROKEN_PAGES,
+    Rule.DUPLICATE_ITEM,
 }
 
 

@@ -1,5 +1,6 @@
 """Lints for one client: parts of a prompt that the client does not show, send or fill."""
 
+import re
 from collections.abc import Iterable
 from datetime import date, time
 from decimal import Decimal
@@ -30,6 +31,13 @@ _CONTENT_HINTS: Final[dict[Kind, str]] = {
 
 #: Types whose values contain no spaces.
 _ONE_WORD_TYPES: Final = (int, float, bool, bytes, Decimal, date, time, UUID)
+
+
+#: Names and descriptions of arguments whose text contains no spaces.
+_ONE_WORD_NAME: Final = (
+    r"(?:.*[_-])?(?:url|uri|id|email|limit|count|n)|.*[a-z](?:Url|URL|Uri|URI|Id|ID|Email)"
+)
+_ONE_WORD_DESCRIPTION: Final = r"\bYYYY-MM|\bISO[ -]8601\b|\b(?:number of|nombre de)\b"
 
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
@@ -110,7 +118,7 @@ def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: 
         cut = next(filter(_may_have_blanks, arguments), None)
         if cut is not None:
             message = f"{client.title} gives {cut.name!r} only one word of what users type"
-            hint = "omit elicit=False, so that users get a form, or take single words"
+            hint = "let users fill in a form, by omitting elicit=False, or take single words"
             report.add(Rule.SPLIT_TEXT, message, hint, cut.name)
         return
     for argument, after in pairwise(arguments):
@@ -160,7 +168,10 @@ def _may_have_blanks(argument: Argument) -> bool:
     if isinstance(complete, list | tuple):
         return not _are_words(complete)
     is_completed = complete is not None  # by a function, usually with file names
-    return not (is_completed or _is_of_one_word(argument.annotation))
+    is_word = re.fullmatch(_ONE_WORD_NAME, argument.name) or re.search(
+        _ONE_WORD_DESCRIPTION, argument.description or "", re.IGNORECASE
+    )
+    return not (is_completed or is_word or _is_of_one_word(argument.annotation))
 
 
 def _is_of_one_word(annotation: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Python source for the values of a form: a test and a case."""
+"""Source for the values of a form: a test and a case."""
 
 import json
 import keyword
@@ -66,6 +66,18 @@ def _build_front_matter(rendering: Rendering) -> str:
     }
     lines = [f"    {name}: {_literal(value)}" for name, value in values.items()]
     return "\n".join(["cases:", "  a name:" if lines else "  a name: {}", *lines])
+
+
+def build_case_table(rendering: Rendering) -> str:
+    """Return the table of ``cases.toml`` that saves the values of a form as a case of a server's prompt."""
+    # JSON's strings are TOML's, but for DEL.
+    texts = {name: _toml_text(value) for name, value in rendering.values.items()}
+    lines = [f"{_toml_text(name)} = {text}" for name, text in texts.items()]
+    return "\n".join([f'[{_toml_text(rendering.prompt.name)}."a name"]', *lines])
+
+
+def _toml_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:

@@ -14,6 +14,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.clients.profiles import CLIENTS, ClientProfile, get_client
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import REQUESTS, ExportError, UnsupportedAnswerError
+from promptkit.foreign.listing import SERVER
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
@@ -28,7 +29,12 @@ from promptkit.lints.conversations import SentMessages
 from promptkit.loader.targets import render_words
 from promptkit.preview.controls import Choice
 from promptkit.preview.media import Upload
-from promptkit.preview.python_source import build_case_source, build_pytest_source, variable_name
+from promptkit.preview.python_source import (
+    build_case_source,
+    build_case_table,
+    build_pytest_source,
+    variable_name,
+)
 from promptkit.preview.rendering import Rendering, describe_failure
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
@@ -67,7 +73,7 @@ class Block:
 
     title: str
     text: str
-    language: Literal["json", "python", "shell", "yaml"]
+    language: Literal["json", "python", "shell", "toml", "yaml"]
 
 
 @attrs.frozen
@@ -259,6 +265,9 @@ def _build_test(rendering: Rendering, target: str, _choice: str) -> TabContent:
         return TabContent("test", notes=(f"Not rendered: {rendering.skip_reason}.",))
     if rendering.workflow is None and not rendering.argument_errors:
         return TabContent("test", notes=("This prompt failed, so there is no rendering to test.",))
+    if rendering.prompt.location == SERVER:
+        case = Block("Case with these values, for cases.toml", build_case_table(rendering), "toml")
+        return TabContent("test", (), (case,))
     test = build_pytest_source(rendering, target)
     is_markdown = rendering.prompt.location.file.endswith(".md")
     source = build_case_source(rendering)
@@ -280,7 +289,7 @@ def _build_command_line(rendering: Rendering, target: str, _choice: str) -> TabC
     words = [
         "promptkit",
         "render",
-        render_words([target], quoted_path),
+        quoted(target) if prompt.location == SERVER else render_words([target], quoted_path),
         quoted(prompt.name),
         *(word for word, _ in words_with_notes),
     ]

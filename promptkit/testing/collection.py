@@ -76,7 +76,7 @@ def add_targets(config: pytest.Config) -> None:
         UsageError: If there are no targets, a target is a module, or the configuration is invalid.
     """
     try:
-        _checks_of(config)
+        configured_checks(config)
         loads = (
             [(target,) for target in _named_targets(config)]
             if _is_named(config)
@@ -93,7 +93,7 @@ def add_targets(config: pytest.Config) -> None:
         config.args += map(str, missing)
 
 
-def _checks_of(config: pytest.Config) -> Checks:
+def configured_checks(config: pytest.Config) -> Checks:
     """Return the configured checks. The configuration is found as in `targets_for`."""
     configuration = find_configuration(config.invocation_params.dir)
     configured = configuration if configuration.file else find_configuration(config.rootpath)
@@ -148,6 +148,9 @@ def _target_path(target: str) -> Path:
 
 
 Declared: TypeAlias = Prompt[..., Any] | Resource[..., Any]
+
+#: A function that returns the diagnostics of a rendering, given the text files that were read.
+RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow, Sequence[TextRead]], tuple[Diagnostic, ...]]
 
 
 class CheckResult(Struct, frozen=True):
@@ -440,7 +443,10 @@ class RecipeFile(pytest.File):
             )
             if result.compiled is not None:
                 for case in result.compiled.saved():
-                    name, test = f"{result.name}[{case.name}]", _test_of_case(result.compiled, case, checked)
+                    name, test = (
+                        f"{result.name}[{case.name}]",
+                        case_test(result.compiled, case, checked.of_rendering),
+                    )
                     yield PromptItem.from_parent(self, name=name, callobj=test, line=case.location.line)
 
     def _report_to_syrupy(self) -> None:
@@ -454,7 +460,7 @@ class RecipeFile(pytest.File):
         loaded = self.config.stash.setdefault(_CHECKED, {})
         if self._targets not in loaded:
             try:
-                loaded[self._targets] = CheckedTarget(self._targets, _checks_of(self.config))
+                loaded[self._targets] = CheckedTarget(self._targets, configured_checks(self.config))
             except LoadError as error:
                 raise self.CollectError(str(error)) from None
         return loaded[self._targets]
@@ -496,7 +502,7 @@ def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
     """Return a test that a prompt renders, and that neither it nor its renderings have diagnostics."""
 
     def test() -> None:
-        _require_no_diagnostics(checked.diagnostics)
+        require_no_diagnostics(checked.diagnostics)
         if checked.compiled is None:
             return
         if not checked.compiled.sample:
@@ -505,7 +511,7 @@ def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
         with collecting(texts_read, texts):
             rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
         for workflow in rendered:
-            _require_no_diagnostics(target.of_rendering(checked.compiled, workflow, texts))
+            require_no_diagnostics(target.of_rendering(checked.compiled, workflow, texts))
         rejection = check_generated(checked.compiled)
         if rejection is not None and not rendered:
             pytest.skip(f"not rendered: {rejection}")
@@ -513,7 +519,7 @@ def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
     return test
 
 
-def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> Callable[..., None]:
+def case_test(prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck) -> Callable[..., None]:
     """Return a test that a case is rejected as expected, or matches its snapshot without diagnostics."""
 
     def test(request: pytest.FixtureRequest) -> None:
@@ -522,7 +528,7 @@ def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> 
             rendered = check_case(prompt, case)
         if rendered is None:
             return
-        _require_no_diagnostics(target.of_rendering(prompt, rendered, texts))
+        require_no_diagnostics(check_rendering(prompt, rendered, texts))
         if request.config.pluginmanager.hasplugin("syrupy"):
             from promptkit.testing.snapshots import changes_of
 
@@ -533,6 +539,7 @@ def _test_of_case(prompt: CompiledPrompt, case: Case, target: CheckedTarget) -> 
     return test
 
 
-def _require_no_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+def require_no_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    """Raise DiagnosticsError if there are any diagnostics."""
     if diagnostics:
         raise DiagnosticsError("\n".join(map(str, diagnostics)))

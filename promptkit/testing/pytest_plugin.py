@@ -136,17 +136,37 @@ if TYPE_CHECKING:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the ``--promptkit`` option."""
-    parser.getgroup("promptkit").addoption(
+    group = parser.getgroup("promptkit")
+    group.addoption(
         "--promptkit",
         action="store_true",
         help="test every prompt: that it compiles without diagnostics, and renders with its examples "
         "and with generated arguments",
     )
+    # Projects often have an option --server of their own.
+    group.addoption(
+        "--promptkit-server",
+        metavar="COMMAND",
+        help="with --promptkit: test the prompts of an MCP server, a command or a URL, with the cases in "
+        "cases.toml",
+    )
+    for name, metavar in (("header", "NAME=VALUE"), ("env", "NAME[=VALUE]")):
+        group.addoption(
+            f"--promptkit-{name}",
+            action="append",
+            default=[],
+            metavar=metavar,
+            help=f"the option --{name} of promptkit check --server",
+        )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Find the prompts to test from the command line, or from the configured target."""
-    if config.getoption("promptkit") and not hasattr(config.option, "promptkit_targets"):
+    if config.getoption("promptkit_server") is not None:
+        from promptkit.testing.servers import add_server
+
+        add_server(config)
+    elif config.getoption("promptkit") and not hasattr(config.option, "promptkit_targets"):
         from promptkit.testing.collection import add_targets
 
         add_targets(config)
@@ -154,6 +174,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Return the collector of a recipe file if ``--promptkit`` was given."""
+    if parent.config.getoption("promptkit_server") is not None:
+        from promptkit.testing.servers import cases_file
+
+        return cases_file(file_path, parent)
     if not parent.config.getoption("promptkit") or file_path.suffix not in (".py", ".md"):
         return None
     from promptkit.testing.collection import recipe_file

@@ -93,6 +93,20 @@ def test_page_and_reload(recipes):
         assert interrupt(process) == (130, "")
 
 
+def test_a_server_of_another_program(scripted, recipes):
+    """The prompts of a server are shown, and the server ends with the preview."""
+    text = {"type": "text", "text": "Hello from the server."}
+    replies = {
+        "prompts/list": {"prompts": [{"name": "greet", "description": "Say hello."}]},
+        "prompts/get": {"messages": [{"role": "user", "content": text}]},
+        "tools/list": {"tools": []},
+    }
+    with running(recipes(), "--server", scripted(replies=replies), "--port", "0") as (process, page):
+        assert b"Say hello." in page.get("/").read()
+        assert b"Hello from the server." not in page.get("/prompts/greet").read()
+        assert interrupt(process) == (130, "")
+
+
 def test_signal_after_the_address(recipes):
     """A signal ends the preview cleanly as soon as the address is printed."""
     folder = recipes(greet=GREET)

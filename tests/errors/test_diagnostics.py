@@ -9,9 +9,13 @@ from jsonschema import Draft202012Validator
 from promptkit.compiler.compilation import compile
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, Severity
 from promptkit.errors.rules import IGNORABLE, RETIRED, WARNINGS, Rule
+from promptkit.foreign.lints import lint_listing, lint_replies
+from promptkit.foreign.listing import read_listing
+from promptkit.foreign.requests import RequestError
 from promptkit.lints.clients import lint_client
 from promptkit.loader.loader import load
 from promptkit.loader.targets import display_path
+from tests.foreign.replies import UNKNOWN, Replies
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 
@@ -57,6 +61,16 @@ RENDERED = {
     Rule.RESOURCE_FAILS,
     Rule.UNSTABLE_SKILL,
 }
+#: The replies of a server that break only a rule about servers, and the printed diagnostic.
+SERVERS = {
+    Rule(code): (json.loads(replies), printed)
+    for code, replies, printed in re.findall(
+        r"^## (PK8\d+)\n(?:(?!^## ).)*?^```json\n(.*?)^```\n\n^```text\n(.*?)^```$",
+        PAGE,
+        re.MULTILINE | re.DOTALL,
+    )
+}
+
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
 #: The replacement in each example that follows the hint.
@@ -155,7 +169,7 @@ SCHEMA = {
         "end_column",
     ],
     "properties": {
-        "code": {"pattern": "^PK[1-7][0-9]{2}$"},
+        "code": {"pattern": "^PK[1-8][0-9]{2}$"},
         "rule": {"pattern": "^[a-z]+(-[a-z]+)+$"},
         "severity": {"enum": ["error", "warning"]},
         "message": {"type": "string", "minLength": 1},
@@ -167,6 +181,11 @@ SCHEMA = {
     },
     "additionalProperties": False,
 }
+
+
+def _as_result(reply):
+    """Return a reply as a connection of tests expects it."""
+    return RequestError(**reply["error"]) if "error" in reply else reply
 
 
 def write_files(folder, files):
@@ -204,7 +223,26 @@ def get_expected(rule):
 class TestRules:
     def test_every_rule_is_in_the_table(self):
         """Every rule has a documented example."""
-        assert set(CASES) == set(Rule)
+        too_long = {Rule.LONG_DESCRIPTION}  # for a page, see tests/foreign/test_lints.py
+        assert set(CASES) | set(SERVERS) | too_long == set(Rule)
+
+    @pytest.mark.parametrize("rule", SERVERS, ids=lambda rule: rule.value)
+    def test_the_replies_of_each_server_give_their_diagnostic(self, rule):
+        """The replies of each example of a server give exactly the documented diagnostic."""
+        replies, printed = SERVERS[rule]
+        unknown = dict.fromkeys(("prompts/get", "resources/read"), UNKNOWN)
+        connection = Replies()
+        connection.results = {**unknown, **{method: _as_result(reply) for method, reply in replies.items()}}
+        declared = {method.partition("/")[0]: {} for method in replies}
+
+        listing = read_listing(connection, declared)
+        diagnostics = [
+            *listing.diagnostics,
+            *lint_listing(listing),
+            *lint_replies(listing, connection, "2026-07-28"),
+        ]
+
+        assert join_lines(*diagnostics) == printed.strip()
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
     def test_each_example_gives_its_diagnostic(self, rule, diagnose):

@@ -111,6 +111,7 @@ SEVERAL_WORDS = [
     ("numbers: list[int], depth: int", "numbers"),
     ("many: list, depth: int", "many"),
     ("file: Path, depth: int", "file"),
+    ("grid: str", "grid"),
     ("rest: timedelta, depth: int", "rest"),
     ("start: datetime, depth: int", "start"),
     ("text: str | Literal['auto'], depth: int", "text"),
@@ -125,6 +126,9 @@ SINGLE_WORDS = [
     "number: float | Literal['auto']",
     "file: Annotated[str, Arg(complete=['a.png'])]",
     "file: Annotated[str, Arg(complete=lambda typed: [])]",
+    "url: str, issue_id: str, userId: str, baseURL: str, top_n: str",
+    "start: Annotated[str, Arg('The first day (YYYY-MM-DD)')]",
+    "days: Annotated[str, Arg('The number of days')]",
 ]
 
 

@@ -1,0 +1,179 @@
+"""A connection to a server, with the official client, in the era that the server speaks."""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import httpx2
+import mcp_types
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client, MCPError
+from mcp.client.extension import advertise
+from msgspec import Struct
+from pydantic import RootModel, ValidationError
+
+from promptkit.foreign.address import ServerAddress, ServerError
+from promptkit.foreign.listing import SKILLS
+from promptkit.foreign.requests import InvalidReplyError, NoReplyError, RequestError
+from promptkit.foreign.transports import (
+    MAX_REPLY,
+    MAX_SECONDS,
+    Observations,
+    http_streams,
+    stdio_streams,
+)
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.version import VERSION
+
+
+class _AnyResult(RootModel[dict[str, Any]]):
+    """A result of any method, with all of its members."""
+
+
+class ServerIdentity(Struct, frozen=True):
+    """
+    What a server declares about itself.
+
+    Args:
+        name:
+            Its name; ``""`` if it has none.
+
+        version:
+            Its version; ``""`` if it has none.
+
+        revision:
+            The revision of the protocol that both sides use.
+
+        capabilities:
+            Its capabilities.
+
+        instructions:
+            Its instructions for models.
+    """
+
+    name: str
+    version: str
+    revision: str
+    capabilities: Mapping[str, Any]
+    instructions: str | None
+
+
+class Connection:
+    """
+    A connection to a server. Any thread can use it.
+
+    Args:
+        client:
+            The connected client.
+
+        portal:
+            The event loop of the client, on its own thread.
+
+        seen:
+            What the transport has noticed.
+    """
+
+    def __init__(self, client: Client, portal: BlockingPortal, seen: Observations) -> None:
+        self._client = client
+        self._portal = portal
+        self.seen = seen
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """What the server declares about itself."""
+        info = self._client.server_info
+        capabilities = self._client.server_capabilities.model_dump(by_alias=True, exclude_none=True)
+        return ServerIdentity(
+            info.name if info else "",
+            info.version if info else "",
+            self._client.protocol_version,
+            capabilities,
+            self._client.instructions,
+        )
+
+    def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Send a request, and return its result, as `Requester` describes."""
+        return self._portal.call(self._request, method, dict(params or {}))
+
+    async def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        request = mcp_types.Request[dict[str, Any], str](method=method, params=params)
+        try:
+            result = await self._client.session.send_request(request, _AnyResult)
+        except MCPError as error:
+            if self.seen.too_large:
+                msg = f"sent a reply with more than {MAX_REPLY >> 20} MiB"
+            elif error.error.code == mcp_types.REQUEST_TIMEOUT:
+                msg = f"did not answer {method} within {MAX_SECONDS:g} s"
+            elif error.error.code == mcp_types.CONNECTION_CLOSED:
+                msg = f"ended the connection instead of answering {method}"
+            else:
+                raise RequestError(error.error.code, error.error.message) from None
+            raise NoReplyError(msg) from None
+        except ValidationError as error:
+            msg = f"sent an invalid reply to {method}: {_first_problem(error)}"
+            raise InvalidReplyError(msg) from None
+        except (anyio.ClosedResourceError, anyio.BrokenResourceError, httpx2.HTTPError):
+            msg = f"ended the connection instead of answering {method}"
+            raise NoReplyError(msg) from None
+        return result.root
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Return the location and the message of the first problem, without the server's value."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    path = ".".join(map(str, problem["loc"]))
+    return f"{path}: {problem['msg']}" if path else problem["msg"]
+
+
+@contextmanager
+def connect(address: ServerAddress) -> Iterator[Connection]:
+    """
+    Connect to a server. At the end, disconnect, and end the processes of a command.
+
+    Raises:
+        ServerError: If it cannot be reached, or does not speak MCP.
+    """
+    for name in ("mcp", "client", "httpx2"):  # they would log the server's texts to standard error
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    seen = Observations()
+    streams = http_streams(address, seen) if address.url else stdio_streams(address, seen)
+    client = Client(
+        streams,
+        read_timeout_seconds=MAX_SECONDS,
+        client_info=mcp_types.Implementation(name="promptkit", version=VERSION),
+        extensions=[advertise(SKILLS)],
+    )
+    with start_blocking_portal() as portal:
+        entered = portal.wrap_async_context_manager(client)
+        try:
+            entered.__enter__()
+        except Exception as error:  # noqa: BLE001 (the client raises many types, in groups)
+            raise _connection_error(address, error, seen) from None
+        try:
+            yield Connection(client, portal, seen)
+        finally:
+            entered.__exit__(None, None, None)
+
+
+def _connection_error(address: ServerAddress, error: BaseException, seen: Observations) -> ServerError:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, ServerError):
+        return error
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, MCPError):
+        reason = f"it answered {error.error.message!r} (code {error.error.code})"
+        if seen.too_large:
+            reason = f"it sent a message with more than {MAX_REPLY >> 20} MiB"
+        elif error.error.code == mcp_types.REQUEST_TIMEOUT:
+            reason = f"it did not answer within {MAX_SECONDS:g} s"
+        elif error.error.code == mcp_types.CONNECTION_CLOSED:
+            reason = "it ended before it answered"
+    elif isinstance(error, ValidationError):
+        reason = f"its answer is invalid: {_first_problem(error)}"
+    if seen.stray_line:
+        reason += f"; it printed {escape_invisible(seen.stray_line.strip(), one_line=True)!r}"
+    errors = seen.errors.decode(errors="replace").strip()
+    return ServerError(address.label, f"{reason}; it wrote:\n{errors}" if errors else reason)

@@ -1,0 +1,299 @@
+"""The lists of a server, read page by page within limits, or from a file that `promptkit list` wrote."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner
+from promptkit.errors.rules import Rule
+from promptkit.foreign.requests import InvalidReplyError, NoReplyError, Requester, RequestError
+
+#: The location of everything that a server declares: there is no file.
+SERVER: Final = Location("<server>")
+
+#: Limits for all lists of a server together: items, and bytes of JSON; and for the pages of one list.
+MAX_ITEMS: Final = 10_000
+MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_PAGES: Final = 1_000
+
+#: JSON-RPC's code for a method that a server does not have.
+METHOD_NOT_FOUND: Final = -32601
+
+#: The extension for skills.
+SKILLS: Final = "io.modelcontextprotocol/skills"
+
+
+class ListedArgument(Struct):
+    """An argument of a prompt."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    required: bool | None = None
+
+
+class ListedPrompt(Struct):
+    """An entry of ``prompts/list``."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    arguments: list[ListedArgument] | None = None
+    icons: list[dict[str, Any]] | None = None
+    meta: dict[str, Any] | None = field(name="_meta", default=None)
+
+
+class ListedResource(Struct):
+    """An entry of ``resources/list``."""
+
+    uri: str
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = field(name="mimeType", default=None)
+    icons: list[dict[str, Any]] | None = None
+    size: int | None = None
+
+    @property
+    def uri_template(self) -> str:
+        """Its URI, which has no variables."""
+        return self.uri
+
+
+class ListedTemplate(Struct):
+    """An entry of ``resources/templates/list``."""
+
+    uri_template: str = field(name="uriTemplate")
+    name: str
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = field(name="mimeType", default=None)
+    icons: list[dict[str, Any]] | None = None
+    size: None = None
+
+
+class ListedTool(Struct):
+    """An entry of ``tools/list``."""
+
+    name: str
+    input_schema: dict[str, Any] = field(name="inputSchema")
+    title: str | None = None
+    description: str | None = None
+
+
+class ListedFile(Struct):
+    """A file of a skill."""
+
+    uri: str
+    digest: str
+    size: int
+
+
+class ListedSkill(Struct):
+    """An entry of ``skills/list``. The files of a dynamic skill are not known."""
+
+    uri: str
+    frontmatter: dict[str, Any]
+    resources: list[ListedFile] | str
+
+
+class _Kind(Struct, frozen=True):
+    """
+    One of the lists.
+
+    Args:
+        member:
+            The key of the items in a reply.
+
+        noun:
+            A word for an item.
+
+        item:
+            The type of an item.
+
+        key:
+            Returns the name or the URI of an item, which must be unique.
+    """
+
+    member: str
+    noun: str
+    item: Any
+    key: Callable[[Any], str]
+
+
+#: The lists by method.
+KINDS: Final[Mapping[str, _Kind]] = {
+    "prompts/list": _Kind("prompts", "prompt", ListedPrompt, lambda prompt: prompt.name),
+    "resources/list": _Kind("resources", "resource", ListedResource, lambda resource: resource.uri),
+    "resources/templates/list": _Kind(
+        "resourceTemplates", "template", ListedTemplate, lambda template: template.uri_template
+    ),
+    "tools/list": _Kind("tools", "tool", ListedTool, lambda tool: tool.name),
+    "skills/list": _Kind("skills", "skill", ListedSkill, lambda skill: skill.uri),
+}
+
+
+class Listing(Struct):
+    """
+    The lists of a server.
+
+    Args:
+        data:
+            The items as the server sent them, by the key of their list.
+
+        prompts, resources, templates, tools, skills:
+            The valid items. If several have the same name or URI, the first.
+
+        diagnostics:
+            The problems with the replies.
+
+        paged:
+            The methods whose lists have several pages.
+    """
+
+    data: dict[str, list[Any]] = {}
+    prompts: list[ListedPrompt] = []
+    resources: list[ListedResource] = []
+    templates: list[ListedTemplate] = []
+    tools: list[ListedTool] = []
+    skills: list[ListedSkill] = []
+    diagnostics: list[Diagnostic] = []
+    paged: list[str] = []
+
+    def add(self, method: str, items: Sequence[Any]) -> None:
+        """Add the items of a list, and report invalid items and duplicate keys."""
+        kind = KINDS[method]
+        valid: dict[str, Any] = {}
+        for number, data in enumerate(items, 1):
+            owner = Owner(f"{kind.noun} {number} of {method}", SERVER)
+            try:
+                item = msgspec.convert(data, kind.item)
+            except msgspec.ValidationError as error:
+                self.diagnostics.append(
+                    owner.diagnostic(Rule.INVALID_REPLY, f"it is invalid: {error}", "correct it")
+                )
+                continue
+            if valid.setdefault(kind.key(item), item) is not item:
+                owner = Owner(f"{kind.noun} {kind.key(item)!r}", SERVER)
+                hint = "clients show one of them, or both: give each a different name or URI"
+                self.diagnostics.append(
+                    owner.diagnostic(Rule.DUPLICATE_ITEM, f"it is listed twice by {method}", hint)
+                )
+        self.data[kind.member] = list(items)
+        target = {"resourceTemplates": "templates"}.get(kind.member, kind.member)
+        getattr(self, target).extend(valid.values())
+
+
+def offered_methods(capabilities: Mapping[str, Any]) -> list[str]:
+    """Return the lists that a server with these capabilities has."""
+    extensions = capabilities.get("extensions") or {}
+    offers = {
+        "prompts/list": "prompts" in capabilities,
+        "resources/list": "resources" in capabilities,
+        "resources/templates/list": "resources" in capabilities,
+        "tools/list": "tools" in capabilities,
+        "skills/list": SKILLS in extensions,
+    }
+    return [method for method, is_offered in offers.items() if is_offered]
+
+
+def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> Listing:
+    """
+    Return the lists that a server declares, as far as the limits allow.
+
+    Args:
+        connection:
+            The connection.
+
+        capabilities:
+            The server's capabilities.
+    """
+    listing, reader = Listing(), _PageReader(connection)
+    for method in offered_methods(capabilities):
+        items, pages = list[Any](), 0
+        owner = Owner(method, SERVER)
+        try:
+            for page in reader.pages(method):
+                items += page
+                pages += 1
+            if pages > 1:
+                listing.paged.append(method)
+        except _PageError as error:
+            listing.diagnostics.append(owner.diagnostic(error.rule, str(error), error.hint))
+        except RequestError as error:
+            # Servers without templates often do not have their method.
+            if method != "resources/templates/list" or error.code != METHOD_NOT_FOUND:
+                hint = "answer it, or do not declare the capability"
+                listing.diagnostics.append(owner.diagnostic(Rule.INVALID_REPLY, f"it fails: {error}", hint))
+        except InvalidReplyError as error:
+            hint = "answer as the protocol requires"
+            listing.diagnostics.append(owner.diagnostic(Rule.INVALID_REPLY, f"the server {error}", hint))
+            if isinstance(error, NoReplyError):
+                return listing
+        listing.add(method, items)
+    return listing
+
+
+class _PageError(Exception):
+    """Pages that cannot be read to the end; the items so far are valid."""
+
+    def __init__(self, rule: Rule, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.hint = hint
+
+
+class _PageReader:
+    """Reads the pages of lists, and counts the items and bytes of all of them."""
+
+    def __init__(self, connection: Requester) -> None:
+        self._connection = connection
+        self._items = 0
+        self._bytes = 0
+
+    def pages(self, method: str) -> Iterator[list[Any]]:
+        """Yield the items of each page. Raises _PageError, and the errors of `Requester.request`."""
+        cursor: str | None = None
+        cursors = set[str]()
+        hint = "omit nextCursor on the last page, and return a new cursor for each further page"
+        while True:
+            result = self._connection.request(method, {} if cursor is None else {"cursor": cursor})
+            page, cursor = result.get(KINDS[method].member), result.get("nextCursor")
+            if not isinstance(page, list):
+                message = f"its result has no list {KINDS[method].member!r}"
+                raise _PageError(Rule.INVALID_REPLY, message, "return a list, which can be empty")
+            self._items += len(page)
+            self._bytes += len(msgspec.json.encode(result))
+            yield page[: max(len(page) - max(self._items - MAX_ITEMS, 0), 0)]
+            if cursor is None:
+                return
+            if not isinstance(cursor, str) or cursor in cursors:
+                raise _PageError(Rule.BROKEN_PAGES, f"the cursor {cursor!r} is returned twice", hint)
+            cursors.add(cursor)
+            if len(cursors) >= MAX_PAGES:
+                raise _PageError(Rule.BROKEN_PAGES, f"it has more than {MAX_PAGES:,} pages", hint)
+            if self._items > MAX_ITEMS or self._bytes > MAX_BYTES:
+                message = (
+                    f"the lists have more than {MAX_ITEMS:,} items, or {MAX_BYTES >> 20} MiB, and are not "
+                    "read further"
+                )
+                raise _PageError(Rule.BROKEN_PAGES, message, "list fewer items")
+
+
+def parse_listing(data: Mapping[str, Any]) -> Listing:
+    """
+    Return the lists in a file that ``promptkit list --json`` wrote.
+
+    Raises:
+        ValueError: If they are not lists.
+    """
+    listing = Listing()
+    for method, kind in KINDS.items():
+        items = data.get(kind.member, [])
+        if not isinstance(items, list):
+            msg = f"{kind.member!r} is not a list"
+            raise ValueError(msg)  # noqa: TRY004 (the content of a file, not the type of an argument)
+        listing.add(method, items)
+    return listing

@@ -1,0 +1,239 @@
+"""
+Streams of messages from and to a server, with limits.
+
+The official client does not limit the size of a reply, and passes on what a server writes to standard error.
+Therefore these take the place of its transports.
+"""
+
+import os
+import shutil
+import signal
+import sys
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Final, TypeAlias
+
+import anyio
+import httpx2
+import mcp_types
+from anyio.abc import Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._stream_protocols import ReadStream, WriteStream
+from mcp.shared.message import SessionMessage
+from msgspec import Struct
+
+from promptkit.foreign.address import ServerAddress, ServerError
+
+#: Time limit of a request in seconds.
+MAX_SECONDS: Final = 30.0
+
+#: Limit of a message from the server, in bytes.
+MAX_REPLY: Final = 16 * 1024 * 1024
+
+#: How many bytes are kept of the end of standard error, and of a line that is not a message.
+_MAX_KEPT: Final = 2000
+
+#: How long a server may take to exit after the end of its input, and after SIGTERM, in seconds.
+_GRACE_S: Final = 1.0
+
+Streams: TypeAlias = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
+
+
+class Observations(Struct):
+    """
+    Output of a server other than messages.
+
+    Args:
+        errors:
+            The end of the server's standard error.
+
+        stray_lines:
+            The number of lines on standard output that are not messages.
+
+        stray_line:
+            The start of the first one.
+
+        too_large:
+            Whether the connection was closed because a message was too large.
+    """
+
+    errors: bytes = b""
+    stray_lines: int = 0
+    stray_line: str = ""
+    too_large: bool = False
+
+
+@asynccontextmanager
+async def stdio_streams(address: ServerAddress, seen: Observations) -> AsyncGenerator[Streams]:
+    """
+    Start a command and yield its streams. At the end, its whole process group is ended.
+
+    Args:
+        address:
+            The command.
+
+        seen:
+            Receives the other output.
+
+    Raises:
+        ServerError: If it cannot be started.
+    """
+    process = await _start(address)
+    to_reader, reader = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    writer, from_writer = anyio.create_memory_object_stream[SessionMessage](0)
+
+    async def read() -> None:
+        async with to_reader:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session has ended
+                async for message in _messages(process, seen):
+                    await to_reader.send(message)
+
+    async def write() -> None:
+        assert process.stdin is not None  # noqa: S101 (it is a pipe)
+        async with from_writer:
+            async for item in from_writer:
+                data = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+                    await process.stdin.send(data.encode() + b"\n")
+
+    async def keep_errors() -> None:
+        assert process.stderr is not None  # noqa: S101 (it is a pipe)
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            async for chunk in process.stderr:
+                seen.errors = (seen.errors + chunk)[-_MAX_KEPT:]
+
+    async with anyio.create_task_group() as tasks:
+        for task in (read, write, keep_errors):
+            tasks.start_soon(task)
+        try:
+            yield reader, writer
+        finally:
+            with anyio.CancelScope(shield=True):
+                reader.close()
+                writer.close()
+                await _end(process)
+            tasks.cancel_scope.cancel()
+
+
+async def _start(address: ServerAddress) -> Process:
+    program, *arguments = address.words
+    environment = {**get_default_environment(), **address.variables}
+    path = shutil.which(program, path=environment.get("PATH"))
+    if path is None:
+        raise ServerError(address.label, f"there is no program {program!r} here or on the PATH")
+    try:
+        return await anyio.open_process([path, *arguments], env=environment, start_new_session=True)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ServerError(address.label, f"it cannot be started: {reason}") from None
+
+
+async def _messages(process: Process, seen: Observations) -> AsyncIterator[SessionMessage]:
+    """Yield the messages on standard output other than notifications, for which nothing waits."""
+    async for line in _lines(process, seen):
+        try:
+            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            if line.strip():
+                seen.stray_line = seen.stray_line or line[:_MAX_KEPT].decode(errors="replace")
+                seen.stray_lines += 1
+            continue
+        if not isinstance(message, mcp_types.JSONRPCNotification):
+            yield SessionMessage(message)
+
+
+async def _lines(process: Process, seen: Observations) -> AsyncIterator[bytes]:
+    """Yield the lines of standard output, up to the first one that is too long."""
+    assert process.stdout is not None  # noqa: S101 (it is a pipe)
+    stream = BufferedByteReceiveStream(process.stdout)
+    try:
+        while True:
+            yield await stream.receive_until(b"\n", MAX_REPLY)
+    except anyio.DelimiterNotFound:
+        seen.too_large = True
+    except (anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
+        return
+
+
+async def _end(process: Process) -> None:
+    """End a process and its group: by the end of its input, then by signals."""
+    assert process.stdin is not None  # noqa: S101 (it is a pipe)
+    with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
+        await process.stdin.aclose()
+    with anyio.move_on_after(_GRACE_S):
+        await process.wait()
+    if sys.platform == "win32":
+        if process.returncode is None:
+            process.kill()
+    else:
+        # The group can outlive its first process. Its number is that of the process, which started it.
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(process.pid, number)
+            except (ProcessLookupError, PermissionError):
+                break
+            with anyio.move_on_after(_GRACE_S):
+                await _group_ended(process.pid)
+                break
+    with anyio.move_on_after(_GRACE_S):
+        await process.aclose()
+
+
+async def _group_ended(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        while True:
+            os.killpg(group, 0)
+            await anyio.sleep(0.01)
+
+
+@asynccontextmanager
+async def http_streams(address: ServerAddress, seen: Observations) -> AsyncGenerator[Streams]:
+    """
+    Yield the streams of a server over Streamable HTTP.
+
+    Args:
+        address:
+            The URL and the headers.
+
+        seen:
+            Receives whether a reply was too large.
+    """
+
+    async def limit(response: httpx2.Response) -> None:
+        if response.headers.get("content-encoding", "identity") != "identity":  # it can expand without limit
+            msg = "the reply is compressed, although this was not requested"
+            raise httpx2.DecodingError(msg)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 (of an asynchronous client)
+        response.stream = _LimitedStream(response.stream, seen)
+
+    headers = {**address.headers, "Accept-Encoding": "identity"}
+    async with (
+        httpx2.AsyncClient(
+            headers=headers, timeout=MAX_SECONDS, event_hooks={"response": [limit]}
+        ) as http_client,
+        streamable_http_client(address.url, http_client=http_client, max_sse_event_size=MAX_REPLY) as streams,
+    ):
+        yield streams
+
+
+class _LimitedStream(httpx2.AsyncByteStream):
+    """The body of a response, up to the limit of a message."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, seen: Observations) -> None:
+        self._stream = stream
+        self._seen = seen
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            size += len(chunk)
+            if size > MAX_REPLY:
+                self._seen.too_large = True
+                msg = f"the reply has more than {MAX_REPLY:,} bytes"
+                raise httpx2.ReadError(msg)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

@@ -1,0 +1,106 @@
+"""``pytest --promptkit --promptkit-server``: a test for each prompt of a server, and for each case."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.diagnostics import Diagnostic
+from promptkit.errors.exceptions import LoadError, PromptkitError
+from promptkit.foreign.address import parse_address
+from promptkit.foreign.cases import CASES_FILE
+from promptkit.foreign.catalog import open_server
+from promptkit.language.files import TextRead
+from promptkit.language.messages import Workflow
+from promptkit.testing.collection import PromptItem, case_test, configured_checks, require_no_diagnostics
+
+
+def add_server(config: pytest.Config) -> None:
+    """
+    Make pytest collect only the cases of a server's prompts, in the folder where it was started.
+
+    Raises:
+        UsageError: If an option is invalid, or there is no such file.
+    """
+    file = config.invocation_params.dir / CASES_FILE
+    if not config.getoption("promptkit"):
+        msg = "--promptkit-server requires --promptkit"
+        raise pytest.UsageError(msg)
+    if not file.is_file():
+        msg = f"--promptkit-server tests the cases in {CASES_FILE}, and there is none in {str(file.parent)!r}"
+        raise pytest.UsageError(msg)
+    try:
+        configured_checks(config)
+        _address(config)
+    except (PromptkitError, ValueError) as error:
+        raise pytest.UsageError(str(error)) from None
+    config.option.promptkit_targets = []
+    config.args[:] = [str(file)]
+
+
+def cases_file(path: Path, parent: pytest.Collector) -> "ServerFile | None":
+    """Return the collector of ``cases.toml``; None for any other file."""
+    is_cases = path == parent.config.invocation_params.dir / CASES_FILE
+    return ServerFile.from_parent(parent, path=path) if is_cases else None
+
+
+def _address(config: pytest.Config) -> Any:
+    options = [config.getoption(f"promptkit_{name}") for name in ("server", "header", "env")]
+    return parse_address(*options)
+
+
+def _diagnostics_test(diagnostics: Sequence[Diagnostic]) -> Callable[[], None]:
+    def test() -> None:  # syrupy needs its name
+        require_no_diagnostics(diagnostics)
+
+    return test
+
+
+class ServerFile(pytest.File):
+    """The file with the cases of a server's prompts. The server runs until the end of the session."""
+
+    def collect(self) -> Iterator[PromptItem]:
+        """
+        Yield a test for each prompt and each of its cases, and one for the diagnostics of the server itself.
+
+        Raises:
+            CollectError: If the server cannot be reached, or the cases are invalid.
+        """
+        collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
+        if collect_module is not None:  # syrupy finds unused snapshots only of reported files
+            collect_module(self.path)
+        catalog, checks = self._connect(), configured_checks(self.config)
+        known = checks.of_catalog(catalog)
+        names = {f"prompt {name!r}": name for name in catalog}
+        by_name: dict[str, list[Diagnostic]] = {"the server": [], **{name: [] for name in catalog}}
+        for diagnostic in checks.without_ignored(known):
+            subject = "" if diagnostic.owner is None else diagnostic.owner.subject
+            by_name[names.get(subject, "the server")].append(diagnostic)
+
+        def check_rendering(
+            prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
+        ) -> tuple[Diagnostic, ...]:
+            return checks.without_ignored(checks.of_rendering(prompt, workflow, texts, known))
+
+        for name, diagnostics in by_name.items():
+            yield self._item(name, _diagnostics_test(diagnostics))
+        for prompt in catalog.prompts:
+            for case in prompt.saved():
+                test = case_test(prompt, case, check_rendering)
+                yield self._item(f"{prompt.name}[{case.name}]", test, case.location.line)
+
+    def _item(self, name: str, test: Any, line: int = 0) -> PromptItem:
+        return PromptItem.from_parent(self, name=name, callobj=test, line=line)
+
+    def _connect(self) -> Catalog:
+        stack = ExitStack()
+        self.config.add_cleanup(stack.close)
+        try:
+            server = open_server(_address(self.config), lint=True, folder=self.path.parent)
+            return stack.enter_context(server).catalog
+        except LoadError as error:
+            raise self.CollectError(str(error)) from None
