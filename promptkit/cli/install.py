@@ -157,7 +157,11 @@ def _server(options: Namespace, configuration: ConfigurationFile, name: str | No
         options.error(
             f"argument --url: the configuration of {configuration.title} does not support URLs: {hint}"
         )
-    return lambda _: InstalledServer(name, url=options.url)
+    if options.token_env is not None and not configuration.settings.token:
+        options.error(
+            f"argument --token-env: {configuration.title} {configuration.settings.instead_of_token}"
+        )
+    return lambda _: InstalledServer(name, url=options.url, token_env=options.token_env)
 
 
 def _given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
@@ -244,6 +248,9 @@ def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str,
     backup = change.apply() if change.is_needed and is_done else None
     if not options.json:
         output.print_lines(_change_lines(change, backup, is_done=is_done))
+        if options.token_env is not None:
+            text = f"{change.file.title} sends the token in {options.token_env}: set it where you start"
+            output.print_lines([f"    {text} {change.file.title}"])
     return _change_data(change, backup, is_done=is_done)
 
 
@@ -293,8 +300,8 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
     yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _removed(change))
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
-        if command[0] == "promptkit":
-            yield "everyone who works on the project needs promptkit on their PATH"
+        if command[0] in ("promptkit", "uvx"):
+            yield f"everyone who works on the project needs {command[0]} on their PATH"
         values = (
             word.partition("=")[2] if word.startswith("--") else split_prefix(word)[1] for word in command
         )
@@ -337,6 +344,8 @@ def add_install_options(install: ArgumentParser) -> None:
     install.add_argument(
         "--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
     )
+    token = "the client's environment variable with the bearer token for --url; its value is not written"
+    install.add_argument("--token-env", type=_variable_name, metavar="NAME", help=token)
     listing = "list the clients on this machine, or the named ones, with the servers that they start"
     install.add_argument("--list", action="store_true", help=listing)
     install.add_argument_group("options of the server", _SERVED)
@@ -350,7 +359,7 @@ def add_uninstall_options(uninstall: ArgumentParser) -> None:
         "remove every server of promptkit, or all skills with --skills, from the named clients or from all"
     )
     uninstall.add_argument("--all", action="store_true", help=every)
-    uninstall.set_defaults(list=False, env=[])
+    uninstall.set_defaults(list=False, env=[], token_env=None)
 
 
 def _add_common(command: ArgumentParser) -> None:
@@ -387,9 +396,20 @@ def _client(text: str) -> str:
 def _variable(text: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``, a variable of the environment."""
     name, equals, value = text.partition("=")
-    is_name = name.isidentifier() and name.isascii()
-    require(equals and is_name, f"{name!r} is not a variable name followed by '=': write NAME=VALUE")
+    require(
+        equals and _is_variable(name), f"{name!r} is not a variable name followed by '=': write NAME=VALUE"
+    )
     return name, value
+
+
+def _variable_name(text: str) -> str:
+    """Return the name of an environment variable."""
+    require(_is_variable(text), f"{text!r} is not the name of a variable: write it as in PROMPTS_TOKEN")
+    return text
+
+
+def _is_variable(name: str) -> bool:
+    return name.isidentifier() and name.isascii()
 
 
 def _entry_name(text: str) -> str:
@@ -437,5 +457,7 @@ def _check_conflicts(options: Namespace) -> None:
             options.error(f"{word} can only be used with install, without --list")
         if options.url is not None or options.skills:
             options.error(f"{word} only applies to a server that the client starts")
+    if options.token_env is not None and (options.url is None or options.list):
+        options.error("--token-env is for a server over HTTP: add --url, and omit --list")
     if options.all and (options.targets or options.name is not None):
         options.error("--all removes every server: omit TARGET and --name")

@@ -55,6 +55,13 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
         instead_of_url:
             A hint shown if *url* is None.
 
+        token:
+            The settings that an entry with a URL gets for a bearer token in an environment variable, with
+            ``{token_env}`` for the variable's name; empty if the client sends no values of variables.
+
+        instead_of_token:
+            Why, and a hint, shown if *token* is empty.
+
         programs:
             The names of the client's programs on the ``PATH``.
 
@@ -83,6 +90,11 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     windows: tuple[str, ...] = ()
     format: Literal["json", "toml", "yaml"] = "json"
     instead_of_url: str = ""
+    token: _Entry = MappingProxyType({})
+    instead_of_token: str = (
+        "does not replace variables in headers: omit the option, and add the header to the entry yourself, "
+        "as described in docs/clients.md"
+    )
     programs: tuple[str, ...] = ()
     home: str = ""
     also_servers: tuple[str, ...] = ()
