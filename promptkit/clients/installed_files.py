@@ -43,7 +43,7 @@ class FolderChangeError(PromptkitError):
 
 
 class _Written(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A written file or folder: its source, the digest of each file, and the clients that it was written for."""
+    """A written file or folder: its source, the digest of each file, and the clients that use it."""
 
     source: str
     files: dict[str, str]
@@ -144,12 +144,13 @@ class FolderChange(Struct, frozen=True):
         return True
 
 
-def folder_change(
+def folder_change(  # noqa: PLR0913 (a target, two filters and three names)
     folder: Folder,
     wanted: Mapping[str, Mapping[str, HashedBytes]],
     source: str | None,
     note_name: str,
     only: Collection[str] | None = None,
+    *,
     client: str | None = None,
 ) -> FolderChange:
     """

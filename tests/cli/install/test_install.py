@@ -211,9 +211,7 @@ class TestTokens:
         assert code == 0
         assert normalized(config_path(name)) == golden(name, "token")
         title = CLIENTS[name].title
-        assert out.endswith(
-            f"    {title} sends the token in TEAM_TOKEN: set it where you start {title}\n"
-        )
+        assert out.endswith(f"    {title} sends the token in TEAM_TOKEN: set it where you start {title}\n")
 
     def test_later_installs_keep_the_token(self, name, project, promptkit):
         """The token stays without the option, changes with it."""
