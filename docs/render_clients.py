@@ -1,0 +1,81 @@
+"""
+Render the table of tested clients in docs/clients.md: `python -m docs.render_clients`.
+
+The tests in tests/clients compare the rows with what they see in each client.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from promptkit.clients.profiles import CLIENTS
+
+ROOT: Final = Path(__file__).parents[1]
+PAGE: Final = ROOT / "docs" / "clients.md"
+
+#: What the tests have seen, by the name of the client.
+OBSERVATIONS: Final = ROOT / "tests" / "clients" / "observations.json"
+
+#: The last day on which clients without a test were looked for on npm and PyPI.
+_LOOKED: Final = "2026-11-29"
+
+#: The section, with its heading.
+_SECTION: Final = re.compile(r"(?<=\n)## What was seen\n.*?(?=\n## )", re.DOTALL)
+
+#: Clients that have no profile, because they have no limitations.
+_TITLES: Final = {
+    "inspector": "MCP Inspector",
+    "fast-agent": "fast-agent",
+    "python-sdk": "Python SDK (`mcp`)",
+    "typescript-sdk": "TypeScript SDK",
+}
+
+_INTRODUCTION: Final = """\
+## What was seen
+
+These rows are compared with the clients by tests, with a scripted model on loopback. The prompt has a text, a choice
+and a number:
+
+```python
+@prompt(elicit=True)
+def outing(topic: str, tone: Literal["warm", "plain"], days: int):
+    return f"Plan {topic} in {days:03} days, {tone}."
+```
+
+| Client | Version | Date | Typed or called | Form | Received |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+
+def render_section() -> str:
+    """Return the section of the page, from the observations."""
+    rows: dict[str, dict[str, Any]] = json.loads(OBSERVATIONS.read_text(encoding="utf-8"))
+    titles = {**{name: profile.title for name, profile in CLIENTS.items()}, **_TITLES}
+    lines = [
+        f"| {titles[name]} | {row['version']} | {row['date']} | {_code(row['typed'])} | {row['form']} "
+        f"| {_code(row['received'])} |\n"
+        for name, row in sorted(rows.items(), key=lambda item: titles[item[0]].lower())
+    ]
+    untested = ", ".join(title for name, title in titles.items() if name not in rows)
+    return f"{_INTRODUCTION}{''.join(lines)}\nNo such test ({_LOOKED}): {untested}.\n"
+
+
+def render() -> str:
+    """Return the page with the section as it should be."""
+    return _SECTION.sub(lambda _: render_section(), PAGE.read_text(encoding="utf-8"))
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text.startswith(("/", "Plan", '"')) else text
+
+
+def main() -> int:
+    """Write the page, and return the exit code."""
+    PAGE.write_text(render(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
