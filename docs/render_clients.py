@@ -1,7 +1,7 @@
 """
 Render the table of tested clients in docs/clients.md: `python -m docs.render_clients`.
 
-The tests in tests/clients compare the rows with what they see in each client.
+The tests in tests/clients run each client and compare its row.
 """
 
 import json
@@ -15,14 +15,14 @@ from promptkit.clients.profiles import CLIENTS
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "clients.md"
 
-#: What the tests have seen, by the name of the client.
+#: Observations of the tests, by the name of the client.
 OBSERVATIONS: Final = ROOT / "tests" / "clients" / "observations.json"
 
 #: The last day on which clients without a test were looked for on npm and PyPI.
 _LOOKED: Final = "2026-11-29"
 
 #: The section, with its heading.
-_SECTION: Final = re.compile(r"(?<=\n)## What was seen\n.*?(?=\n## )", re.DOTALL)
+_SECTION: Final = re.compile(r"(?<=\n)## Tested clients\n.*?(?=\n## )", re.DOTALL)
 
 #: Clients that have no profile, because they have no limitations.
 _TITLES: Final = {
@@ -33,9 +33,9 @@ _TITLES: Final = {
 }
 
 _INTRODUCTION: Final = """\
-## What was seen
+## Tested clients
 
-These rows are compared with the clients by tests, with a scripted model on loopback. The prompt has a text, a choice
+Tests run these clients with a scripted model, and compare each row. The prompt has a text, a choice
 and a number:
 
 ```python

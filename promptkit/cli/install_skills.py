@@ -95,7 +95,7 @@ def _apply(
         output.print_lines([f"    folder: {change.folder.display_root}"])
         output.print_lines(
             escape_invisible(f"    {name} is kept for {', '.join(clients)}", one_line=True)
-            for name, clients in change.kept.items()
+            for name, clients in change.shared.items()
         )
         own_commands = get_client(configuration.client).own_commands
         output.print_lines(

@@ -82,8 +82,8 @@ class FolderChange(Struct, frozen=True):
         digests:
             The digests in the current note, by path.
 
-        kept:
-            For each name that is not removed because other clients use it, these clients.
+        shared:
+            The other clients of each entry that is not removed because they use it.
 
         is_note_changed:
             Whether the note changes.
@@ -98,7 +98,7 @@ class FolderChange(Struct, frozen=True):
     note_name: str
     before: bytes | None
     digests: Mapping[str, str]
-    kept: Mapping[str, tuple[str, ...]]
+    shared: Mapping[str, tuple[str, ...]]
     is_note_changed: bool
 
     @property
@@ -183,13 +183,13 @@ def folder_change(  # noqa: PLR0913 (a target, two filters and three names)
     before = _note_data(folder, note_name) if folder.exists() else None
     noted = {} if before is None else _decode_note(before, folder.display_root / note_name)
     unwanted = {
-        name: tuple(other for other in written.clients if other != client)
+        name: tuple(user for user in written.clients if user != client)
         for name, written in noted.items()
         if source in (None, written.source) and name not in wanted and (only is None or name in only)
     }
     # An entry that is missing from the recipes is removed for all clients.
-    kept = {} if wanted else {name: others for name, others in unwanted.items() if others}
-    removed_names = tuple(name for name in unwanted if name not in kept)
+    shared = {} if wanted else {name: users for name, users in unwanted.items() if users}
+    removed_names = tuple(name for name in unwanted if name not in shared)
     writes, removes, digests = dict[str, HashedBytes](), list[str](), dict[str, str]()
     for name in (*wanted, *removed_names):
         written, files = noted.get(name), wanted.get(name, {})
@@ -209,7 +209,7 @@ def folder_change(  # noqa: PLR0913 (a target, two filters and three names)
         removes += [path for path in old if path not in new]
         digests |= old
     note = {
-        name: replace(written, clients=kept.get(name, written.clients))
+        name: replace(written, clients=shared.get(name, written.clients))
         for name, written in noted.items()
         if name not in removed_names
     }
@@ -237,7 +237,7 @@ def folder_change(  # noqa: PLR0913 (a target, two filters and three names)
         note_name=note_name,
         before=before,
         digests=digests,
-        kept=kept,
+        shared=shared,
         is_note_changed=note != noted,
     )
 

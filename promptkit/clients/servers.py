@@ -86,8 +86,8 @@ class InstalledServer(Struct, frozen=True):
         if self.token_env is not None:
             for key, value in _token_settings(settings, self.token_env).items():
                 former = existing.get(key)
-                others = former if isinstance(value, dict) and isinstance(former, Mapping) else {}
-                entry[key] = {**others, **value} if isinstance(value, dict) else value
+                headers = former if isinstance(value, dict) and isinstance(former, Mapping) else {}
+                entry[key] = {**headers, **value} if isinstance(value, dict) else value
         return entry
 
 

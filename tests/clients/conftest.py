@@ -27,7 +27,7 @@ def typescript(installations):
 @pytest.fixture
 def observe(request):
     """
-    A function that compares what was seen in a client with its row in docs/clients.md.
+    A function that compares an observation of a client with its row in docs/clients.md.
 
     With `--snapshot-update`, it writes the row, from which `python -m docs.render_clients` renders the page.
     """

@@ -1,8 +1,8 @@
 """
 Real assistants start the server that `install` has added to their configuration, and send its prompts.
 
-The model is scripted, and on loopback. The rows of these clients in docs/clients.md are compared with what is
-seen here; ``pytest -n0 --snapshot-update`` writes them.
+The model is scripted, and on loopback. The tests compare the rows of these clients in docs/clients.md, and
+``pytest -n0 --snapshot-update`` writes them.
 """
 
 import json
@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 
 from tests.clients.node_clients import PATIENT, install
+from tests.clients.outing import ENTERED, FIELDS, PLAN
+from tests.clients.outing import RECIPE as OUTING
 from tests.clients.scripted_model import ScriptedModel
 
 HERE = Path(__file__).parent
@@ -32,14 +34,7 @@ def greet(name: str = "you"):
 '''
 
 PLANS = '''
-from typing import Literal
-
 from promptkit import prompt
-
-@prompt(elicit=True)
-def outing(topic: str, tone: Literal["warm", "plain"], days: int):
-    """Plan."""
-    return f"Plan {topic} in {days:03} days, {tone}."
 
 @prompt
 def plan(topic: str):
@@ -120,6 +115,7 @@ def user(assistants, tmp_path):
         folder.mkdir(parents=True)
     (project / "prompts" / "greet.py").write_text(RECIPE)
     (project / "prompts" / "plans.py").write_text(PLANS)
+    (project / "prompts" / "outing.py").write_text(OUTING)
     # The clients start no servers in untrusted folders, or from a project's file that is not approved.
     security = {"folderTrust": {"enabled": False}, "auth": {"selectedType": "gemini-api-key"}}
     (home / ".gemini" / "settings.json").write_text(json.dumps({"security": security}))
@@ -246,24 +242,13 @@ def test_client_sends_the_token(client, assistants, run_as_user):
             words, variables = ["mcp", "list"], {}
         else:
             words, variables = ASKING[client](server.url, "Hello.")
-        run_as_user(program(client, assistants), *words, TEAM_TOKEN="sesame", **variables)
+        run_as_user(program(client, assistants), *words, **variables, TEAM_TOKEN="sesame")  # noqa: S106
 
     assert set(server.authorizations) == {"Bearer sesame"}
 
 
-#: What a person enters: words, quotes and punctuation stay as they are.
-ENTERED = {"topic": 'bees and "trees", at noon', "tone": "plain", "days": 3}
-
-PLAN = 'Plan bees and "trees", at noon in 003 days, plain.'
-
 #: The options with which another program types, and shows forms.
 STREAMS = ("--input-format", "stream-json", "--output-format", "stream-json")
-
-FIELDS = {
-    "topic": {"type": "string"},
-    "tone": {"type": "string", "enum": ["warm", "plain"]},
-    "days": {"type": "integer", "description": "a whole number"},
-}
 
 
 @pytest.fixture
@@ -297,9 +282,12 @@ def ask_claude_code(assistants, run_as_user, user):
                 text=True,
             ) as process,
         ):
-            send(process, {"type": "user", "message": {"role": "user", "content": typed}})
+            start = {"request_id": "1", "request": {"subtype": "initialize"}}
+            send(process, {"type": "control_request", **start})
             for message in map(json.loads, process.stdout):
-                if message["type"] == "result":
+                if any(command["name"].startswith("team:") for command in message.get("commands", ())):
+                    send(process, {"type": "user", "message": {"role": "user", "content": typed}})
+                elif message["type"] == "result":
                     process.stdin.close()
                 elif message["type"] == "control_request":
                     forms.append(message["request"])
@@ -327,7 +315,7 @@ def send(process, message):
 )
 def test_claude_code_shows_the_form(typed, fields, ask_claude_code, observe, versions):
     """
-    Claude Code shows a form for a text, a choice and a number, and the model gets exactly what was entered.
+    Claude Code shows a form for a text, a choice and a number, and the model gets exactly the entered values.
 
     If words are typed, the form corrects them: each argument got one, and two of them were invalid.
     """
@@ -342,7 +330,7 @@ def test_claude_code_shows_the_form(typed, fields, ask_claude_code, observe, ver
 
 
 def test_claude_code_asks_for_the_first_prompt(ask_claude_code, run_as_user, user):
-    """The prompt that `promptkit new` writes works if its command is typed alone: a form asks for the code."""
+    """For the prompt that `promptkit new` writes, a form asks for the code if the command is typed alone."""
     project, _ = user
     run_as_user(sys.executable, "-m", "promptkit", "new", "first")
     shutil.copy(project / "first" / "prompts" / "review.py", project / "prompts")
@@ -427,12 +415,11 @@ class TestGeminiAndQwen:
         assert report["hidden"] == ["plan"]
 
 
-@pytest.mark.parametrize("client", ["codex", "copilot-cli"])
-def test_clients_without_prompts_call_tools(client, ask_client, run_as_user):
-    """Clients without prompts offer them to the model as tools, and the model gets the text as a result."""
-    run_promptkit(run_as_user, "install", client, "--name", "team")
+def test_copilot_cli_calls_tools(ask_client, run_as_user):
+    """Copilot CLI has no prompts. It offers them to the model as tools, and the model gets the text."""
+    run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
 
-    assert PLAN in ask_client(client, "Hello.", "outing", **ENTERED)[1]
+    assert PLAN in ask_client("copilot-cli", "Hello.", "outing", **ENTERED)[1]
 
 
 def test_copilot_cli_shows_no_form(ask_client, run_as_user, observe, versions):
@@ -445,7 +432,7 @@ def test_copilot_cli_shows_no_form(ask_client, run_as_user, observe, versions):
 
 
 def test_codex_shows_the_form(assistants, run_as_user, user, observe, versions):
-    """Codex shows a form for arguments that the model omits, and the model gets what was entered."""
+    """Codex shows a form for arguments that the model omits, and the model gets the entered values."""
     project, environment = user
     run_promptkit(run_as_user, "install", "codex", "--name", "team")
     forms = []

@@ -17,7 +17,7 @@ from tests.clients.python_packages import INSTALLING, install_packages
 ROOT = Path(__file__).parents[3]
 UV = Path(__file__).with_name("uv.txt")
 
-#: The packages of an environment: promptkit, what it requires, what `--with` added, and its requirement.
+#: The packages of an environment: promptkit, a package added with `--with`, and their requirements.
 PACKAGES = {
     "mcp-promptkit": ["attrs<27,>=24.2", 'json-repair<1,>=0.64; extra == "answers"'],
     "attrs": None,
