@@ -8,9 +8,11 @@ import json
 import re
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import Any, Final
 
 from promptkit.clients.profiles import CLIENTS
+from tests.clients.outing import RECIPE
 
 ROOT: Final = Path(__file__).parents[1]
 PAGE: Final = ROOT / "docs" / "clients.md"
@@ -18,8 +20,11 @@ PAGE: Final = ROOT / "docs" / "clients.md"
 #: Observations of the tests, by the name of the client.
 OBSERVATIONS: Final = ROOT / "tests" / "clients" / "observations.json"
 
-#: The last day on which clients without a test were looked for on npm and PyPI.
+#: The last day on which the list of clients without a test was reviewed.
 _LOOKED: Final = "2026-11-29"
+
+#: The width of a line of text on the page.
+_WIDTH: Final = 120
 
 #: The section, with its heading.
 _SECTION: Final = re.compile(r"(?<=\n)## Tested clients\n.*?(?=\n## )", re.DOTALL)
@@ -35,14 +40,11 @@ _TITLES: Final = {
 _INTRODUCTION: Final = """\
 ## Tested clients
 
-Tests run these clients with a scripted model, and compare each row. The prompt has a text, a choice
-and a number:
+Tests run these clients with a scripted model, and compare each row. The prompt has a text, a choice and
+a number:
 
 ```python
-@prompt(elicit=True)
-def outing(topic: str, tone: Literal["warm", "plain"], days: int):
-    return f"Plan {topic} in {days:03} days, {tone}."
-```
+{recipe}```
 
 | Client | Version | Date | Typed or called | Form | Received |
 | --- | --- | --- | --- | --- | --- |
@@ -58,8 +60,10 @@ def render_section() -> str:
         f"| {_code(row['received'])} |\n"
         for name, row in sorted(rows.items(), key=lambda item: titles[item[0]].lower())
     ]
-    untested = ", ".join(title for name, title in titles.items() if name not in rows)
-    return f"{_INTRODUCTION}{''.join(lines)}\nNo such test ({_LOOKED}): {untested}.\n"
+    untested = sorted((title for name, title in titles.items() if name not in rows), key=str.lower)
+    note = f"No test runs these clients with this prompt, as of {_LOOKED}: {', '.join(untested)}."
+    introduction = _INTRODUCTION.replace("{recipe}", RECIPE.lstrip())
+    return f"{introduction}{''.join(lines)}\n{fill(note, _WIDTH, break_on_hyphens=False)}\n"
 
 
 def render() -> str:

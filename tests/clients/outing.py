@@ -7,9 +7,10 @@ from typing import Literal
 
 from promptkit import prompt
 
+
 @prompt(elicit=True)
 def outing(topic: str, tone: Literal["warm", "plain"], days: int):
-    """Plan."""
+    """Plan an outing."""
     return f"Plan {topic} in {days:03} days, {tone}."
 '''
 

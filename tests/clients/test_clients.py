@@ -5,6 +5,9 @@ Clients that need Node are skipped if it is not installed.
 """
 
 import json
+import os
+import re
+import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +25,7 @@ from tests.clients.node_clients import (
     run_typescript,
 )
 from tests.clients.outing import ENTERED, FIELDS, PLAN, RECIPE
+from tests.clients.python_packages import INSTALLING, install_packages
 from tests.clients.script import STEPS
 from tests.http_server import http_server
 
@@ -182,4 +186,32 @@ def test_inspector_sends_whole_texts(inspector, outing, observe):
     release = pinned_version("inspector", "@modelcontextprotocol/inspector")
 
     assert received_text(outcome) == PLAN
-    observe("inspector", release, "prompts/get with all arguments", "none", PLAN)
+    observe("inspector", release, "prompts/get with all arguments", "no", PLAN)
+
+
+@pytest.mark.slow
+@pytest.mark.installs
+@pytest.mark.timeout(2 * INSTALLING)
+def test_fast_agent_shows_the_form(outing, installations, observe):
+    """A form asks the user of fast-agent, and the client gets the entered values. It needs Python 3.12."""
+    folder, command = outing
+    requirements = HERE / "frameworks" / "fast_agent.txt"
+    uvx = install_packages(HERE / "uv.txt", installations).with_name("uvx")
+    options = ["--no-python-downloads", "--python", "3.12", "--with-requirements", str(requirements)]
+    result = subprocess.run(
+        [str(uvx), *options, "python", str(HERE / "frameworks" / "outing.py"), *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": "", "UV_CACHE_DIR": str(installations / "uv")},
+        input=json.dumps(ENTERED),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode == 2:  # of uvx itself
+        pytest.skip(f"uvx found no Python 3.12, or no packages: {' '.join(result.stderr.split())[:300]}")
+    assert result.returncode == 0, result.stderr
+    seen = json.loads(result.stdout.splitlines()[-1])
+    (release,) = re.findall("^fast-agent-mcp==(.+)$", requirements.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert [form["properties"] for form in seen["forms"]] == [FIELDS]
+    observe("fast-agent", release, "prompts/get without arguments", "yes", seen["text"])

@@ -15,7 +15,7 @@ from tests.cli.install.entries import entries
 from tests.clients.python_packages import INSTALLING, install_packages
 
 ROOT = Path(__file__).parents[3]
-UV = Path(__file__).with_name("uv.txt")
+UV = ROOT / "tests" / "clients" / "uv.txt"
 
 #: The packages of an environment: promptkit, a package added with `--with`, and their requirements.
 PACKAGES = {
