@@ -282,12 +282,9 @@ def ask_claude_code(assistants, run_as_user, user):
                 text=True,
             ) as process,
         ):
-            start = {"request_id": "1", "request": {"subtype": "initialize"}}
-            send(process, {"type": "control_request", **start})
+            send(process, {"type": "user", "message": {"role": "user", "content": typed}})
             for message in map(json.loads, process.stdout):
-                if any(command["name"].startswith("team:") for command in message.get("commands", ())):
-                    send(process, {"type": "user", "message": {"role": "user", "content": typed}})
-                elif message["type"] == "result":
+                if message["type"] == "result":
                     process.stdin.close()
                 elif message["type"] == "control_request":
                     forms.append(message["request"])
@@ -337,7 +334,7 @@ def test_claude_code_asks_for_the_first_prompt(ask_claude_code, run_as_user, use
 
     forms, texts = ask_claude_code("/mcp__team__review", {"code": "x = 1"})
 
-    assert list(forms[0]["requested_schema"]["properties"]) == ["code"]
+    assert forms[0]["requested_schema"]["required"] == ["code"]
     assert any(text.startswith("Review this python code.\n\n```python\nx = 1\n```") for text in texts)
 
 
