@@ -2,7 +2,7 @@
 
 import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
@@ -17,6 +17,7 @@ from promptkit.cli.command_options import add_targets, require
 from promptkit.cli.diagnostics import print_error, print_text
 from promptkit.cli.install_list import other_server_lines, print_clients, served_words
 from promptkit.cli.install_skills import change_skills
+from promptkit.cli.loading import load_catalog
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
 from promptkit.clients.configuration_changes import EntryChange, plan_change
@@ -82,13 +83,14 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
     servers = [_server(options, configuration, name) for configuration in configurations]
+    prompts = _prompt_names(options, configurations)
     code, reports = Exit.OK, list[dict[str, Any]]()
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
                 _check_project(options, configuration, entry_name)
                 change = plan_change(configuration, entry_name, server, options.url)
-                reports.append(_apply(change, options, output))
+                reports.append(_apply(change, prompts, options, output))
         except FileEditError as error:
             _print_edit_error(configuration, error, server)
             code = Exit.FAILED
@@ -99,6 +101,17 @@ def _change(options: Namespace, configurations: list[ConfigurationFile], output:
     elif options.all:
         output.print_lines(_remaining_lines(options, configurations, removed_any=bool(reports)))
     return code
+
+
+def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
+    """Return the names of the prompts if a client could hide some of them, and the recipes can be loaded."""
+    may_hide = any(get_client(configuration.client).hides_prompts for configuration in configurations)
+    if options.command == "uninstall" or options.url is not None or not may_hide:
+        return ()
+    try:
+        return [*load_catalog(configured_targets(options))]
+    except LoadError:  # the server reports it
+        return ()
 
 
 def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
@@ -157,7 +170,9 @@ def _server(options: Namespace, configuration: ConfigurationFile, name: str | No
         options.error(
             f"argument --url: the configuration of {configuration.title} does not support URLs: {hint}"
         )
-    return lambda _: InstalledServer(name, url=options.url)
+    if options.token_env is not None and not configuration.settings.token:
+        options.error(f"argument --token-env: {configuration.title} {configuration.settings.header_hint}")
+    return lambda _: InstalledServer(name, url=options.url, token_env=options.token_env)
 
 
 def _given_options(options: Namespace, configuration: ConfigurationFile) -> tuple[str, ...] | None:
@@ -238,13 +253,24 @@ def _remaining_lines(
                     yield f"{file.title} still has {names} in {shared.path}: use --scope project to remove it"
 
 
-def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str, Any]:
+def _apply(
+    change: EntryChange, prompts: Collection[str], options: Namespace, output: Output
+) -> dict[str, Any]:
     """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
+    client = get_client(change.file.client)
+    hidden = [name for name in prompts if client.hides_prompts and name in client.own_commands]
     is_done = not options.dry_run
     backup = change.apply() if change.is_needed and is_done else None
     if not options.json:
         output.print_lines(_change_lines(change, backup, is_done=is_done))
-    return _change_data(change, backup, is_done=is_done)
+        output.print_lines(
+            f"    {client.title} has its own command {name!r}: give the prompt another name"
+            for name in hidden
+        )
+        if options.token_env is not None:
+            hint = f"set it where you start {client.title}"
+            output.print_lines([f"    {client.title} sends the token in {options.token_env}: {hint}"])
+    return {**_change_data(change, backup, is_done=is_done), "hidden": hidden}
 
 
 def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
@@ -293,8 +319,8 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
     yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _removed(change))
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
-        if command[0] == "promptkit":
-            yield "everyone who works on the project needs promptkit on their PATH"
+        if command[0] in ("promptkit", "uvx"):
+            yield f"everyone who works on the project needs {command[0]} on their PATH"
         values = (
             word.partition("=")[2] if word.startswith("--") else split_prefix(word)[1] for word in command
         )
@@ -337,6 +363,8 @@ def add_install_options(install: ArgumentParser) -> None:
     install.add_argument(
         "--env", type=_variable, action="append", default=[], metavar="NAME=VALUE", help=variable
     )
+    bearer = "the client's environment variable with the bearer token for --url; its value is not written"
+    install.add_argument("--token-env", type=_variable_name, metavar="NAME", help=bearer)
     listing = "list the clients on this machine, or the named ones, with the servers that they start"
     install.add_argument("--list", action="store_true", help=listing)
     install.add_argument_group("options of the server", _SERVED)
@@ -350,7 +378,7 @@ def add_uninstall_options(uninstall: ArgumentParser) -> None:
         "remove every server of promptkit, or all skills with --skills, from the named clients or from all"
     )
     uninstall.add_argument("--all", action="store_true", help=every)
-    uninstall.set_defaults(list=False, env=[])
+    uninstall.set_defaults(list=False, env=[], token_env=None)
 
 
 def _add_common(command: ArgumentParser) -> None:
@@ -387,9 +415,20 @@ def _client(text: str) -> str:
 def _variable(text: str) -> tuple[str, str]:
     """Parse ``NAME=VALUE``, a variable of the environment."""
     name, equals, value = text.partition("=")
-    is_name = name.isidentifier() and name.isascii()
-    require(equals and is_name, f"{name!r} is not a variable name followed by '=': write NAME=VALUE")
+    require(
+        equals and _is_variable(name), f"{name!r} is not a variable name followed by '=': write NAME=VALUE"
+    )
     return name, value
+
+
+def _variable_name(text: str) -> str:
+    """Return the name of an environment variable."""
+    require(_is_variable(text), f"{text!r} is not the name of a variable: write it as in PROMPTS_TOKEN")
+    return text
+
+
+def _is_variable(name: str) -> bool:
+    return name.isidentifier() and name.isascii()
 
 
 def _entry_name(text: str) -> str:
@@ -437,5 +476,7 @@ def _check_conflicts(options: Namespace) -> None:
             options.error(f"{word} can only be used with install, without --list")
         if options.url is not None or options.skills:
             options.error(f"{word} only applies to a server that the client starts")
+    if options.token_env is not None and (options.url is None or options.list):
+        options.error("--token-env is for a server over HTTP: add --url, and omit --list")
     if options.all and (options.targets or options.name is not None):
         options.error("--all removes every server: omit TARGET and --name")

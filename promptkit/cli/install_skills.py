@@ -47,7 +47,7 @@ def change_skills(options: Namespace, configurations: Sequence[ConfigurationFile
                 continue
             project = configuration.project if configuration.scope == "project" else None
             source = None if options.all else identify_recipes(targets, project)
-            change = skill_change(folder, skills, source)
+            change = skill_change(folder, skills, source, configuration.client)
             reports.append(_apply(change, configuration, options, output))
         except FolderChangeError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
@@ -93,6 +93,10 @@ def _apply(
     if not options.json:
         output.print_lines(describe_change(change, configuration.title, "skill", is_done=is_done))
         output.print_lines([f"    folder: {change.folder.display_root}"])
+        output.print_lines(
+            escape_invisible(f"    {name} is kept for {', '.join(clients)}", one_line=True)
+            for name, clients in change.shared.items()
+        )
         own_commands = get_client(configuration.client).own_commands
         output.print_lines(
             f"    {configuration.title} has its own command {name!r}: only models find the skill"

@@ -16,6 +16,7 @@ from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from promptkit.catalog.skills import CompiledSkill, folders_above
 from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, is_left_out
@@ -41,11 +42,12 @@ class FolderChangeError(PromptkitError):
     """Raised if promptkit cannot write into a folder or remove from it; the message suggests a fix."""
 
 
-class _Written(Struct, frozen=True, forbid_unknown_fields=True):
-    """A written file or folder: its source, and the digest of each file."""
+class _Written(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A written file or folder: its source, the digest of each file, and the clients that use it."""
 
     source: str
     files: dict[str, str]
+    clients: tuple[str, ...] = ()
 
 
 class FolderChange(Struct, frozen=True):
@@ -79,6 +81,12 @@ class FolderChange(Struct, frozen=True):
 
         digests:
             The digests in the current note, by path.
+
+        shared:
+            The other clients of each entry that is not removed because they use it.
+
+        is_note_changed:
+            Whether the note changes.
     """
 
     folder: Folder
@@ -90,11 +98,13 @@ class FolderChange(Struct, frozen=True):
     note_name: str
     before: bytes | None
     digests: Mapping[str, str]
+    shared: Mapping[str, tuple[str, ...]]
+    is_note_changed: bool
 
     @property
     def is_needed(self) -> bool:
         """Whether anything changes."""
-        return bool(self.writes or self.removes or self.removed_names)
+        return bool(self.writes or self.removes or self.is_note_changed)
 
     def apply(self) -> None:
         """
@@ -134,12 +144,14 @@ class FolderChange(Struct, frozen=True):
         return True
 
 
-def folder_change(
+def folder_change(  # noqa: PLR0913 (a target, two filters and three names)
     folder: Folder,
     wanted: Mapping[str, Mapping[str, HashedBytes]],
     source: str | None,
     note_name: str,
     only: Collection[str] | None = None,
+    *,
+    client: str | None = None,
 ) -> FolderChange:
     """
     Return the changes that bring a folder to the wanted state, ignoring entries of other sources.
@@ -161,17 +173,23 @@ def folder_change(
         only:
             The names that can be removed; all by default.
 
+        client:
+            The client that reads the folder, if several do: entries that others use as well are not removed.
+
     Raises:
         FolderChangeError: If the note is invalid, or if a file was not written by promptkit or has changed.
         OSError: If the folder cannot be read.
     """
     before = _note_data(folder, note_name) if folder.exists() else None
     noted = {} if before is None else _decode_note(before, folder.display_root / note_name)
-    removed_names = tuple(
-        name
+    unwanted = {
+        name: tuple(user for user in written.clients if user != client)
         for name, written in noted.items()
         if source in (None, written.source) and name not in wanted and (only is None or name in only)
-    )
+    }
+    # An entry that is missing from the recipes is removed for all clients.
+    shared = {} if wanted else {name: users for name, users in unwanted.items() if users}
+    removed_names = tuple(name for name in unwanted if name not in shared)
     writes, removes, digests = dict[str, HashedBytes](), list[str](), dict[str, str]()
     for name in (*wanted, *removed_names):
         written, files = noted.get(name), wanted.get(name, {})
@@ -190,9 +208,16 @@ def folder_change(
         }
         removes += [path for path in old if path not in new]
         digests |= old
-    note = {name: written for name, written in noted.items() if name not in removed_names}
+    note = {
+        name: replace(written, clients=shared.get(name, written.clients))
+        for name, written in noted.items()
+        if name not in removed_names
+    }
     for name, files in wanted.items():
-        note[name] = _Written(source or "", {path: content.digest for path, content in files.items()})
+        clients = {*(noted[name].clients if name in noted else ()), *([client] if client else ())}
+        note[name] = _Written(
+            source or "", {path: content.digest for path, content in files.items()}, tuple(sorted(clients))
+        )
     try:
         _check_note(note)
     except FolderChangeError as error:
@@ -203,7 +228,17 @@ def folder_change(
         raise FolderChangeError(msg) from None
     names = tuple(sorted(wanted))
     return FolderChange(
-        folder, names, writes, tuple(removes), removed_names, note, note_name, before, digests
+        folder=folder,
+        names=names,
+        writes=writes,
+        removes=tuple(removes),
+        removed_names=removed_names,
+        note=note,
+        note_name=note_name,
+        before=before,
+        digests=digests,
+        shared=shared,
+        is_note_changed=note != noted,
     )
 
 
@@ -349,7 +384,9 @@ def _is_plain(path: str) -> bool:
 NOTE: Final = ".promptkit-skills.json"
 
 
-def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | None) -> FolderChange:
+def skill_change(
+    folder: Folder, skills: Iterable[CompiledSkill], source: str | None, client: str
+) -> FolderChange:
     """
     Return the changes that bring the skills in a folder to the wanted state, ignoring those of other sources.
 
@@ -364,13 +401,16 @@ def skill_change(folder: Folder, skills: Iterable[CompiledSkill], source: str | 
             The recipes that define the skills. Other skills from this source are removed. None for all
             sources, if no skill is wanted.
 
+        client:
+            The client. Skills are removed when no other client uses them.
+
     Raises:
         FolderChangeError: If two skills have the same name, or if a file was not written by promptkit or has
             been changed since.
 
         OSError: If the folder cannot be read.
     """
-    return folder_change(folder, files_by_skill(skills), source, NOTE)
+    return folder_change(folder, files_by_skill(skills), source, NOTE, client=client)
 
 
 def has_skills(folder: Folder) -> bool:

@@ -55,6 +55,13 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
         instead_of_url:
             A hint shown if *url* is None.
 
+        token:
+            The settings that an entry with a URL gets for a bearer token in an environment variable, with
+            ``{token_env}`` for the variable's name; empty if the client sends no values of variables.
+
+        header_hint:
+            Why, and a hint, shown if *token* is empty.
+
         programs:
             The names of the client's programs on the ``PATH``.
 
@@ -83,6 +90,11 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     windows: tuple[str, ...] = ()
     format: Literal["json", "toml", "yaml"] = "json"
     instead_of_url: str = ""
+    token: _Entry = MappingProxyType({})
+    header_hint: str = (
+        "does not replace variables in headers: omit the option, and add the header to the entry yourself, "
+        "as described in docs/clients.md"
+    )
     programs: tuple[str, ...] = ()
     home: str = ""
     also_servers: tuple[str, ...] = ()
@@ -175,6 +187,11 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     configuration: ClientConfiguration | None = None
 
     @property
+    def hides_prompts(self) -> bool:
+        """Whether the client's own commands hide prompts of the same name."""
+        return bool(self.own_commands and self.command) and "{server}" not in self.command
+
+    @property
     def limitations(self) -> tuple[str, ...]:
         """The limitations for prompts, each a phrase with the client as its subject: ``hides prompts``."""
         if not self.has_prompts:
@@ -192,9 +209,6 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             "never fills in optional arguments": self.fills_in_text,
             "also asks for arguments with defaults": self.asks_for_all,
             f"does not pass on arguments named {names}": bool(self.own_names),
-            f"has its own commands {', '.join(self.own_commands)}: choose other names for prompts": (
-                bool(self.own_commands) and "{server}" not in self.command
-            ),
         }
         return tuple(text for text, is_true in applies.items() if is_true)
 

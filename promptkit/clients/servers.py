@@ -10,10 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.profiles import ClientConfiguration
+from promptkit.clients.uvx import uvx_command
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.targets import (
     is_project,
@@ -29,6 +31,7 @@ from promptkit.loader.targets import (
 _INVALID_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 _PROGRAM: Final = re.compile(r"(?:.*[/\\])?promptkit(?:\.exe)?", re.IGNORECASE | re.DOTALL)
+_UVX: Final = re.compile(r"(?:.*[/\\])?uvx(?:\.exe)?", re.IGNORECASE | re.DOTALL)
 
 
 class InstalledServer(Struct, frozen=True):
@@ -47,12 +50,16 @@ class InstalledServer(Struct, frozen=True):
 
         variables:
             Additional environment variables of the server.
+
+        token_env:
+            The client's environment variable with the bearer token for the URL; None without a token.
     """
 
     name: str
     command: tuple[str, ...] = ()
     url: str | None = None
     variables: Mapping[str, str] = MappingProxyType({})
+    token_env: str | None = None
 
     def entry(self, settings: ClientConfiguration, current: Any = None) -> dict[str, Any]:
         """
@@ -76,7 +83,18 @@ class InstalledServer(Struct, frozen=True):
         }
         if self.url is None and (variables := {**variables_in(settings, current), **self.variables}):
             entry[settings.env] = variables
+        if self.token_env is not None:
+            for key, value in _token_settings(settings, self.token_env).items():
+                former = existing.get(key)
+                headers = former if isinstance(value, dict) and isinstance(former, Mapping) else {}
+                entry[key] = {**headers, **value} if isinstance(value, dict) else value
         return entry
+
+
+def _token_settings(settings: ClientConfiguration, variable: str) -> dict[str, Any]:
+    template = msgspec.json.encode(settings.token)
+    token: dict[str, Any] = msgspec.json.decode(template.replace(b"{token_env}", variable.encode()))
+    return token
 
 
 def local_server(
@@ -165,6 +183,9 @@ def served_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
             return words
         case [program, "serve", *words] if _PROGRAM.fullmatch(program):
             return words
+        case [program, *words] if _UVX.fullmatch(program) and "promptkit" in words:
+            subcommand, *served = [*words[words.index("promptkit") + 1 :], ""]
+            return served[:-1] if subcommand == "serve" else None
     return None
 
 
@@ -176,6 +197,8 @@ def variables_in(settings: ClientConfiguration, entry: Any) -> Mapping[str, Any]
 
 def _promptkit(file: ConfigurationFile) -> tuple[str, ...]:
     """Return the command that starts promptkit, which does not depend on the current folder."""
+    if uvx := uvx_command():
+        return uvx if file.scope == "user" else ("uvx", *uvx[1:])
     program = shutil.which("promptkit", path=sysconfig.get_path("scripts"))
     start = (program,) if program else (sys.executable, "-m", "promptkit")
     if file.scope == "user":

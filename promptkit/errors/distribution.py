@@ -2,17 +2,17 @@
 The distribution that promptkit is installed from, for install commands in error messages.
 
 On PyPI, ``promptkit`` is another project with the same import name. If both are installed, their files are
-mixed in one folder. This module is imported only after a failure.
+mixed in one folder. The functions are called only after a failure, or for a client's configuration.
 """
 
 import json
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from subprocess import list2cmdline
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -54,25 +54,38 @@ def install_command(extras: str = "") -> str:
         extras:
             The extras to install, such as ``"http,auth"``.
     """
-    name = f"{DISTRIBUTION}[{extras}]" if extras else DISTRIBUTION
-    return f"{pip()} {_requirement(name, _origin(_find_distribution(DISTRIBUTION)))}"
-
-
-def _requirement(name: str, origin: Any) -> str:
-    """Return the requirement for pip: the name if it came from an index, otherwise its origin (PEP 610)."""
     from urllib.request import url2pathname  # imports an HTTP client
 
-    match origin:
+    match _origin(DISTRIBUTION):
         case {"dir_info": {"editable": True}, "url": str(url)}:
-            return f"-e {quoted(url2pathname(urlsplit(url).path) + name.removeprefix(DISTRIBUTION))}"
+            folder = url2pathname(urlsplit(url).path)
+            return f"{pip()} -e {quoted(f'{folder}[{extras}]' if extras else folder)}"
+    return f"{pip()} {quoted(requirement(DISTRIBUTION, [extras] if extras else []))}"
+
+
+def requirement(name: str, extras: Sequence[str] = ()) -> str:
+    """
+    Return the requirement for an installed package: its name if it came from an index, otherwise its origin.
+
+    Args:
+        name:
+            The name of the package.
+
+        extras:
+            Its extras to install.
+    """
+    named = f"{name}[{','.join(extras)}]" if extras else name
+    match _origin(name):
         case {"vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}, "url": str(url)}:
-            return quoted(f"{name} @ {vcs}+{url}@{commit}")
+            return f"{named} @ {vcs}+{url}@{commit}"
         case {"url": str(url)}:
-            return quoted(f"{name} @ {url}")
-    return quoted(name)
+            return f"{named} @ {url}"
+    return named
 
 
-def _origin(distribution: "Distribution | None") -> object:
+def _origin(name: str) -> object:
+    """Return where a package was installed from, if not from an index (PEP 610)."""
+    distribution = _find_distribution(name)
     try:
         return json.loads((distribution and distribution.read_text("direct_url.json")) or "null")
     except (ValueError, RecursionError):

@@ -384,7 +384,7 @@ class TestInstall:
             ("claude-code", "project", ".claude/skills"),
             ("codex", "user", "home/.agents/skills"),
             ("cursor", "project", ".cursor/skills"),
-            ("gemini-cli", "user", "home/.gemini/skills"),
+            ("gemini-cli", "user", "home/.agents/skills"),
             ("goose", "user", "home/.agents/skills"),
             ("opencode", "user", "home/.config/opencode/skills"),
             ("vscode", "project", ".github/skills"),
@@ -447,6 +447,43 @@ class TestInstall:
         assert "was written from" in capsys.readouterr().err
         assert main(["uninstall", "codex", str(second), "--skills"]) == 0
         assert "notes/SKILL.md" in read_files(home / ".agents" / "skills")
+
+    def test_shared_folder(self, project, home, capsys):
+        """
+        Codex, Gemini CLI, goose and Zed share one folder. Skills stay until the last of them is uninstalled.
+        """
+        folder = home / ".agents" / "skills"
+        for client in ("zed", "gemini-cli", "codex"):
+            assert main(["install", client, "recipes", "--skills"]) == 0
+        installed = read_files(folder)
+        assert main(["install", "codex", "recipes", "--skills"]) == 0
+        assert "Codex: nothing to change\n" in capsys.readouterr().out
+
+        assert main(["uninstall", "codex", "recipes", "--skills"]) == 0
+        assert "    notes is kept for gemini-cli, zed\n" in capsys.readouterr().out
+        assert main(["uninstall", "goose", "recipes", "--skills"]) == 0
+        assert main(["uninstall", "zed", "recipes", "--skills"]) == 0
+        assert read_files(folder) == installed
+
+        assert main(["uninstall", "gemini-cli", "recipes", "--skills"]) == 0
+        assert list(folder.iterdir()) == []
+
+    def test_all_clients_of_a_shared_folder(self, project, home):
+        """`uninstall --all` removes the skills of all clients."""
+        for client in ("codex", "goose"):
+            main(["install", client, "recipes", "--skills"])
+
+        assert main(["uninstall", "--all", "--skills"]) == 0
+        assert list((home / ".agents" / "skills").iterdir()) == []
+
+    def test_skill_deleted_from_the_recipes(self, project, home):
+        """A skill that the recipes no longer have is removed for all clients of a folder."""
+        for client in ("codex", "goose"):
+            main(["install", client, "recipes", "--skills"])
+        (project / "skills" / "notes" / "SKILL.md").unlink()
+
+        assert main(["install", "codex", "recipes", "--skills"]) == 0
+        assert not (home / ".agents" / "skills" / "notes").exists()
 
     def test_moved_project(self, project, home, tmp_path, capsys):
         """A moved project still owns its skills, and the note in the project has no absolute path."""

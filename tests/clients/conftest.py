@@ -1,10 +1,13 @@
 """Fixtures for tests of clients: editable recipes, and the TypeScript client."""
 
+import datetime as dt
+import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from docs.render_clients import OBSERVATIONS
 from tests.clients.node_clients import install
 from tests.clients.script import RECIPES
 
@@ -19,3 +22,24 @@ def folder(tmp_path):
 def typescript(installations):
     """The installation of the official TypeScript client."""
     return install(Path(__file__).parent / "typescript", installations)
+
+
+@pytest.fixture
+def observe(request):
+    """
+    A function that compares an observation of a client with its row in docs/clients.md.
+
+    With `--snapshot-update`, it writes the row, from which `python -m docs.render_clients` renders the page.
+    """
+
+    def compare(client, version, typed, form, received):
+        rows = json.loads(OBSERVATIONS.read_text(encoding="utf-8"))
+        row = {"version": version, "typed": typed, "form": form, "received": received}
+        if request.config.option.update_snapshots:
+            rows[client] = {"date": dt.datetime.now(dt.UTC).date().isoformat(), **row}
+            text = json.dumps(rows, indent=2, sort_keys=True, ensure_ascii=False)
+            OBSERVATIONS.write_text(f"{text}\n", encoding="utf-8")
+        else:
+            assert {key: rows[client][key] for key in row} == row
+
+    return compare

@@ -1,21 +1,25 @@
 """
 Real assistants start the server that `install` has added to their configuration, and send its prompts.
 
-The model is scripted, and on loopback. The tests passed with Claude Code 2.1.330 and opencode 1.18.33 on
-2026-11-29.
+The model is scripted, and on loopback. The tests compare the rows of these clients in docs/clients.md, and
+``pytest -n0 --snapshot-update`` writes them.
 """
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.clients.node_clients import PATIENT, install
+from tests.clients.outing import ENTERED, FIELDS, PLAN
+from tests.clients.outing import RECIPE as OUTING
 from tests.clients.scripted_model import ScriptedModel
 
 HERE = Path(__file__).parent
@@ -30,14 +34,12 @@ def greet(name: str = "you"):
 '''
 
 PLANS = '''
-from typing import Literal
-
 from promptkit import prompt
 
 @prompt
-def plan(topic: str, tone: Literal["warm", "plain"], days: int):
-    """Plan."""
-    return f"Plan {topic} in {days:03} days, {tone}."
+def plan(topic: str):
+    """Have the name of a command of others."""
+    return f"Our plan for {topic}."
 
 @prompt
 def place(topic: str, town: str, note: str = "no note", days: int = 3):
@@ -54,8 +56,10 @@ def count(topic: str, days: int):
 PROGRAMS = {
     "claude-code": "@anthropic-ai/claude-code-*/claude",
     "codex": ".bin/codex",
+    "copilot-cli": ".bin/copilot",
     "gemini-cli": ".bin/gemini",
     "opencode": "opencode-*/bin/opencode",
+    "qwen-code": ".bin/qwen",
 }
 
 #: The arguments of each client's status command, and the pattern of its output for a connected server.
@@ -63,7 +67,36 @@ STATUS = {
     "claude-code": (["mcp", "get", "team"], r"Status: .*Connected(?s:.*)Args: serve \S+/prompts"),
     "gemini-cli": (["mcp", "list"], r"team: \S+ serve \S+/prompts \(stdio\) - Connected"),
     "opencode": (["mcp", "list"], r"team .*connected"),
+    "qwen-code": (["mcp", "list"], r"team: \S+ serve \S+/prompts \(stdio\) - Connected"),
 }
+
+#: How each client sends one text to the scripted model at a URL: its arguments and variables.
+ASKING = {
+    "codex": lambda url, text: (
+        ["exec", *codex_options(url), "--skip-git-repo-check", text],
+        {"KEY": "none"},
+    ),
+    "copilot-cli": lambda url, text: (
+        ["--allow-all-tools", "--prompt", text],
+        {"COPILOT_OFFLINE": "true", "COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_MODEL": "scripted"},
+    ),
+    "gemini-cli": lambda url, text: (
+        ["--model", "gemini-2.5-flash", "--prompt", text],
+        {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "none"},
+    ),
+    "qwen-code": lambda url, text: (
+        ["--auth-type", "openai", "--prompt", text],
+        {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "scripted"},
+    ),
+}
+
+
+def codex_options(url):
+    """Return Codex's options for the scripted model at *url*."""
+    provider = f'{{name="own", base_url="{url}/v1", wire_api="responses", env_key="KEY"}}'
+    settings = ("model=scripted", "model_provider=own", f"model_providers.own={provider}")
+    return [word for setting in settings for word in ("-c", setting)]
+
 
 pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(2 * PATIENT)]
 
@@ -82,8 +115,10 @@ def user(assistants, tmp_path):
         folder.mkdir(parents=True)
     (project / "prompts" / "greet.py").write_text(RECIPE)
     (project / "prompts" / "plans.py").write_text(PLANS)
+    (project / "prompts" / "outing.py").write_text(OUTING)
     # The clients start no servers in untrusted folders, or from a project's file that is not approved.
-    (home / ".gemini" / "settings.json").write_text('{"security": {"folderTrust": {"enabled": false}}}')
+    security = {"folderTrust": {"enabled": False}, "auth": {"selectedType": "gemini-api-key"}}
+    (home / ".gemini" / "settings.json").write_text(json.dumps({"security": security}))
     (home / ".claude").mkdir()
     (home / ".claude" / "settings.json").write_text('{"enableAllProjectMcpServers": true}')
     (programs / "claude").symlink_to(program("claude-code", assistants))
@@ -98,11 +133,11 @@ def run_as_user(user):
     """A function that runs a command as the user, and returns its output."""
     project, environment = user
 
-    def run(*command):
+    def run(*command, **variables):
         completed = subprocess.run(
             [str(word) for word in command],
             cwd=project,
-            env=environment,
+            env={**environment, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -114,6 +149,30 @@ def run_as_user(user):
         return completed.stdout
 
     return run
+
+
+@pytest.fixture
+def ask_client(assistants, run_as_user):
+    """A function that types a text in a client, and returns what the model and its tools have received."""
+
+    def ask(client, text, tool="", **arguments):
+        with ScriptedModel(tool, arguments) as model:
+            words, variables = ASKING[client](model.url, text)
+            run_as_user(program(client, assistants), *words, **variables)
+        return model.texts, model.tool_results
+
+    return ask
+
+
+@pytest.fixture(scope="session")
+def versions(assistants):
+    """The versions of the clients."""
+    packages = json.loads((HERE / "assistants" / "package.json").read_text(encoding="utf-8"))
+    pinned = {**packages["dependencies"], **packages["optionalDependencies"]}
+    names = {"@anthropic-ai/claude-code": "claude-code", "@github/copilot": "copilot-cli"}
+    names |= {"@openai/codex": "codex", "@google/gemini-cli": "gemini-cli"}
+    names |= {"@qwen-code/qwen-code": "qwen-code", "opencode-linux-x64": "opencode"}
+    return {names[package]: version for package, version in pinned.items()}
 
 
 def program(client, assistants):
@@ -169,17 +228,27 @@ def test_claude_code_writes_its_own_file(run_as_user):
     assert servers == {"team": {"type": "http", "url": url}}
 
 
-#: What a person enters: words, quotes and punctuation stay as they are.
-ENTERED = {"topic": 'bees and "trees", at noon', "tone": "plain", "days": 3}
+#: The clients that connect to servers in their status command, and those that do so in a session.
+HEADERS = [*STATUS, "codex", "copilot-cli"]
+
+
+@pytest.mark.parametrize("client", HEADERS)
+def test_client_sends_the_token(client, assistants, run_as_user):
+    """With `--token-env`, the client sends the variable's value as a bearer token."""
+    with ScriptedModel() as server:
+        url = ("--url", f"{server.url}/mcp", "--name", "team")
+        run_promptkit(run_as_user, "install", client, *url, "--token-env", "TEAM_TOKEN")
+        if client in STATUS:
+            words, variables = ["mcp", "list"], {}
+        else:
+            words, variables = ASKING[client](server.url, "Hello.")
+        run_as_user(program(client, assistants), *words, **variables, TEAM_TOKEN="sesame")  # noqa: S106
+
+    assert set(server.authorizations) == {"Bearer sesame"}
+
 
 #: The options with which another program types, and shows forms.
 STREAMS = ("--input-format", "stream-json", "--output-format", "stream-json")
-
-FIELDS = {
-    "topic": {"type": "string"},
-    "tone": {"type": "string", "enum": ["warm", "plain"]},
-    "days": {"type": "integer", "description": "a whole number"},
-}
 
 
 @pytest.fixture
@@ -193,7 +262,7 @@ def ask_claude_code(assistants, run_as_user, user):
     project, environment = user
     run_promptkit(run_as_user, "install", "claude-code", "--name", "team")
 
-    def ask(typed):
+    def ask(typed, entered=ENTERED):
         forms = []
         with (
             ScriptedModel() as model,
@@ -219,7 +288,7 @@ def ask_claude_code(assistants, run_as_user, user):
                     process.stdin.close()
                 elif message["type"] == "control_request":
                     forms.append(message["request"])
-                    answer = {"action": "accept", "content": ENTERED}
+                    answer = {"action": "accept", "content": entered}
                     reply = {"request_id": message["request_id"], "subtype": "success", "response": answer}
                     send(process, {"type": "control_response", "response": reply})
         return forms, model.texts
@@ -236,14 +305,14 @@ def send(process, message):
 @pytest.mark.parametrize(
     ("typed", "fields"),
     [
-        ("/mcp__team__plan", FIELDS),
-        ("/mcp__team__plan bees and trees", {**FIELDS, "topic": {"type": "string", "default": "bees"}}),
+        ("/mcp__team__outing", FIELDS),
+        ("/mcp__team__outing bees and trees", {**FIELDS, "topic": {"type": "string", "default": "bees"}}),
     ],
     ids=["alone", "with words"],
 )
-def test_claude_code_shows_the_form(typed, fields, ask_claude_code):
+def test_claude_code_shows_the_form(typed, fields, ask_claude_code, observe, versions):
     """
-    Claude Code shows a form for a text, a choice and a number, and the model gets exactly what was entered.
+    Claude Code shows a form for a text, a choice and a number, and the model gets exactly the entered values.
 
     If words are typed, the form corrects them: each argument got one, and two of them were invalid.
     """
@@ -252,7 +321,21 @@ def test_claude_code_shows_the_form(typed, fields, ask_claude_code):
     assert [form["subtype"] for form in forms] == ["elicitation"]
     assert forms[0]["requested_schema"]["properties"] == fields
     assert forms[0]["requested_schema"]["required"] == [*FIELDS]
-    assert 'Plan bees and "trees", at noon in 003 days, plain.' in texts
+    assert PLAN in texts
+    if typed == "/mcp__team__outing":
+        observe("claude-code", versions["claude-code"], typed, "yes", PLAN)
+
+
+def test_claude_code_asks_for_the_first_prompt(ask_claude_code, run_as_user, user):
+    """For the prompt that `promptkit new` writes, a form asks for the code if the command is typed alone."""
+    project, _ = user
+    run_as_user(sys.executable, "-m", "promptkit", "new", "first")
+    shutil.copy(project / "first" / "prompts" / "review.py", project / "prompts")
+
+    forms, texts = ask_claude_code("/mcp__team__review", {"code": "x = 1"})
+
+    assert forms[0]["requested_schema"]["required"] == ["code"]
+    assert any(text.startswith("Review this python code.\n\n```python\nx = 1\n```") for text in texts)
 
 
 def test_claude_code_drops_words(ask_claude_code):
@@ -268,10 +351,13 @@ def test_claude_code_drops_words(ask_claude_code):
     [
         ("team:place", "Find bees in <trees and hives> in 003 days, with no note."),
         ("team:count", "bees trees and hives"),
+        ("team:outing", "bees trees and hives"),
     ],
-    ids=["optional", "required"],
+    ids=["optional", "required", "choice"],
 )
-def test_opencode_fills_in_the_text(name, text, assistants, run_as_user, user):
+def test_opencode_fills_in_the_text(  # noqa: PLR0917
+    name, text, assistants, run_as_user, user, observe, versions
+):
     """
     For each argument, opencode sends its position, and replaces it in the text with a word that was typed.
 
@@ -295,3 +381,89 @@ def test_opencode_fills_in_the_text(name, text, assistants, run_as_user, user):
         )
 
     assert text in model.texts
+    if name == "team:outing":
+        observe("opencode", versions["opencode"], f"/{name} bees trees and hives", "no", text)
+
+
+@pytest.mark.parametrize("client", ["gemini-cli", "qwen-code"])
+class TestGeminiAndQwen:
+    def test_named_arguments(self, client, ask_client, run_as_user, observe, versions):
+        """Arguments that are typed with their names get whole texts; the model gets a JSON string."""
+        run_promptkit(run_as_user, "install", client, "--name", "team")
+        typed = '/outing --topic="bees and trees" --tone=plain --days=3'
+        texts, _ = ask_client(client, typed)
+        expected = '"Plan bees and trees in 003 days, plain."'
+
+        assert expected in texts
+        observe(client, versions[client], typed, "no", expected)
+
+    def test_only_argument_gets_all_words(self, client, ask_client, run_as_user):
+        """If a prompt has one argument, it gets everything that is typed."""
+        run_promptkit(run_as_user, "install", client, "--name", "team")
+
+        assert '"Hello, bees and trees."' in ask_client(client, "/greet bees and trees")[0]
+
+    def test_own_command_hides_a_prompt(self, client, ask_client, run_as_user):
+        """`install` reports a prompt with the name of a client's own command, which hides the prompt."""
+        report = run_promptkit(run_as_user, "install", client, "--name", "team")
+        with suppress(AssertionError):  # Qwen Code exits with an error, because its command needs a terminal
+            assert not any("Our plan" in text for text in ask_client(client, "/plan --topic=bees")[0])
+
+        assert report["hidden"] == ["plan"]
+
+
+def test_copilot_cli_calls_tools(ask_client, run_as_user):
+    """Copilot CLI has no prompts. It offers them to the model as tools, and the model gets the text."""
+    run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
+
+    assert PLAN in ask_client("copilot-cli", "Hello.", "outing", **ENTERED)[1]
+
+
+def test_copilot_cli_shows_no_form(ask_client, run_as_user, observe, versions):
+    """Without a terminal, Copilot CLI declines forms, and the model gets the error."""
+    run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
+    expected = "MCP server 'team': prompt 'outing': 'tone' is missing; 'days' is missing"
+
+    assert ask_client("copilot-cli", "Hello.", "outing", topic="bees")[1] == [expected]
+    observe("copilot-cli", versions["copilot-cli"], "tool call with topic=bees", "declined", expected)
+
+
+def test_codex_shows_the_form(assistants, run_as_user, user, observe, versions):
+    """Codex shows a form for arguments that the model omits, and the model gets the entered values."""
+    project, environment = user
+    run_promptkit(run_as_user, "install", "codex", "--name", "team")
+    forms = []
+    with (
+        ScriptedModel("outing", {}) as model,
+        subprocess.Popen(
+            [program("codex", assistants), "app-server", *codex_options(model.url)],
+            cwd=project,
+            env={**environment, "KEY": "none"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process,
+    ):
+        send(
+            process,
+            {"id": 0, "method": "initialize", "params": {"clientInfo": {"name": "t", "version": "1"}}},
+        )
+        send(process, {"method": "initialized"})
+        send(process, {"id": 1, "method": "thread/start", "params": {"sandbox": "danger-full-access"}})
+        for message in map(json.loads, process.stdout):
+            params = message.get("params", {})
+            match message:
+                case {"id": 1, "result": {"thread": {"id": thread}}}:
+                    turn = {"threadId": thread, "input": [{"type": "text", "text": "Hello."}]}
+                case {"method": "mcpServer/startupStatus/updated"} if params["status"] == "ready":
+                    send(process, {"id": 2, "method": "turn/start", "params": turn})
+                case {"method": "mcpServer/elicitation/request", "id": number}:
+                    forms.append(params["requestedSchema"])
+                    send(process, {"id": number, "result": {"action": "accept", "content": ENTERED}})
+                case {"method": "turn/completed"}:
+                    process.stdin.close()
+
+    assert [form["properties"] for form in forms] == [FIELDS]
+    assert PLAN in model.tool_results
+    observe("codex", versions["codex"], "tool call without arguments", "yes", PLAN)

@@ -4,13 +4,18 @@ Widely used clients run the script of calls in each of their modes.
 Clients that need Node are skipped if it is not installed.
 """
 
+import json
+import os
+import re
+import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from tests.clients import python_client
-from tests.clients.calls import PAGE_SIZE, collect_outcomes, expected_outcomes
+from tests.clients.calls import PAGE_SIZE, collect_outcomes, expected_outcomes, get
 from tests.clients.node_clients import (
     PATIENT,
     can_inspect,
@@ -19,6 +24,8 @@ from tests.clients.node_clients import (
     run_inspector,
     run_typescript,
 )
+from tests.clients.outing import ENTERED, FIELDS, PLAN, RECIPE
+from tests.clients.python_packages import INSTALLING, install_packages
 from tests.clients.script import STEPS
 from tests.http_server import http_server
 
@@ -123,3 +130,88 @@ def test_inspector_gets_the_expected_outcomes(inspector, server_arguments, era, 
     assert collect_outcomes(steps, result["outcomes"]) == {
         claim: convert_for_inspector(expected[claim]) for claim in expected
     }
+
+
+@pytest.fixture
+def outing(tmp_path):
+    """The folder and the command of a server of the prompt in the table of clients."""
+    (tmp_path / "outing.py").write_text(RECIPE)
+    return tmp_path, [sys.executable, "-m", "promptkit", "serve", str(tmp_path)]
+
+
+#: A call without arguments, and what a person enters then.
+ASKING = {**get("outing"), "answer": {"action": "accept", "content": ENTERED}}
+
+
+def pinned_version(client, package):
+    """Return the version of a package that a client's folder pins."""
+    pinned = json.loads((HERE / client / "package.json").read_text(encoding="utf-8"))
+    return pinned["dependencies"][package]
+
+
+def received_text(outcome):
+    """Return the text of a prompt's only message."""
+    (message,) = outcome["result"]["messages"]
+    return message["content"]["text"]
+
+
+def test_python_client_shows_the_form(outing, observe):
+    """A form asks the user of the Python client, and the client gets the entered values."""
+    folder, command = outing
+    (outcome,) = python_client.run(command, folder, "auto", [ASKING])["outcomes"]
+
+    assert [form["requestedSchema"]["properties"] for form in outcome["asked"]] == [FIELDS]
+    observe("python-sdk", version("mcp"), "prompts/get without arguments", "yes", received_text(outcome))
+
+
+@pytest.mark.installs
+@pytest.mark.timeout(PATIENT)
+def test_typescript_client_shows_the_form(typescript, outing, observe):
+    """A form asks the user of the TypeScript client, and the client gets the entered values."""
+    folder, command = outing
+    (outcome,) = run_typescript(typescript, command, folder, "auto", [ASKING])["outcomes"]
+    release = pinned_version("typescript", "@modelcontextprotocol/client")
+
+    assert [form["requestedSchema"]["properties"] for form in outcome["asked"]] == [FIELDS]
+    observe("typescript-sdk", release, "prompts/get without arguments", "yes", received_text(outcome))
+
+
+@pytest.mark.installs
+@pytest.mark.timeout(PATIENT)
+def test_inspector_sends_whole_texts(inspector, outing, observe):
+    """The Inspector's command line has no forms, and sends each argument as it was typed."""
+    _, command = outing
+    arguments = {name: str(value) for name, value in ENTERED.items()}
+    (outcome,) = run_inspector(inspector, command, "auto", [get("outing", **arguments)])["outcomes"]
+    release = pinned_version("inspector", "@modelcontextprotocol/inspector")
+
+    assert received_text(outcome) == PLAN
+    observe("inspector", release, "prompts/get with all arguments", "no", PLAN)
+
+
+@pytest.mark.slow
+@pytest.mark.installs
+@pytest.mark.timeout(2 * INSTALLING)
+def test_fast_agent_shows_the_form(outing, installations, observe):
+    """A form asks the user of fast-agent, and the client gets the entered values. It needs Python 3.12."""
+    folder, command = outing
+    requirements = HERE / "frameworks" / "fast_agent.txt"
+    uvx = install_packages(HERE / "uv.txt", installations).with_name("uvx")
+    options = ["--no-python-downloads", "--python", "3.12", "--with-requirements", str(requirements)]
+    result = subprocess.run(
+        [str(uvx), *options, "python", str(HERE / "frameworks" / "outing.py"), *command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": "", "UV_CACHE_DIR": str(installations / "uv")},
+        input=json.dumps(ENTERED),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode == 2:  # of uvx itself
+        pytest.skip(f"uvx found no Python 3.12, or no packages: {' '.join(result.stderr.split())[:300]}")
+    assert result.returncode == 0, result.stderr
+    seen = json.loads(result.stdout.splitlines()[-1])
+    (release,) = re.findall("^fast-agent-mcp==(.+)$", requirements.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert [form["properties"] for form in seen["forms"]] == [FIELDS]
+    observe("fast-agent", release, "prompts/get without arguments", "yes", seen["text"])

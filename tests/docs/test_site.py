@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from docs import render_reference
+from docs import render_clients, render_reference
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -108,6 +108,11 @@ def test_reference_has_every_public_name(module):
 def test_reference_is_current():
     """The reference has the signatures and docstrings of the code."""
     assert render_reference.render() == render_reference.PAGE.read_text(encoding="utf-8")
+
+
+def test_table_of_tested_clients_is_current():
+    """The page of clients has the observations of the tests."""
+    assert render_clients.render() == render_clients.PAGE.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

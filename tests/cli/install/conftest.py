@@ -95,14 +95,14 @@ def served_prompts(tmp_path):
         request(1, "prompts/list"),
     )
 
-    def start(command, cwd=tmp_path):
+    def start(command, cwd=tmp_path, **variables):
         result = subprocess.run(
             command,
             input=b"".join(map(line, session)),
             capture_output=True,
             check=True,
             cwd=cwd,
-            env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin"},
+            env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", **variables},
             timeout=30,
         )
         replies = [json.loads(reply) for reply in result.stdout.splitlines()]

@@ -17,6 +17,7 @@ GOLDEN = Path(__file__).with_name("golden")
 SUFFIX = {"json": ".json", "toml": ".toml", "yaml": ".yaml"}
 URL = "https://prompts.example.com/mcp"
 WITH_URL = [name for name, settings in INSTALLABLE.items() if settings.url is not None]
+WITH_TOKEN = [name for name, settings in INSTALLABLE.items() if settings.token]
 WITH_PROJECT = [name for name, settings in INSTALLABLE.items() if settings.project]
 
 #: The roaming configuration folder of each platform, as platformdirs returns it.
@@ -201,6 +202,51 @@ class TestOverHttp:
         assert dict(entries(name)) == {}
 
 
+@pytest.mark.parametrize("name", WITH_TOKEN)
+class TestTokens:
+    def test_an_entry(self, name, project, promptkit, normalized):
+        """The entry has the variable's name in the client's own form, and `install` says where to set it."""
+        code, out, _ = promptkit("install", name, "--url", URL, "--token-env", "TEAM_TOKEN")
+
+        assert code == 0
+        assert normalized(config_path(name)) == golden(name, "token")
+        title = CLIENTS[name].title
+        assert out.endswith(f"    {title} sends the token in TEAM_TOKEN: set it where you start {title}\n")
+
+    def test_later_installs_keep_the_token(self, name, project, promptkit):
+        """The token stays without the option, changes with it."""
+        argv = ("install", name, "--name", "team")
+        promptkit(*argv, "--url", URL, "--token-env", "TEAM_TOKEN")
+        before = config_path(name).read_text()
+        promptkit(*argv, "--url", URL)
+        assert config_path(name).read_text() == before
+
+        promptkit(*argv, "--url", URL, "--token-env", "NEW_TOKEN")
+        assert config_path(name).read_text() == before.replace("TEAM_TOKEN", "NEW_TOKEN")
+        promptkit("uninstall", name, "--name", "team", "--url", URL)
+        assert dict(entries(name)) == {}
+
+
+def test_other_headers_are_kept(project, promptkit):
+    """The token is added to the headers that a user has written."""
+    promptkit("install", "cursor", "--url", URL, "--name", "team")
+    file = config_path("cursor")
+    file.write_text(file.read_text().replace(f'"{URL}"', f'"{URL}", "headers": {{"X-Team": "core"}}'))
+    promptkit("install", "cursor", "--url", URL, "--name", "team", "--token-env", "TOKEN")
+
+    assert entries("cursor")["team"]["headers"] == {"X-Team": "core", "Authorization": "Bearer ${env:TOKEN}"}
+
+
+@pytest.mark.parametrize("name", sorted({*WITH_URL} - {*WITH_TOKEN}))
+def test_client_without_variables(name, project, usage_error):
+    """A client that sends no values of variables is rejected, and the message has another way."""
+    message = usage_error("install", name, "--url", URL, "--token-env", "TOKEN")
+
+    assert f"argument --token-env: {CLIENTS[name].title} " in message
+    assert message.endswith("as described in docs/clients.md")
+    assert not config_path(name).exists()
+
+
 def test_claude_desktop_takes_no_url(project, promptkit, capsys):
     """A URL cannot be installed in Claude Desktop; the error names the place in its settings."""
     with pytest.raises(SystemExit) as exit:
@@ -250,6 +296,11 @@ def test_client_without_project_configuration(name, project, promptkit, capsys):
         (
             ["install", "zed", "--url", "localhost:80"],
             "argument --url: 'localhost:80' is not a URL: write it as in ",
+        ),
+        (["install", "cursor", "--token-env", "TOKEN"], "--token-env is for a server over HTTP: add --url"),
+        (
+            ["install", "cursor", "--url", URL, "--token-env", "a-b"],
+            "argument --token-env: 'a-b' is not the name of a variable: write it as in PROMPTS_TOKEN",
         ),
         (
             ["install", "zed", "prompts", "--url", URL],

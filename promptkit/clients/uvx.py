@@ -1,0 +1,48 @@
+"""The uvx command that starts promptkit again, if it runs in an environment that uv can delete."""
+
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from importlib.metadata import distributions
+from importlib.util import find_spec
+from typing import Final
+
+from promptkit.errors.distribution import DISTRIBUTION, requirement
+
+#: The folders of environments in uv's cache. Installed tools have other folders, which stay.
+_CACHED: Final = re.compile(r"(archive|builds|environments)-v\d+")
+
+#: The extras that recipes and options of a server on stdio can use, each with a package of it.
+_EXTRAS: Final = {"answers": "json_repair", "otel": "opentelemetry"}
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def uvx_command() -> tuple[str, ...]:
+    """
+    Return the command that starts promptkit with the packages of this environment; empty without uvx.
+
+    Packages that uvx was called with (``--with``) are part of it, because recipes can import them.
+    """
+    if not _CACHED.fullmatch(os.path.basename(os.path.dirname(os.path.realpath(sys.prefix)))):  # noqa: PTH119, PTH120 (text)
+        return ()
+    folder = os.path.dirname(os.environ.get("UV", ""))  # noqa: PTH120 (text)
+    program = shutil.which("uvx", path=folder) or shutil.which("uvx") or "uvx"
+    extras = [extra for extra, package in _EXTRAS.items() if find_spec(package)]
+    added = (word for package in _added_packages() for word in ("--with", requirement(package)))
+    return (program, "--from", requirement(DISTRIBUTION, extras), *added, "promptkit")
+
+
+def _added_packages() -> Iterator[str]:
+    """Yield the names of the installed packages that no other package requires."""
+    packages = {_normalized(package.name): package for package in distributions()}
+    required = {_normalized(text) for package in packages.values() for text in package.requires or ()}
+    yield from sorted(packages.keys() - required - {DISTRIBUTION})
+
+
+def _normalized(text: str) -> str:
+    """Return the normalized name of the package in a requirement."""
+    match = _NAME.match(text)
+    return re.sub("[-_.]+", "-", match[0]).lower() if match else ""
