@@ -49,8 +49,8 @@ class Step:
             Whether the call can be the only one: it depends on no earlier call, and on no answer of the user.
 
         session:
-            Whether a client with a handshake needs a server that keeps its session, to send requests and
-            notifications to it. No session is kept over HTTP.
+            Whether a client with a handshake needs one server for its session, to get requests and
+            notifications from it.
     """
 
     claim: str

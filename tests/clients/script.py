@@ -112,6 +112,9 @@ NOTICE_TEXT: Final = {"uri": "shelf://notice", "mimeType": "text/plain", "text":
 IMAGE: Final = {"type": "image", "data": PNG, "mimeType": "image/png"}
 COVER_BLOB: Final = {"uri": "shelf://cover", "mimeType": "image/png", "blob": PNG}
 
+DAYS: Final = {
+    "days": {"type": "integer", "description": "For how long (a whole number; default 2)", "default": 2}
+}
 FORM: Final = {
     "mode": "form",
     "message": "The prompt 'elicited' needs town.",
@@ -121,20 +124,17 @@ FORM: Final = {
         "required": ["town"],
     },
 }
+WHOLE_FORM: Final = {
+    **FORM,
+    "requestedSchema": {
+        **FORM["requestedSchema"],
+        "properties": {**FORM["requestedSchema"]["properties"], **DAYS},
+    },
+}
 CORRECTION: Final = {
     "mode": "form",
     "message": "The prompt 'elicited' needs days. 'days' is 'few', not a whole number.",
-    "requestedSchema": {
-        "type": "object",
-        "properties": {
-            "days": {
-                "type": "integer",
-                "description": "For how long (a whole number; default 2)",
-                "default": 2,
-            }
-        },
-        "required": [],
-    },
+    "requestedSchema": {"type": "object", "properties": DAYS, "required": []},
 }
 
 
@@ -262,7 +262,7 @@ STEPS: Final = [
     Step(
         "a missing argument is elicited",
         {**get("elicited"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
-        {"asked": [FORM], **messages("Plan a journey.", text("Plan 2 days in Kyoto."))},
+        {"asked": [WHOLE_FORM], **messages("Plan a journey.", text("Plan 2 days in Kyoto."))},
         alone=False,
         session=True,
     ),
@@ -393,19 +393,5 @@ STEPS: Final = [
         messages("Come later.", text("Here I am.")),
         alone=False,
         session=True,
-    ),
-]
-
-#: Steps for a client with a handshake if no session is kept.
-WITHOUT_SESSION: Final = [
-    Step(
-        "a missing argument is rejected if the server cannot elicit it",
-        {**get("elicited"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
-        rejection(-32602, "prompt 'elicited': 'town' is missing"),
-    ),
-    Step(
-        "a subscription is rejected if the server cannot notify the client",
-        request("resources/subscribe", uri="shelf://notice"),
-        rejection(-32601, "method not found: resources/subscribe"),
     ),
 ]
