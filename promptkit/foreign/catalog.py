@@ -167,9 +167,8 @@ def catalog_of(
         if compiled_skill is not None:
             skills.append(compiled_skill)
             remaining -= sum(file.content.size for file in compiled_skill.files)
-    # The main file of a skill is also listed as a resource.
-    skill_uris = {skill.uri for skill in listing.skills}
-    resources = [resource for resource in resources if resource.uri_template not in skill_uris]
+    skill_files = listing.skill_files
+    resources = [resource for resource in resources if resource.uri_template not in skill_files]
     unknown = lint_cases_file(cases, {prompt.name: prompt for prompt in prompts})
     return Catalog(prompts, [*listing.diagnostics, *report.found, *unknown], resources, skills)
 

@@ -58,7 +58,8 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
     for prompt in listing.prompts:
         yield from _lint_prompt(prompt)
     for kind, items in (("resource", listing.resources), ("template", listing.templates)):
-        missing = [item.uri_template for item in items if not (item.description or item.title)]
+        uris = [item.uri_template for item in items if not (item.description or item.title)]
+        missing = [uri for uri in uris if uri not in listing.skill_files]
         if missing:
             message = f"{_count(len(missing), kind)} without a description: {_names(missing)}"
             yield _SERVER.diagnostic(Rule.NO_DESCRIPTION, message, "describe its content")

@@ -162,6 +162,13 @@ class Listing(Struct):
     diagnostics: list[Diagnostic] = []
     paged: list[str] = []
 
+    @property
+    def skill_files(self) -> frozenset[str]:
+        """The URIs of the files of all skills, which can also be listed as resources."""
+        lists = [skill.resources for skill in self.skills if isinstance(skill.resources, list)]
+        files = {file.uri for resources in lists for file in resources}
+        return frozenset(files | {skill.uri for skill in self.skills})
+
     def add(self, method: str, items: Sequence[Any]) -> None:
         """Add the items of a list, and report invalid items and duplicate keys."""
         kind = KINDS[method]

@@ -44,6 +44,13 @@ def test_missing_descriptions_are_reported_once_for_each_item():
     ]
 
 
+def test_the_files_of_a_skill_need_no_description():
+    file = {"uri": "skill://a/rules.md", "digest": "sha256:00", "size": 1}
+    skill = {"uri": "skill://a/SKILL.md", "frontmatter": {}, "resources": [file]}
+
+    assert found(skills=[skill], resources=[{"uri": "skill://a/rules.md", "name": "rules.md"}]) == []
+
+
 def test_a_name_that_clients_cannot_show_is_reported():
     rules = [rule for rule, _ in found(prompts=[{**PROMPT, "name": "a b"}], tools=[{**TOOL, "name": "a.b"}])]
 
