@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
@@ -10,6 +10,9 @@ from msgspec.json import Decoder
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import MethodNotFound, RequestId, encode
 from promptkit.protocol.revisions import Revision
+
+if TYPE_CHECKING:
+    from promptkit.language.media import Icon
 
 #: How long a client may cache a result that does not change while the server runs, in milliseconds.
 _CACHE_MS: Final = 300_000
@@ -24,16 +27,46 @@ ToolMode: TypeAlias = bool | Literal["search"]
 
 class ServerInfo(Struct, frozen=True):
     """
-    The server's name and version.
+    The identity of a server, which clients show.
 
     Args:
+        name:
+            Its name.
+
+        version:
+            The version of its recipes.
+
         instructions:
             Instructions for the model that uses the server.
+
+        title:
+            Its name for users.
+
+        description:
+            What it offers, in a sentence.
+
+        website:
+            The URL of its website.
+
+        icons:
+            Its icons.
     """
 
     name: str
     version: str
     instructions: str | None = None
+    title: str | None = None
+    description: str | None = None
+    website: str | None = None
+    icons: "tuple[Icon, ...]" = ()
+
+    def implementation(self, revision: Revision) -> wire.Implementation:
+        """Return the members that *revision* has, without the instructions."""
+        shown = wire.Implementation(self.name, self.version, self.title if revision.titles else None)
+        if revision.icons:  # the same revision added the other members
+            shown.description, shown.website_url = self.description, self.website
+            shown.icons = wire.icon_entries(self.icons)
+        return shown
 
 
 class Capabilities(Struct, frozen=True):
@@ -138,6 +171,9 @@ class ResultEncoder:
         server_info:
             The name and version to send with every result, if the revision requires them.
 
+        is_complete:
+            Whether to send the whole identity. Icons would be large on every result.
+
     Attributes:
         type:
             The ``resultType`` of a complete result.
@@ -149,12 +185,15 @@ class ResultEncoder:
         https://modelcontextprotocol.io/specification/2026-07-28/basic#responses
     """
 
-    def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
+    def __init__(
+        self, revision: Revision, server_info: ServerInfo | None = None, *, is_complete: bool = False
+    ) -> None:
         self._stateless = revision.stateless
         self.type = "complete" if self._stateless else UNSET
         self._server: dict[str, Any] = {}
         if self._stateless and server_info is not None:
-            self._server = {wire.SERVER_INFO: wire.Implementation(server_info.name, server_info.version)}
+            short = wire.Implementation(server_info.name, server_info.version)
+            self._server = {wire.SERVER_INFO: server_info.implementation(revision) if is_complete else short}
         self.meta = Raw(encode(self._server)) if self._server else UNSET
 
     def encode(self, result: wire.Result) -> bytes:

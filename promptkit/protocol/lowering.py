@@ -4,6 +4,7 @@ Lowering: conversion of promptkit's values to the objects of a protocol revision
 Content that an older revision lacks is converted to content that it has. Nothing is lost or rejected.
 """
 
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC
@@ -38,7 +39,7 @@ if TYPE_CHECKING:  # most prompts hold nothing but text
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.skills import CompiledSkill
     from promptkit.language.documents import EmbeddedResource, ResourceLink
-    from promptkit.language.media import Audio, Icon, Image
+    from promptkit.language.media import Audio, Image
 
 T = TypeVar("T")
 
@@ -159,7 +160,7 @@ class Lowering:
 
     def icons(self, item: "CompiledPrompt | CompiledResource | CompiledSkill") -> list[wire.IconEntry]:
         """Convert the icons of a prompt or a resource, if the revision has icons."""
-        return [_icon(icon) for icon in item.icons if self.revision.icons]
+        return wire.icon_entries(item.icons) if self.revision.icons else []
 
     def resource(self, resource: "CompiledResource | CompiledSkill") -> "wire.ResourceEntry":
         """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
@@ -255,13 +256,7 @@ def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
     )
 
 
-def _icon(icon: "Icon") -> "wire.IconEntry":
-    return wire.IconEntry(icon.src, icon.mime_type, icon.sizes, icon.theme)
-
-
 def _base64(data: bytes) -> Raw:
-    from pybase64 import b64encode  # not needed before the first image
-
     encoded = next((text for key, text in tuple(_BASE64_CACHE) if key is data), None)
     if encoded is None:
         encoded = b'"%b"' % b64encode(data)

@@ -267,7 +267,7 @@ class Session:
         result = wire.InitializeResult(
             self.revision.date,
             self.capabilities.declared(self.revision),
-            wire.Implementation(self.server_info.name, self.server_info.version),
+            self.server_info.implementation(self.revision),
             self.server_info.instructions or UNSET,
         )
         return ResultEncoder(self.revision, self.server_info).encode(result)
@@ -278,7 +278,7 @@ class Session:
             self.capabilities.declared(revision),
             self.server_info.instructions or UNSET,
         )
-        encoder = ResultEncoder(revision, self.server_info)
+        encoder = ResultEncoder(revision, self.server_info, is_complete=True)
         return encoder.encode_cacheable(result, changes=self.capabilities.changes)
 
     def _receive_response(self, response: Message) -> ClientResponse | None:

@@ -4,11 +4,14 @@ The objects of the published schemas, as structs: params, results and content.
 A member that a revision lacks, or that has no value, is `UNSET` and is not sent.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+if TYPE_CHECKING:
+    from promptkit.language.media import Icon
 
 #: Keys of ``_meta`` that the specification reserves.
 PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
@@ -196,11 +199,15 @@ class Result(Struct, rename="camel", kw_only=True):
     meta: Raw | UnsetType = field(default=UNSET, name="_meta")
 
 
-class Implementation(Struct):
-    """The server's name and version."""
+class Implementation(Struct, rename="camel", omit_defaults=True):
+    """The server's name and version, with its title, description, website and icons."""
 
     name: str
     version: str
+    title: str | None = None
+    description: str | None = None
+    website_url: str | None = None
+    icons: "list[IconEntry]" = []
 
 
 class InitializeResult(Result, rename="camel"):
@@ -324,6 +331,11 @@ class IconEntry(Entry):
     mime_type: str | None = None
     sizes: tuple[str, ...] = ()
     theme: str | None = None
+
+
+def icon_entries(icons: "Iterable[Icon]") -> list[IconEntry]:
+    """Convert icons."""
+    return [IconEntry(icon.src, icon.mime_type, icon.sizes, icon.theme) for icon in icons]
 
 
 class PromptArgument(Entry, kw_only=True):
