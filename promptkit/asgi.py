@@ -11,11 +11,14 @@ from typing import Literal
 
 from promptkit.cli.loading import report_catalog_errors
 from promptkit.compiler.reloading import Reloader
+from promptkit.declarations.options import icons_of
 from promptkit.language.annotations import parse_scopes
+from promptkit.language.media import Icon
 from promptkit.loader.targets import targets_of
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
+from promptkit.server.identity import find_server_info, read_instructions
 from promptkit.transports.auth.authorizer import create_authorizer
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
@@ -27,7 +30,12 @@ __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailableErro
 def app(  # noqa: PLR0913 (each is also an option of `serve`)
     target: str | Path | Iterable[str | Path] = "recipes",
     *,
-    name: str = "promptkit",
+    name: str | None = None,
+    version: str | None = None,
+    title: str | None = None,
+    website: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    instructions: str | Path | None = None,
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
     keys: Iterable[bytes] | None = None,
@@ -60,8 +68,24 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             without ``PREFIX=``.
 
         name:
-            The server's name, which clients show. It is also part of the sealed tokens, so all replicas need
-            the same name.
+            The server's name, which clients show; by default, the one in ``[project]`` or
+            ``[tool.promptkit.server]`` in the pyproject.toml of the target's project. It is also part of the
+            sealed tokens, so all replicas need the same name.
+
+        version:
+            The version of the recipes; by default the project's, or that of the installed project.
+
+        title:
+            The server's name for users; by default, and like the following ones, the project's.
+
+        website:
+            The URL of a website about the prompts.
+
+        icons:
+            The server's icons: `Icon` values, or URIs.
+
+        instructions:
+            Instructions for the model that uses the server: a text, or the path of a text file.
 
         hosts:
             Host names under which clients reach the server, such as ``prompts.example``, with or without a
@@ -118,8 +142,10 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     Raises:
         LoadError: If the target does not exist.
 
-        ValueError: If an origin, a URL or a scope is invalid, if a key or a token is too short or cannot be
-            read, or if *scopes* are combined with tokens.
+        ConfigurationError: If the project's ``pyproject.toml`` is invalid.
+
+        ValueError: If an origin, a URL, an icon or a scope is invalid, if a key, a token or the instructions
+            cannot be read, if a key or a token is too short, or if *scopes* are combined with tokens.
 
         ModuleNotFoundError: If there is an issuer without the extra ``auth``, or *otel* is true without the
             API of OpenTelemetry.
@@ -145,7 +171,15 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
         telemetry = Telemetry(TCP)
     sealing_keys = state_keys(None) if keys is None else tuple(keys)
     settings = Settings(
-        name=name,
+        identity=find_server_info(
+            targets,
+            name=name,
+            version=version,
+            title=title,
+            website=website,
+            icons=icons_of(icons),
+            instructions=read_instructions(instructions) if isinstance(instructions, Path) else instructions,
+        ),
         hosts=(*hosts, *public_hosts),
         origins=(*origins, *public_origins),
         keys=sealing_keys,

@@ -6,6 +6,7 @@ from base64 import b64encode
 from dataclasses import dataclass, field
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.messages import read_head
 from promptkit.protocol.limits import Limits
 from promptkit.transports.http.application import Application
@@ -196,7 +197,13 @@ def application(
     """Return an application for a compiled catalog, as `promptkit.asgi.app` builds it."""
     limits = Limits(**{name: options.pop(name) for name in list(options) if name in Limits.__annotations__})
     settings = Settings(
-        name=name, hosts=hosts, origins=origins, keys=keys, changes=changes, body_limit=body, limits=limits
+        identity=ServerInfo(name, "1"),
+        hosts=hosts,
+        origins=origins,
+        keys=keys,
+        changes=changes,
+        body_limit=body,
+        limits=limits,
     )
     app = Application(catalog, settings)
     for attribute, value in options.items():

@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import chain, repeat
 from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
@@ -20,9 +20,11 @@ from promptkit.cli.output import Output
 from promptkit.cli.servers import open_named_server
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import NO_DEFAULT
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import LISTS, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
+from promptkit.server.identity import UNKNOWN, find_server_info
 from promptkit.server.lookup import name_of
 from promptkit.types.choices import member_text
 from promptkit.types.descriptions import default_clause, described
@@ -47,17 +49,20 @@ def run(options: Namespace, output: Output) -> int:
     if options.servers:
         with open_named_server(options) as server:
             lists = {"server": server.name, "revision": server.revision, **server.listing.data}
-            return _show(server.catalog, lists, options, output)
+            return _show(server.catalog, lists, UNKNOWN, options, output)
     catalog = load_catalog(options.targets, options.ignore, cases=options.texts)
-    return _show(catalog, lists_of(catalog), options, output)
+    identity = find_server_info(options.targets)
+    return _show(catalog, {**_identity_data(identity), **lists_of(catalog)}, identity, options, output)
 
 
-def _show(catalog: Catalog, lists: Mapping[str, Any], options: Namespace, output: Output) -> int:
+def _show(
+    catalog: Catalog, lists: Mapping[str, Any], identity: ServerInfo, options: Namespace, output: Output
+) -> int:
     if options.json:
         texts = {"texts": case_texts(catalog)} if options.texts else {}
         output.print_json({**lists, **texts})
     else:
-        _print(catalog, output)
+        _print(catalog, identity, output)
     output.send()
     report_catalog_errors(catalog, options.ignore)
     return Exit.OK if catalog.healthy else Exit.FAILED
@@ -84,17 +89,39 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
     return lists
 
 
-def _print(catalog: Catalog, output: Output) -> None:
+def _identity_data(identity: ServerInfo) -> dict[str, Any]:
+    """Return the identity of the server as in the result of ``initialize``."""
+    data = {"serverInfo": msgspec.to_builtins(identity.implementation(LATEST_HANDSHAKE))}
+    return {**data, "instructions": identity.instructions} if identity.instructions else data
+
+
+def _print(catalog: Catalog, identity: ServerInfo, output: Output) -> None:
     """Print the lists as text, wrapped on a terminal; elsewhere with one line for each item."""
     console = console_on(output, output.width)
-    for item in (*catalog.declared, *catalog.skills):
-        for indent, text in ((0, _head(item)), *((4, text) for text in _parts(item))):
+    items = (*catalog.declared, *catalog.skills)
+    server = [] if identity == UNKNOWN else [[*_server_lines(identity)]]
+    blocks = [*server, *([_head(item), *_parts(item)] for item in items)]
+    for block in blocks:
+        for indent, text in zip(chain((0,), repeat(4)), block, strict=False):
             text.overflow = "fold"  # breaks words that are too long
             lines = text.wrap(console, output.width - indent - 4) if output.width else [text]
             for i, line in enumerate(lines):
                 line.rstrip()
                 line.pad_left(indent + 4 * bool(i))
                 console.print(line, soft_wrap=True)
+
+
+def _server_lines(identity: ServerInfo) -> "Iterator[Text]":
+    """Yield lines about the server: its name and version, its website and its instructions."""
+    from rich.text import Text
+
+    text = Text.assemble(("server ", "dim"), (f"{identity.name} {identity.version}", "bold"))
+    text.append(f" ({identity.title})" if identity.title else "")
+    yield text.append(f": {identity.description}" if identity.description else "")
+    if identity.website:
+        yield Text(f"website: {identity.website}")
+    if identity.instructions:
+        yield Text(f"instructions: {_line(identity.instructions)}")
 
 
 def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Iterator[Text]":

@@ -17,6 +17,8 @@ from promptkit.loader.import_thread import timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
 from promptkit.loader.targets import locate_target, split_target
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.server.identity import find_server_info
 from promptkit.standard_error import say, stderr_stream
 
 #: How many hidden items are named.
@@ -106,6 +108,24 @@ def _without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
 def report_catalog_errors(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
     """Print the diagnostics of a catalog on standard error, except those with ignored rules."""
     report_diagnostics(_without_ignored(catalog, ignore).diagnostics)
+
+
+def server_info_of(options: Namespace) -> ServerInfo:
+    """
+    Return the identity of the server, from the command line and the project of the recipes.
+
+    Raises:
+        ConfigurationError: If the project's ``pyproject.toml`` is invalid.
+    """
+    return find_server_info(
+        options.targets,
+        name=options.name,
+        version=options.version,
+        title=options.title,
+        website=options.website,
+        icons=tuple(options.icon),
+        instructions=options.instructions,
+    )
 
 
 def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:

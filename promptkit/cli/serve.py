@@ -4,6 +4,7 @@ import os
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from functools import partial
+from ipaddress import ip_address
 from math import inf
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
@@ -19,26 +20,26 @@ from promptkit.cli.command_options import (
     whole_number,
 )
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden
+from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden, server_info_of
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted_path
 from promptkit.language.annotations import parse_scopes
+from promptkit.language.media import Icon
 from promptkit.loader.import_thread import import_progress
 from promptkit.loader.targets import render_words
 from promptkit.memory import share_one_arena
-from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.server import Server
 from promptkit.server.audit import Audit
+from promptkit.server.identity import is_uri, is_website, read_icon, read_instructions
 from promptkit.server.server import Observer
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say, stamp_lines
 from promptkit.transports import stdio
-from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
@@ -133,7 +134,7 @@ class StdioSession:
         self._server = Server(
             None,
             pipes.write,
-            identity=ServerInfo(options.name, VERSION),
+            identity=server_info_of(options),
             page_size=options.page_size,
             changes=options.watch and self._reloader.watches,
             tools=options.tools,
@@ -241,8 +242,16 @@ def _add_recipes(serve: ArgumentParser) -> None:
 
 def _add_identity(serve: ArgumentParser) -> None:
     add = serve.add_argument_group("what clients see").add_argument
-    name = "name of the server (default: promptkit)"
-    add("--name", type=_server_name, default="promptkit", help=name)
+    name = "name of the server (default: the one in [project] of pyproject.toml)"
+    add("--name", type=_server_name, help=name)
+    version = "version of the recipes (default: the one in [project], or of the installed project)"
+    add("--version", type=_server_name, help=version)
+    add("--title", type=_server_name, metavar="TEXT", help="name for users")
+    add("--website", type=_website, metavar="URL", help="website about the prompts")
+    icon = "icon of the server: a URL, or an image of at most 64 KiB; can be repeated"
+    add("--icon", type=_icon, metavar="ICON", help=icon, **_REPEATED)
+    instructions = "instructions for the model that uses the server; @FILE reads them from a file"
+    add("--instructions", type=_instructions, metavar="TEXT", help=instructions)
     tools = "also offer each prompt as a tool, for clients without prompts and for models"
     add("--tools", action="store_const", const=True, default=False, help=tools)
     search = "offer two tools instead: one finds prompts, the other renders one"
@@ -255,8 +264,11 @@ def _add_identity(serve: ArgumentParser) -> None:
 
 def _add_http(http: "_ArgumentGroup") -> None:
     add = http.add_argument
-    address = "listen on this address (default host: 127.0.0.1); port 0 chooses a free one"
-    add("--http", type=_address, metavar="[HOST:]PORT", help=address)
+    address = (
+        "listen on this address (default: 127.0.0.1 and the port in the variable PORT, or 8000); port 0 "
+        "chooses a free one"
+    )
+    add("--http", type=_address, nargs="?", const="", metavar="[HOST:]PORT", help=address)
     add("--uds", metavar="PATH", help="listen on this Unix socket")
     mode = "permissions of the Unix socket (default: 600; with --uds-group, 660)"
     add("--uds-mode", type=_socket_mode, metavar="MODE", help=mode)
@@ -326,9 +338,33 @@ def _add_limits(serve: ArgumentParser) -> None:
         )
 
 
+def _website(text: str) -> str:
+    """Return the URL of a website."""
+    require(is_website(text), f"{text!r} is not a URL: write it as in https://prompts.example")
+    return text
+
+
+def _icon(text: str) -> Icon:
+    """Return an icon from a URL or a file."""
+    try:
+        return Icon(text) if is_uri(text) else read_icon(text)
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
+def _instructions(text: str) -> str:
+    """Return instructions for models, from the text or from a file."""
+    if not text.startswith("@"):
+        return text
+    try:
+        return read_instructions(text.removeprefix("@"))
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
+
+
 def _server_name(text: str) -> str:
-    """Return the name of the server, which clients show."""
-    require(text.strip(), "must not be empty: clients show this name")
+    """Return the name, the version or the title of the server, which clients show."""
+    require(text.strip(), "must not be empty: clients show it")
     is_shown = escape_invisible(text, one_line=True) == text
     require(is_shown, f"{text!r} has characters that clients cannot show")
     return text
@@ -361,7 +397,13 @@ def _number(text: str, *, or_zero: bool = False) -> float:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Parse the host and the port of ``[HOST:]PORT``."""
+    """Parse ``[HOST:]PORT``, or an address alone: platforms set the port in the variable PORT."""
+    if not text or _is_ip_address(text):
+        port = os.environ.get("PORT", "8000")
+        require(
+            is_port(port), f"the variable PORT is {port!r}, which is not a port: unset it, or pass a port"
+        )
+        text = f"{text or '127.0.0.1'}:{port}"
     host, colon, number = text.rpartition(":")
     require(is_port(number), f"{text!r} has no port: write [HOST:]PORT, with a port from 0 to 65535")
     everywhere = f"write {number}, or 0.0.0.0:{number} for all addresses"
@@ -369,6 +411,16 @@ def _address(text: str) -> tuple[str, int]:
     is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
     require(is_clear, f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{number}")
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(number)
+
+
+def _is_ip_address(text: str) -> bool:
+    """Return whether a text is an IP address without a port; IPv6 addresses are in brackets."""
+    is_ipv6 = text.startswith("[") and text.endswith("]")
+    try:
+        ip_address(text[1:-1] if is_ipv6 else text)
+    except ValueError:
+        return False
+    return is_ipv6 or ":" not in text
 
 
 def _socket_mode(text: str) -> int:

@@ -19,7 +19,7 @@ from promptkit import standard_error
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden
+from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden, server_info_of
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
@@ -119,7 +119,7 @@ def application_factory(
     own_hosts = (urlsplit(listener.url).netloc for listener in listeners if not listener.is_local)
     keys = state_keys(options.state_keys)
     settings = Settings(
-        name=options.name,
+        identity=server_info_of(options),
         hosts=(*options.allow_host, *public_hosts, *own_hosts),
         origins=(*options.allow_origin, *public_origins),
         keys=keys,

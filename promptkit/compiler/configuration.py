@@ -163,20 +163,30 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name
             raise ConfigurationError(file, f"[{name}] has no setting {key!r}: {hint}")
 
 
-def _read_table(file: str) -> dict[str, Any] | None:
-    """Return the table ``[tool.promptkit]`` of *file*; None if the file or the table does not exist."""
+def read_pyproject(file: str, keyword: bytes = b"") -> dict[str, Any] | None:
+    """
+    Return the content of a ``pyproject.toml``; None if it does not exist, or does not contain *keyword*.
+
+    Raises:
+        ConfigurationError: If it cannot be read, or is not TOML.
+    """
     try:
         text = read_regular_file(file, _MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise ConfigurationError(file, f"it cannot be read: {error.strerror}") from None
-    if b"promptkit" not in text:
+    if keyword not in text:
         return None
     try:
-        table = parse_toml(text).get("tool", {}).get("promptkit")
+        return parse_toml(text)
     except ValueError as error:  # not TOML, or not UTF-8
         raise ConfigurationError(file, f"it is not TOML: {error}") from None
+
+
+def _read_table(file: str) -> dict[str, Any] | None:
+    """Return the table ``[tool.promptkit]`` of *file*; None if the file or the table does not exist."""
+    table = (read_pyproject(file, b"promptkit") or {}).get("tool", {}).get("promptkit")
     if table is not None and not isinstance(table, dict):
         raise ConfigurationError(file, "tool.promptkit is not a table")
     return table
@@ -255,4 +265,6 @@ _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "fail-on": ("error or warning", lambda value: value in ("error", "warning")),
     "elicit": ("true or false", lambda value: isinstance(value, bool)),
     "serve": ("a table of options", lambda value: isinstance(value, dict)),
+    # promptkit.server.identity checks its settings.
+    "server": ("a table", lambda value: isinstance(value, dict)),
 }

@@ -22,6 +22,7 @@ from promptkit.protocol.revisions import MODERN
 from promptkit.protocol.session import Observe
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
+from promptkit.server.identity import UNKNOWN
 from promptkit.server.lookup import find_missing_scopes
 from promptkit.server.methods import CompletionMethod, ResourceMethods, get_skill, read_directory
 from promptkit.server.notifier import Notifier, Streams, SubscriptionChange
@@ -32,7 +33,6 @@ from promptkit.server.resource_watch import ResourceWatch
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say
-from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.protocol.key_ring import RequestStateSigner
@@ -41,9 +41,6 @@ if TYPE_CHECKING:
 _QUESTION_ID: Final = re.compile(r"promptkit-(?P<number>\d{1,4})-[0-9a-f]{8}-\d+", re.ASCII)
 
 _decode_from_worker: Final = Decoder(ClientResponse | SubscriptionChange).decode
-
-#: The default name and version of a server.
-PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
 
 
 class Observer(Protocol):
@@ -72,7 +69,7 @@ class Server:
             A function that sends whole lines. Several threads call it.
 
         identity:
-            The server's name and version.
+            The server's identity, which clients show.
 
         page_size:
             The number of items per page of a list.
@@ -120,7 +117,7 @@ class Server:
         catalog: Catalog | None,
         send: Callable[[bytes], None],
         *,
-        identity: ServerInfo = PROMPTKIT,
+        identity: ServerInfo = UNKNOWN,
         page_size: int = PAGE_SIZE,
         changes: bool = False,
         tools: ToolMode = False,

@@ -112,7 +112,7 @@ def run_typescript(
     revision: str | None = None,
 ) -> dict[str, Any]:
     """
-    Return the negotiated revision, the outcome of each call, and the client's complaints.
+    Return the revision, the server's identity, the outcome of each call, and the client's complaints.
 
     Args:
         installed:

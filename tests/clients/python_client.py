@@ -18,7 +18,7 @@ PATIENCE = 10
 
 def run(server: list[str] | str, folder: Path, mode: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
     """
-    Return the negotiated revision, the outcome of each call, and the client's complaints.
+    Return the revision, the server's identity, the outcome of each call, and the client's complaints.
 
     Args:
         server:
@@ -50,7 +50,9 @@ async def _run(server, folder, mode, calls):
         async with client:
             outcomes = [await script.carry_out(client, call) for call in calls]
             revision = client.protocol_version
-    return {"revision": revision, "outcomes": outcomes, "complaints": script.complaints}
+            info = client.server_info  # None if the client is told the revision
+            server = info and {**_plain(info), "instructions": client.instructions}
+    return {"revision": revision, "server": server, "outcomes": outcomes, "complaints": script.complaints}
 
 
 class _Script:

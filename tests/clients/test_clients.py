@@ -132,6 +132,48 @@ def test_inspector_gets_the_expected_outcomes(inspector, server_arguments, era, 
     }
 
 
+IDENTITY = {
+    "name": "shelf-prompts",
+    "version": "3.2.1",
+    "title": "Shelf",
+    "description": "Prompts of the shelf.",
+    "websiteUrl": "https://shelf.example",
+    "icons": [{"src": "https://shelf.example/icon.png"}],
+    "instructions": "Summarize with `summarize`.",
+}
+
+
+@pytest.fixture
+def described_folder(tmp_path):
+    """The recipes of a project that describes its server."""
+    folder = tmp_path / "described" / "prompts"
+    folder.mkdir(parents=True)
+    (folder / "hello.prompt.md").write_text("Hello.\n", encoding="utf-8")
+    (folder.parent / "pyproject.toml").write_text(
+        """
+        [project]
+        name = "shelf-prompts"
+        version = "3.2.1"
+        description = "Prompts of the shelf."
+        urls.homepage = "https://shelf.example"
+        [tool.promptkit.server]
+        title = "Shelf"
+        icons = ["https://shelf.example/icon.png"]
+        instructions = "Summarize with `summarize`."
+        """,
+        encoding="utf-8",
+    )
+    return folder
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_python_client_shows_the_identity(described_folder, mode):
+    """The official Python client shows the project's name, version and instructions in both eras."""
+    command = [sys.executable, "-m", "promptkit", "serve", str(described_folder)]
+
+    assert python_client.run(command, described_folder, mode, [])["server"] == IDENTITY
+
+
 @pytest.fixture
 def outing(tmp_path):
     """The folder and the command of a server of the prompt in the table of clients."""
@@ -162,6 +204,15 @@ def test_python_client_shows_the_form(outing, observe):
 
     assert [form["requestedSchema"]["properties"] for form in outcome["asked"]] == [FIELDS]
     observe("python-sdk", version("mcp"), "prompts/get without arguments", "yes", received_text(outcome))
+
+
+@pytest.mark.installs
+@pytest.mark.timeout(PATIENT)
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_typescript_client_shows_the_identity(typescript, described_folder, mode):
+    """The official TypeScript client shows the project's name, version and instructions over HTTP."""
+    with http_server(described_folder) as url:
+        assert run_typescript(typescript, url, described_folder, mode, [])["server"] == IDENTITY
 
 
 @pytest.mark.installs

@@ -161,7 +161,7 @@ class TestErrors:
                 "tool.promptkit.zzz = 1",
                 (
                     "[tool.promptkit] has no setting 'zzz': choose one of target, targets, markdown, "
-                    "clients, ignore, fail-on, elicit, serve"
+                    "clients, ignore, fail-on, elicit, serve, server"
                 ),
             ),
             ("tool.promptkit.elicit = 0", "[tool.promptkit] elicit must be true or false, not 0"),

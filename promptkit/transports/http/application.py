@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.exceptions import shortened
-from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint, response_to
 from promptkit.protocol.http.head_checks import ENDPOINT, Guard, check_framing
 from promptkit.protocol.http.messages import CLOSE, JSON_BODY, RETRY, STREAM, Head, HttpResponse, read_head
@@ -37,7 +36,6 @@ from promptkit.transports.http.channel import (
 )
 from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
 from promptkit.transports.http.siblings import Siblings
-from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
@@ -112,11 +110,10 @@ class Application:
         self._routes |= dict.fromkeys(_HEALTH, self._health)
         if settings.metrics is not None:
             self._routes["/metrics"] = partial(self._scrape, settings.metrics)
-        self._identity = ServerInfo(settings.name, VERSION)
-        self._ring = KeyRing(settings.keys, settings.name, settings.own_key)
+        self._ring = KeyRing(settings.keys, settings.identity.name, settings.own_key)
         documents = MappingProxyType({}) if authorizer is None else authorizer.scheme.documents
         self._guard = Guard(settings.hosts, settings.origins, documents)
-        self._endpoint = Endpoint(self._identity, Sessions(self._ring), settings.limits)
+        self._endpoint = Endpoint(settings.identity, Sessions(self._ring), settings.limits)
         self._inbox = Inbox(self._endpoint)
         self._server: SharedServer | None = None
         self._open: PendingRequests | None = None
@@ -156,7 +153,7 @@ class Application:
             server = SharedServer(
                 self._catalog,
                 discard,
-                identity=self._identity,
+                identity=settings.identity,
                 page_size=settings.page_size,
                 tools=settings.tools,
                 changes=settings.changes,

@@ -6,10 +6,11 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from promptkit.protocol.capabilities import ToolMode
+from promptkit.protocol.capabilities import ServerInfo, ToolMode
 from promptkit.protocol.key_ring import Keys
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
+from promptkit.server.identity import UNKNOWN
 
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
@@ -25,8 +26,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     How recipes are served over HTTP.
 
     Args:
-        name:
-            The server's name, which clients show. Tokens sealed by servers with another name are rejected.
+        identity:
+            The server's identity, which clients show. Tokens sealed by servers with another name are
+            rejected.
 
         hosts:
             Host names that clients can use in addition to those of this machine; ``*`` for any.
@@ -77,7 +79,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         ValueError: If there are both scopes and an authorizer.
     """
 
-    name: str = "promptkit"
+    identity: ServerInfo = UNKNOWN
     hosts: Iterable[str] = ()
     origins: Iterable[str] = ()
     keys: Keys = ()

@@ -157,5 +157,6 @@ for (const call of calls) {
 }
 const revision = client.getNegotiatedProtocolVersion();
 const minded = [...complaints].map(String);
+const identity = { ...client.getServerVersion(), instructions: client.getInstructions() };
 await client.close();
-console.log(JSON.stringify({ revision, outcomes, complaints: minded }));
+console.log(JSON.stringify({ revision, server: identity, outcomes, complaints: minded }));

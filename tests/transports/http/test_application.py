@@ -548,7 +548,10 @@ class TestHealth:
         body = readiness_of(hidden_catalog("a"), settings)
 
         assert body == readiness_of(hidden_catalog("a"), Settings(keys=[KEY]))
-        different = [Settings(keys=[b"n" * 32, KEY]), Settings(keys=[KEY], name="others")]
+        different = [
+            Settings(keys=[b"n" * 32, KEY]),
+            Settings(keys=[KEY], identity=ServerInfo("others", "1")),
+        ]
         answers = {
             body,
             readiness_of(hidden_catalog("b"), settings),

@@ -1,0 +1,310 @@
+"""
+The identity of a server: the project that contains its recipes, and values that override it.
+
+A project describes its server in ``[project]`` and ``[tool.promptkit.server]`` of its ``pyproject.toml``.
+"""
+
+import os
+import re
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NoReturn
+from urllib.parse import urlsplit
+
+from msgspec import structs
+
+from promptkit.clients.servers import project_of
+from promptkit.compiler.configuration import check_keys, read_pyproject
+from promptkit.errors.exceptions import ConfigurationError
+from promptkit.files.folder import Folder
+from promptkit.files.reading import INSTALLED, is_foreign, read_regular_file
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.language.media import IMAGE_TYPES, Icon, sniff
+from promptkit.loader.targets import locate_target, split_prefix, split_target
+from promptkit.protocol.capabilities import ServerInfo
+
+#: The identity of recipes without a project.
+UNKNOWN: Final = ServerInfo("promptkit", "0")
+
+#: The settings in ``[tool.promptkit.server]``.
+SETTINGS: Final = ("name", "version", "title", "description", "website", "icons", "instructions")
+
+#: The settings of an icon.
+ICON_SETTINGS: Final = ("src", "mime-type", "sizes", "theme")
+
+#: Maximum sizes of files: instructions, and an icon, which every client gets when it connects.
+MAX_INSTRUCTIONS: Final = 1 << 16
+_MAX_ICON: Final = 1 << 16
+
+#: The labels of ``[project.urls]`` for a website, normalized.
+_WEBSITES: Final = ("homepage", "website")
+
+_SVG: Final = "image/svg+xml"
+
+
+def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
+    """
+    Return the identity of a server.
+
+    Args:
+        targets:
+            The targets that it serves. The project is that of the first one.
+
+        chosen:
+            Members that override those of the project; None and empty ones do not.
+
+    Raises:
+        ConfigurationError: If the project's ``pyproject.toml`` is invalid.
+    """
+    return structs.replace(_of_target(targets[0]), **{key: value for key, value in chosen.items() if value})
+
+
+def find_project_file(target: str) -> str | None:
+    """
+    Return the path of the ``pyproject.toml`` of a target's project, which may not exist.
+
+    None for a target that does not exist, or that is installed in an environment.
+    """
+    location = locate_target(split_prefix(target)[1])
+    origin = _module_folder(_top_module(target)) if location is None else location[0]
+    project = None if origin is None else project_of(origin)
+    if origin is None or project is None:
+        return None
+    if not INSTALLED.isdisjoint(Path(os.path.relpath(origin, os.path.dirname(project))).parts):
+        return None  # the project is that of the environment, if any
+    file = os.path.join(project, "pyproject.toml")
+    return None if is_foreign(file, origin) else file
+
+
+def _of_target(target: str) -> ServerInfo:
+    """Return the identity of a target's project; of an installed module without one, its distribution's."""
+    if (file := find_project_file(target)) is not None:
+        document = read_pyproject(file)
+        return UNKNOWN if document is None else read_server_info(document, file)
+    return UNKNOWN if locate_target(split_prefix(target)[1]) else _of_module(_top_module(target))
+
+
+def _top_module(target: str) -> str:
+    return split_target(split_prefix(target)[1])[0].partition(".")[0]
+
+
+def _module_folder(module: str) -> str | None:
+    """Return the folder of a top-level package, or of the file of a module; None if it does not exist."""
+    try:
+        spec = find_spec(module)
+    except (ImportError, ValueError):  # it has no spec, or is not a name
+        return None
+    if spec is None or spec.origin is None:
+        return None
+    return os.path.dirname(os.path.realpath(spec.origin))
+
+
+def _of_module(module: str) -> ServerInfo:
+    """Return the identity of the distribution that installed a module."""
+    from importlib.metadata import packages_distributions  # reads the files of all installed packages
+
+    name = next(iter(packages_distributions().get(module, ())), None)
+    return UNKNOWN if name is None else ServerInfo(name, _installed_version(name) or UNKNOWN.version)
+
+
+def _installed_version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # imports an email parser
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def read_server_info(document: Mapping[str, Any], file: str) -> ServerInfo:
+    """
+    Return the identity that a ``pyproject.toml`` describes.
+
+    Args:
+        document:
+            Its content.
+
+        file:
+            Its path. It is used in errors, and files that it names are next to it.
+
+    Raises:
+        ConfigurationError: If a setting is unknown or invalid.
+    """
+    reader = _TableReader(file, "project", _table(document, "project", file))
+    table = document
+    for key in ("tool", "promptkit", "server"):
+        table = _table(table, key, file)
+    check_keys(table, SETTINGS, file, "tool.promptkit.server")
+    server = _TableReader(file, "tool.promptkit.server", table)
+    project_name = reader.text("name")
+    version = server.text("version") or reader.text("version")
+    if version is None and project_name is not None:
+        version = _installed_version(project_name)
+    return ServerInfo(
+        server.text("name") or project_name or UNKNOWN.name,
+        version or UNKNOWN.version,
+        server.instructions(),
+        server.text("title"),
+        server.text("description") or reader.text("description"),
+        server.website() or reader.homepage(),
+        server.icons(),
+    )
+
+
+def _table(document: Mapping[str, Any], key: str, file: str) -> Mapping[str, Any]:
+    table = document.get(key, {})
+    if not isinstance(table, Mapping):
+        raise ConfigurationError(file, f"{key} is not a table")
+    return table
+
+
+class _TableReader:
+    """
+    Reads the settings of one table.
+
+    Args:
+        file:
+            The ``pyproject.toml``.
+
+        name:
+            The table's name in the file.
+
+        table:
+            The table.
+    """
+
+    def __init__(self, file: str, name: str, table: Mapping[str, Any]) -> None:
+        self._file, self._name, self._table = file, name, table
+
+    def text(self, key: str) -> str | None:
+        """Return a text on one line; None if there is none."""
+        value = self._table.get(key)
+        if value is None:
+            return None
+        text = " ".join(value.split()) if isinstance(value, str) else ""
+        if not text or escape_invisible(text, one_line=True) != text:
+            self._fail(f"{key} must be text that clients can show, not {value!r}")
+        return text
+
+    def website(self) -> str | None:
+        """Return the URL of a website; None if there is none."""
+        url = self.text("website")
+        if url is not None and not is_website(url):
+            self._fail(f"website must be a URL such as https://prompts.example, not {url!r}")
+        return url
+
+    def homepage(self) -> str | None:
+        """Return the URL of the project's website in ``[project.urls]``; None if there is none."""
+        urls = self._table.get("urls")
+        labels = urls.items() if isinstance(urls, Mapping) else ()
+        by_label = {re.sub(r"[\W_]", "", label).lower(): url for label, url in labels}
+        return next((url for label in _WEBSITES if is_website(url := by_label.get(label))), None)
+
+    def instructions(self) -> str | None:
+        """Return the instructions, which are a text or a table with a file; None if there are none."""
+        value = self._table.get("instructions")
+        if isinstance(value, Mapping) and [*value] == ["file"] and isinstance(file := value["file"], str):
+            data = self._read("instructions", file, MAX_INSTRUCTIONS)
+            try:
+                value = data.decode("utf-8-sig")
+            except UnicodeDecodeError:
+                self._fail(f"instructions: {file!r} is not UTF-8")
+        if value is not None and not isinstance(value, str):
+            self._fail(f'instructions must be text, or {{ file = "..." }}, not {value!r}')
+        return (value or "").strip() or None
+
+    def icons(self) -> tuple[Icon, ...]:
+        """Return the icons: URIs, files of the project, or tables with the members of an icon."""
+        values = self._table.get("icons", [])
+        if not isinstance(values, list):
+            self._fail(f"icons must be a list, not {values!r}")
+        return tuple(map(self._icon, values))
+
+    def _icon(self, value: Any) -> Icon:
+        members: Any = {"src": value} if isinstance(value, str) else value
+        if not isinstance(members, Mapping) or not isinstance(members.get("src"), str):
+            self._fail(f"icons must be URIs, files or tables with a src, not {value!r}")
+        check_keys(members, ICON_SETTINGS, self._file, f"{self._name}.icons")
+        source = members["src"]
+        try:
+            if not is_uri(source):
+                source = image_uri(source, self._read("icons", source, _MAX_ICON))
+            sizes, theme = members.get("sizes", ()), members.get("theme")
+            return Icon(source, mime_type=members.get("mime-type"), sizes=sizes, theme=theme)
+        except (TypeError, ValueError) as error:
+            self._fail(f"icons: {error}")
+
+    def _read(self, key: str, path: str, limit: int) -> bytes:
+        """Return the content of a file of the project."""
+        folder = Folder(os.path.dirname(self._file))
+        try:
+            return folder.read(folder.resolve(path), limit)
+        except (OSError, ValueError) as error:
+            reason = (error.strerror if isinstance(error, OSError) else None) or error
+            self._fail(f"{key}: {path!r} cannot be read: {reason}")
+
+    def _fail(self, reason: str) -> NoReturn:
+        raise ConfigurationError(self._file, f"[{self._name}] {reason}") from None
+
+
+def is_website(url: object) -> bool:
+    """Return whether a value is the URL of a website."""
+    if not isinstance(url, str) or not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # invalid brackets
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def is_uri(source: str) -> bool:
+    """Return whether the source of an icon is a URI, and not a path. Windows has drives of one letter."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", source) is not None
+
+
+def image_uri(path: str, data: bytes) -> str:
+    """
+    Return a ``data:`` URI of an image.
+
+    Raises:
+        ValueError: If it is not an image that clients can show.
+    """
+    is_svg = path.lower().endswith(".svg") and b"<svg" in data
+    mime = _SVG if is_svg else sniff(data)
+    if mime not in IMAGE_TYPES | {_SVG}:
+        msg = f"{path!r} is not an image: use PNG, JPEG, WebP, GIF or SVG"
+        raise ValueError(msg)
+    return f"data:{mime};base64,{b64encode(data).decode()}"
+
+
+def read_icon(path: str | os.PathLike[str]) -> Icon:
+    """
+    Return an icon from a file.
+
+    Raises:
+        ValueError: If it cannot be read, is too large, or is not an image.
+    """
+    try:
+        return Icon(image_uri(os.fspath(path), read_regular_file(path, _MAX_ICON)))
+    except OSError as error:
+        msg = f"{os.fspath(path)!r} cannot be read: {error.strerror}"
+        raise ValueError(msg) from None
+
+
+def read_instructions(path: str | os.PathLike[str]) -> str:
+    """
+    Return instructions from a file.
+
+    Raises:
+        ValueError: If it cannot be read, is too large, or is not UTF-8.
+    """
+    try:
+        return read_regular_file(path, MAX_INSTRUCTIONS).decode("utf-8-sig").strip()
+    except OSError as error:
+        msg = f"{os.fspath(path)!r} cannot be read: {error.strerror}"
+    except UnicodeDecodeError:
+        msg = f"{os.fspath(path)!r} is not UTF-8"
+    raise ValueError(msg)
