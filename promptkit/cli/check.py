@@ -27,14 +27,16 @@ from promptkit.cli.diagnostics import (
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.cli.servers import open_named_server
-from promptkit.errors.diagnostics import Diagnostic, Owner, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Severity
 from promptkit.errors.distribution import install_command, other_package
 from promptkit.errors.rules import Rule
 from promptkit.fragments.budget import estimate_tokens
 from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
+from promptkit.lints.prompts import lint_instructions
 from promptkit.server.direct_calls import CallTimeoutError
+from promptkit.server.identity import find_project_file, find_server_info
 from promptkit.transports.auth.token_file import TokenFile
 from promptkit.transports.secret_files import InvalidSecretsError, read_key_file
 
@@ -85,6 +87,9 @@ def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence
     if tools is None:  # for a server, there are diagnostics
         diagnostics += _unstable_skills(catalog, options.targets)
         notes["not_described"] = [prompt.name for prompt in catalog.prompts if not prompt.description]
+        if instructions := find_server_info(options.targets).instructions:
+            file = find_project_file(options.targets[0]) or ""
+            diagnostics += lint_instructions(instructions, Location(file))
     if options.render or options.max_tokens is not None:
         known = tuple(diagnostics)
 

@@ -69,6 +69,7 @@ class Rule(Enum):
     TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows"
     SWAPPED_ARGUMENTS = "PK227", "the language of a `code_block` in place of its code", _WARNING
     FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart"
+    LONG_TEXT = "PK229", "a description or instructions that hosts truncate", _WARNING
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"

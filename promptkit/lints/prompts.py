@@ -294,6 +294,7 @@ def with_lints(catalog: Catalog) -> Catalog:
     """Return *catalog* with the diagnostics of combinations of its items."""
     diagnostics = [*catalog.diagnostics, *_lint_similar_names(catalog.prompts)]
     diagnostics += _lint_template_scopes(catalog.resources)
+    diagnostics += _lint_descriptions(catalog.prompts)
     for item in catalog.declared:
         diagnostics += lint_cases(item)
     if catalog.skills:
@@ -311,6 +312,29 @@ def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnosti
             message = f"{earlier.name!r}, at {earlier.location}, differs only in case"
             hint = "rename one of them, so that users can tell them apart"
             yield owner.diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, "def")
+
+
+#: Claude Code and other hosts truncate longer descriptions of tools, and longer instructions of servers.
+_MAX_DESCRIPTION: Final = 2048
+
+
+def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
+    """Report prompts whose descriptions are too long for a tool, unless they are not offered as tools."""
+    for prompt in prompts:
+        length = len(prompt.description or "")
+        if prompt.tool is not False and length > _MAX_DESCRIPTION:
+            owner = Owner(f"prompt {prompt.name!r}", prompt.location)
+            message = f"its description has {length:,} characters, and hosts cut those of tools at 2,048"
+            hint = "describe in a few sentences when to use it; the rest belongs in the prompt"
+            yield owner.diagnostic(Rule.LONG_TEXT, message, hint, "def")
+
+
+def lint_instructions(instructions: str, location: Location) -> Iterator[Diagnostic]:
+    """Report the instructions of a server if they are too long."""
+    if len(instructions) > _MAX_DESCRIPTION:
+        message = f"they have {len(instructions):,} characters, and hosts cut them at 2,048"
+        hint = "say in a few sentences when to use which prompt; the rest belongs in the prompts"
+        yield Owner("instructions", location).diagnostic(Rule.LONG_TEXT, message, hint)
 
 
 def _lint_template_scopes(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:

@@ -110,6 +110,7 @@ FIXES = {
     ),
     "PK227": ('"python", code', 'code, "python"'),
     "PK228": ("{}", "{code}"),
+    "PK229": ("* 600", "* 6"),
     "PK230": ('"three"', "3"),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),
