@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import sys
+from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -158,9 +159,7 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
     data = _read(key, name, folder, source)
     argument = arguments.by_name.get(key)
     if argument is not None and _accepts_bytes(argument):
-        from pybase64 import b64encode_as_string
-
-        return b64encode_as_string(data)
+        return b64encode(data).decode()
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

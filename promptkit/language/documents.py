@@ -1,6 +1,7 @@
 """Embedded documents and links to documents."""
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path, PurePath
@@ -164,9 +165,7 @@ class EmbeddedResource(Content):
     @cached_property
     def base64(self) -> str:
         """The *blob* in base64, encoded on first use; ``""`` for text."""
-        from pybase64 import b64encode_as_string
-
-        return b64encode_as_string(self.blob or b"")
+        return b64encode(self.blob or b"").decode()
 
 
 @final
