@@ -37,7 +37,7 @@ from promptkit.types.parsing import reader_of
 ENDING: Final = ".prompt.md"
 
 #: The types of arguments by the names that authors write.
-_TYPES: Final[Mapping[str, Any]] = {
+TYPES: Final[Mapping[str, Any]] = {
     **{kind.__name__: kind for kind in (str, int, float, bool, date, datetime, time)},
     "duration": timedelta,
     "path": Path,
@@ -57,7 +57,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
 
 #: The keys of the front matter, and those of an argument.
 KEYS: Final = (*_OPTIONS, "arguments", "cases", "argument-hint")
-_ARGUMENT_KEYS: Final = (
+ARGUMENT_KEYS: Final = (
     *("description", "type", "choices", "default", "required", "examples", "complete", "secret"),
 )
 
@@ -299,9 +299,9 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
         field = Field({"description": field}, field.location)
     entries = field.fields(f"the argument {name!r}")
     for key, entry in entries.items():
-        if key not in _ARGUMENT_KEYS:
-            near = nearest(key, _ARGUMENT_KEYS)
-            hint = f"did you mean {near!r}?" if near else f"choose one of {', '.join(_ARGUMENT_KEYS)}"
+        if key not in ARGUMENT_KEYS:
+            near = nearest(key, ARGUMENT_KEYS)
+            hint = f"did you mean {near!r}?" if near else f"choose one of {', '.join(ARGUMENT_KEYS)}"
             msg = f"the argument {name!r} has the unknown key {key!r}"
             raise MarkdownError(msg, hint, entry.location)
     kind = _type_of(entries, field.location)
@@ -340,10 +340,10 @@ def _parse_type(text: str, location: Location) -> Any:
     if inner.startswith("list[") and inner.endswith("]"):
         item: Any = _parse_type(inner[5:-1], location)
         return list[item]
-    if inner in _TYPES:
-        return _TYPES[inner]
-    near = nearest(inner, _TYPES)
-    names = ", ".join(_TYPES)
+    if inner in TYPES:
+        return TYPES[inner]
+    near = nearest(inner, TYPES)
+    names = ", ".join(TYPES)
     hint = f"did you mean {near!r}?" if near else f"choose one of {names}, list[...] or ... | None"
     msg = f"there is no type {inner!r}"
     raise MarkdownError(msg, hint, location)

@@ -1,0 +1,1 @@
+"""JSON Schemas for editors: of ``[tool.promptkit]``, and of the front matter of Markdown prompts."""
