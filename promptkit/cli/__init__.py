@@ -69,15 +69,17 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         try:
             with _deferred_interrupts():
                 options = import_module("promptkit.cli.options").parse(argv)
-                if options.command != "serve":  # it checks its descriptors itself
+                is_agent_server = options.command == "dev" and options.mcp
+                speaks_mcp = options.command == "serve" or is_agent_server
+                if not speaks_mcp:  # it checks its descriptors itself
                     _open_standard_descriptors()
-                module = _MODULES.get(options.command, options.command)
+                module = "dev_tools" if is_agent_server else _MODULES.get(options.command, options.command)
                 run: Callable[..., int] = import_module(f"promptkit.cli.{module}").run
         finally:
             if not restore:
                 gc.freeze()
             gc.enable()
-        if options.command != "serve":  # it speaks MCP on standard output
+        if not speaks_mcp:  # on standard output
             run = partial(_run_with_output, run, restore=restore)
         return _run_on_target(run, options, argv)
     except KeyboardInterrupt:

@@ -15,7 +15,11 @@ from tests.http_server import http_server
 
 HERE = Path(__file__).parent
 RECIPES = HERE.parents[1] / "recipes"
-SKILLS = ["skill://review-changes/SKILL.md", "skill://write-changelog/SKILL.md"]
+SKILLS = [
+    "skill://promptkit-authoring/SKILL.md",
+    "skill://review-changes/SKILL.md",
+    "skill://write-changelog/SKILL.md",
+]
 COMMAND = [sys.executable, "-m", "promptkit", "serve", str(RECIPES)]
 
 
@@ -69,20 +73,20 @@ def test_python_client_sees_resources():
             resources = (await client.list_resources()).resources
             texts = [
                 (await client.read_resource(str(resource.uri))).contents[0].text
-                for resource in resources[-2:]
+                for resource in resources[-3:]
             ]
             return resources, texts, len((await client.list_prompts()).prompts)
 
     resources, texts, prompts = asyncio.run(read())
 
-    assert [str(resource.uri) for resource in resources][-2:] == SKILLS
-    assert [text.splitlines()[1] for text in texts] == ["name: review-changes", "name: write-changelog"]
+    assert [str(resource.uri) for resource in resources][-3:] == SKILLS
+    assert [text.splitlines()[1] for text in texts] == [f"name: {uri.split('/')[2]}" for uri in SKILLS]
     assert prompts == 15
 
 
 def test_format_validator_reports_no_errors(tmp_path):
     """The reference library of the format accepts the files of `export skills`."""
-    names = ["review-changes", "write-changelog"]
+    names = ["promptkit-authoring", "review-changes", "write-changelog"]
     assert main(["export", "skills", str(tmp_path), *names, "--target", str(RECIPES)]) == 0
 
     assert run_skill_reader("validator", *(tmp_path / name for name in names)) == [[], []]
@@ -103,6 +107,6 @@ def test_typescript_client_sees_resources(installations, mode):
 
     listed, *reads = result["outcomes"]
     assert result["complaints"] == []
-    assert [resource["uri"] for page in listed["pages"] for resource in page["resources"]][-2:] == SKILLS
+    assert [resource["uri"] for page in listed["pages"] for resource in page["resources"]][-3:] == SKILLS
     texts = [outcome["result"]["contents"][0]["text"] for outcome in reads]
-    assert [text.splitlines()[1] for text in texts] == ["name: review-changes", "name: write-changelog"]
+    assert [text.splitlines()[1] for text in texts] == [f"name: {uri.split('/')[2]}" for uri in SKILLS]

@@ -34,7 +34,11 @@ def test_strict_host_reads_every_skill(host):
     """A host that implements all requirements verifies each file."""
     read = {uri: {path: host.read(uri, path) for path in host.paths(uri)} for uri in host.skills}
 
-    assert [uri.split("/")[-2] for uri in host.skills] == ["review-changes", "write-changelog"]
+    assert [uri.split("/")[-2] for uri in host.skills] == [
+        "promptkit-authoring",
+        "review-changes",
+        "write-changelog",
+    ]
     for uri in host.skills:
         host.get(uri)
     assert {uri: list(files) for uri, files in read.items()} == {uri: host.paths(uri) for uri in host.skills}

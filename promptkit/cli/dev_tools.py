@@ -1,0 +1,154 @@
+"""
+``promptkit dev --mcp``: tools for a coding agent that writes the prompts of this project.
+
+Each call runs a command in its own process, so it sees the files as they are. This runs the project's
+code, so the tools are only served over stdio, to a client that could run it itself.
+"""
+
+import re
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.cli import Exit
+from promptkit.compiler.compilation import compile  # noqa: A004 (the field's word)
+from promptkit.declarations.prompts import prompt
+from promptkit.errors.distribution import DISTRIBUTION
+from promptkit.errors.exceptions import PromptError
+from promptkit.language.annotations import Arg, Tool
+from promptkit.loader.targets import is_markdown_target
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.limits import Limits
+from promptkit.server import Server
+from promptkit.transports import stdio
+from promptkit.version import VERSION
+
+#: Timeout of a command, in seconds. Its recipes can hang.
+_COMMAND_S: Final = 120.0
+
+#: Maximum length of an output, in characters, so that it does not fill the context of a model.
+_MAX_OUTPUT: Final = 60_000
+
+_INSTRUCTIONS: Final = (
+    "Tools to write prompts with promptkit. Read AGENTS.md of the project first. After each edit, call "
+    "check_prompts, and explain_code for codes that you do not know; then read the text with render_prompt."
+)
+
+#: The files with the page about diagnostics: in the wheel, and in a checkout.
+_PAGES: Final = (
+    Path(__file__).with_name("diagnostics.md"),
+    Path(__file__).parents[2] / "docs" / "diagnostics.md",
+)
+
+_READS: Final = Tool(read_only=True, idempotent=True)
+
+
+def run(options: Namespace) -> int:
+    """
+    Serve the tools until the client disconnects, then end the process.
+
+    Raises:
+        OSError: If standard input or output is closed.
+    """
+    if conflicting := sorted({"--port", "--editor", "--no-open", "--server"} & options.typed_options):
+        options.error(f"{conflicting[0]} is for the preview, and --mcp serves tools over stdio")
+    targets = [target for target in options.targets if not is_markdown_target(target)]
+    pipes = stdio.redirect_stdio()
+    identity = ServerInfo(f"{DISTRIBUTION}-dev", VERSION, _INSTRUCTIONS, "promptkit for coding agents")
+    server = Server(
+        tools_of(targets if options.has_targets else (), [f"--markdown={each}" for each in options.markdown]),
+        pipes.write,
+        identity=identity,
+        tools=True,
+        limits=Limits(timeout=_COMMAND_S + 10),
+    )
+    return stdio.exit_now(Exit.OK if stdio.serve(server, pipes) or pipes.was_signalled else Exit.FAILED)
+
+
+def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
+    """
+    Return the tools as a catalog.
+
+    Args:
+        targets:
+            The targets on the command line; the commands find the configured ones themselves.
+
+        markdown:
+            The options for further Markdown prompts.
+    """
+    named = [f"--target={target}" for target in targets]
+
+    @prompt(tool=_READS)
+    def list_prompts() -> str:
+        """List the prompts of the project with their arguments, the resources and the skills."""
+        return _output("list", *targets, *markdown)
+
+    @prompt(tool=_READS)
+    def check_prompts(
+        render: Annotated[bool, Arg("Whether to render every prompt with its examples and cases")] = True,  # noqa: FBT002 (models name it)
+    ) -> str:
+        """Report every problem in the prompts, with its code, its location and a fix."""
+        return _output("check", *targets, *markdown, *(["--render"] if render else []))
+
+    @prompt(tool=_READS)
+    def render_prompt(
+        name: Annotated[str, Arg("The name of a prompt, or the URI of a resource")],
+        arguments: Annotated[dict[str, str], Arg("Its arguments by name, as text")] = {},  # noqa: B006
+    ) -> str:
+        """Render a prompt with arguments, and return its messages as a model gets them."""
+        words = [f"{key}={'@' * value.startswith('@')}{value}" for key, value in arguments.items()]
+        return _output("render", *named, name, *words, *markdown, "--no-input")
+
+    @prompt(tool=_READS)
+    def render_cases(name: Annotated[str, Arg("The name of a prompt")]) -> str:
+        """Render every saved case of a prompt, each under a heading."""
+        return _output("render", *named, name, *markdown, "--cases", "--no-input")
+
+    @prompt(tool=_READS)
+    def explain_code(code: Annotated[str, Arg("A code that check reports", examples=["PK207"])]) -> str:
+        """Explain a code of a diagnostic, with an example and how to fix it."""
+        return explain(code)
+
+    declared = (list_prompts, check_prompts, render_prompt, render_cases, explain_code)
+    return compile(declared)
+
+
+def explain(code: str) -> str:
+    """
+    Return what docs/diagnostics.md says about a code.
+
+    Raises:
+        PromptError: If there is no such code.
+    """
+    code = code.strip().upper()
+    page = next(filter(Path.is_file, _PAGES)).read_text(encoding="utf-8")
+    match = re.search(rf"^## {re.escape(code)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    if match is None:
+        msg = f"there is no code {code!r}: pass one that check_prompts reports, such as PK207"
+        raise PromptError(msg)
+    return f"# {code}\n\n{match[1].strip()}"
+
+
+def _output(command: str, *words: str) -> str:
+    """Run a command of promptkit, and return its output."""
+    try:
+        process = subprocess.run(  # noqa: S603 (promptkit itself)
+            [sys.executable, "-m", "promptkit", command, *words],
+            capture_output=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_COMMAND_S,
+        )
+    except subprocess.TimeoutExpired:
+        msg = f"promptkit {command} did not end within {_COMMAND_S:g} s: a recipe may hang"
+        raise PromptError(msg) from None
+    output = "\n".join(filter(None, (process.stdout.strip(), process.stderr.strip())))
+    if len(output) > _MAX_OUTPUT:
+        return f"{output[:_MAX_OUTPUT]}\n… cut: {len(output):,} characters in all"
+    return output or f"promptkit {command} printed nothing and exited with {process.returncode}"
