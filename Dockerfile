@@ -13,6 +13,7 @@ RUN apt-get update && apt-get install --yes --no-install-recommends tini
 RUN python -m venv /opt/promptkit
 COPY pyproject.toml README.md LICENSE /src/
 COPY promptkit /src/promptkit
+COPY docs/diagnostics.md /src/docs/
 RUN /opt/promptkit/bin/pip install --no-cache-dir "/src[http,otel]"
 
 # The last step of the build: errors in the recipes end it.

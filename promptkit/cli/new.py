@@ -14,9 +14,10 @@ from promptkit.cli.diagnostics import fail
 from promptkit.cli.output import Output
 from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
-from promptkit.errors.distribution import pip
+from promptkit.errors.distribution import DISTRIBUTION, pip
 from promptkit.files.folder import Folder
 from promptkit.fragments.shell_words import quoted, quoted_path
+from promptkit.version import VERSION
 
 _CONFIGURATION: Final = """\
 [tool.promptkit]
@@ -106,6 +107,67 @@ Review this {{language}} code.
 {{code}}
 """
 
+#: Keep in step with this repository's own Dockerfile. `serve` finds the recipes in the configuration.
+_DOCKERFILE: Final = """\
+# The prompts of this project, served to many clients over HTTP.
+#
+#   docker build --tag prompts .
+#   docker run --read-only --cap-drop ALL --publish 127.0.0.1:8000:8000 prompts
+#
+# Nothing is written at run time. Platforms set another port in the variable PORT.
+FROM python:3.13-slim AS build
+# The first process of the image: it collects orphaned processes and passes signals on.
+RUN apt-get update && apt-get install --yes --no-install-recommends tini
+RUN python -m venv /opt/prompts
+WORKDIR /src
+COPY requirements.txt *.whl ./
+RUN /opt/prompts/bin/pip install --no-cache-dir --requirement requirements.txt
+
+# The last step of the build: errors in the recipes end it.
+WORKDIR /srv
+COPY . .
+RUN /opt/prompts/bin/promptkit check
+
+FROM python:3.13-slim
+COPY --from=build /usr/bin/tini /usr/bin/
+COPY --from=build /opt/prompts /opt/prompts
+COPY --from=build /srv /srv
+ENV LANG=C.UTF-8
+ENV PATH=/opt/prompts/bin:$PATH
+WORKDIR /srv
+# Not root, and a number, so that Kubernetes can check it.
+USER 65534:65534
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --start-interval=1s \\
+    CMD ["python", "-c", "from http.client import HTTPConnection as C; from os import environ; c = C('127.0.0.1', environ.get('PORT', 8000), timeout=2); c.request('GET', '/readyz'); raise SystemExit(c.getresponse().status != 200)"]
+ENTRYPOINT ["tini", "--", "promptkit"]
+# Everyone who can reach the port can use the prompts. To require tokens, replace --no-auth with --token-file.
+CMD ["serve", "--http", "0.0.0.0", "--no-auth", "--no-watch", "--metrics"]
+"""  # noqa: E501 (Docker would keep the line breaks of Python code)
+
+#: promptkit itself is a requirement like those of the recipes.
+_REQUIREMENTS: Final = f"""\
+# The packages in the image. Until promptkit is on your package index, put its wheel next to this file,
+# and write ./mcp_promptkit-{VERSION}-py3-none-any.whl[http,metrics] instead of the next line.
+{DISTRIBUTION}[http,metrics]~={VERSION}
+"""
+
+#: Hidden files can be secrets. Tests are not served.
+_DOCKERIGNORE: Final = """\
+.*
+**/.*
+**/__pycache__
+batch
+dist
+Dockerfile
+"""
+
+_DOCKER_FILES: Final[Mapping[str, str]] = {
+    "Dockerfile": _DOCKERFILE,
+    ".dockerignore": _DOCKERIGNORE,
+    "requirements.txt": _REQUIREMENTS,
+}
+
 #: The folders at the root are where `batch` and `package` write.
 _IGNORED: Final = """\
 __pycache__/
@@ -153,7 +215,11 @@ _SKILL_SAMPLE: Final = _Sample(
 )
 
 #: Files of the whole project. Existing ones are kept.
-_PROJECT_FILES: Final[Mapping[str, str]] = {_PYPROJECT: _CONFIGURATION, ".gitignore": _IGNORED}
+_PROJECT_FILES: Final[Mapping[str, str]] = {
+    _PYPROJECT: _CONFIGURATION,
+    ".gitignore": _IGNORED,
+    "AGENTS.md": Path(__file__).with_name("agents.md").read_text(encoding="utf-8"),
+}
 
 #: The client in the printed commands if none is found.
 _DEFAULT_CLIENT: Final = "claude-code"
@@ -165,8 +231,11 @@ def run(options: Namespace, output: Output) -> int:
     sample = _SKILL_SAMPLE if options.skill else _MARKDOWN_SAMPLE if options.markdown else _PYTHON_SAMPLE
     files = {**sample.files}
     try:
-        kept = [path for path in _PROJECT_FILES if folder.status(path) is not None]
-        files |= {path: text for path, text in _PROJECT_FILES.items() if path not in kept}
+        if options.docker and folder.status(_PYPROJECT) is not None:
+            return _add_docker(folder, options, output)
+        project_files = {**_PROJECT_FILES, **(_DOCKER_FILES if options.docker else {})}
+        kept = [path for path in project_files if folder.status(path) is not None]
+        files |= {path: text for path, text in project_files.items() if path not in kept}
         folder.write_new({path: text.encode() for path, text in files.items()})
     except (FileExistsError, NotADirectoryError) as error:  # a file exists at the path of a file or a folder
         hint = "move it, or choose another folder"
@@ -185,6 +254,20 @@ def run(options: Namespace, output: Output) -> int:
         *("", "next:", *(f"    {command}" for command in commands)),
     ]
     output.print_lines(lines, one_line=True)
+    return Exit.OK
+
+
+def _add_docker(folder: Folder, options: Namespace, output: Output) -> int:
+    """Write the files for an image of an existing project; the caller handles errors."""
+    kept = [path for path in _DOCKER_FILES if folder.status(path) is not None]
+    files = {path: text for path, text in _DOCKER_FILES.items() if path not in kept}
+    folder.write_new({path: text.encode() for path, text in files.items()})
+    written, commands = [folder.display_path(path) for path in files], ["docker build --tag prompts ."]
+    if options.json:
+        output.print_json({"files": written, "next": commands})
+        return Exit.OK
+    lines = [f"wrote {path}" for path in written] + [f"kept {folder.display_path(path)}" for path in kept]
+    output.print_lines([*lines, "", "next:", f"    {commands[0]}"], one_line=True)
     return Exit.OK
 
 

@@ -288,6 +288,8 @@ def serve_words(configuration: Configuration) -> list[str]:
 def _words_for(action: Action, name: str, value: Any, file: str) -> list[str]:
     """Return the word that sets an option; none for a flag that is false."""
     where, is_flag = f"[tool.promptkit.serve] {name}", action.nargs == 0
+    if action.nargs == "?" and value is True:
+        return [f"--{name}="]
     if is_flag != isinstance(value, bool) or not isinstance(value, str | int | float):
         kind = "true or false" if is_flag else "text or a number"
         raise ConfigurationError(file, f"{where} must be {kind}, not {value!r}")

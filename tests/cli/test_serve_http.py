@@ -27,18 +27,37 @@ class TestOptions:
             ("localhost:8000", ("localhost", 8000)),
             ("10.0.0.7:80", ("10.0.0.7", 80)),
             ("[::1]:8000", ("::1", 8000)),
+            ("", ("127.0.0.1", 8000)),
+            ("0.0.0.0", ("0.0.0.0", 8000)),  # noqa: S104 (nothing listens)
+            ("[::]", ("::", 8000)),
         ],
     )
-    def test_address(self, text, address):
-        """Without a host, the address is 127.0.0.1."""
+    def test_address(self, text, address, monkeypatch):
+        """Without a host, the address is 127.0.0.1, and without a port, it is 8000."""
+        monkeypatch.delenv("PORT", raising=False)
+
         assert parse(["serve", "--http", text]).http == address
+
+    def test_port_of_the_platform(self, monkeypatch, capsys):
+        """The variable PORT is used without a port, and never changes the host or an explicit port."""
+        monkeypatch.setenv("PORT", "8080")
+
+        assert parse(["serve", "recipes", "--http"]).http == ("127.0.0.1", 8080)
+        assert parse(["serve", "--http", "0.0.0.0"]).http == ("0.0.0.0", 8080)  # noqa: S104
+        assert parse(["serve", "--http", "9000"]).http == ("127.0.0.1", 9000)
+        assert parse(["serve"]).http is None
+
+        monkeypatch.setenv("PORT", "tcp://10.0.0.1:80")
+        with pytest.raises(SystemExit):
+            main(["serve", "--http"])
+        assert "the variable PORT is 'tcp://10.0.0.1:80'" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
             ("localhost", "'localhost' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
             ("65536", "'65536' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
-            ("", "'' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
+            ("::", "'::' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
             ("http://h:80/", "'http://h:80/' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
             (":8000", "':8000' has no host before the colon: write 8000, or 0.0.0.0:8000 for all addresses"),
             ("::1:8000", "'::1:8000' is ambiguous: write an IPv6 address as [::1]:8000"),

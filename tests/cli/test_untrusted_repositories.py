@@ -97,7 +97,10 @@ COMMANDS = {
     },
     "install --list": (["install", "--list"], [".cursor", ".cursor/mcp.json", ".mcp.json"]),
     "list": (["list", "recipes"], ["recipes/extra.py", "recipes/more", "pyproject.toml"]),
-    "new": (["new", "fresh"], ["fresh", "fresh/prompts", "fresh/pyproject.toml", "fresh/.gitignore"]),
+    "new": (
+        ["new", "fresh"],
+        ["fresh", "fresh/prompts", "fresh/pyproject.toml", "fresh/.gitignore", "fresh/AGENTS.md"],
+    ),
     "package": (
         ["package", "recipes", "--name", "team-prompts", "--version", "1.0"],
         [

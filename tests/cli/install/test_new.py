@@ -16,6 +16,7 @@ from promptkit.fragments.invisible import escape_invisible
 
 FILES = ["prompts/review.py", "prompts/test_review.py", "pyproject.toml"]
 IGNORED = ".gitignore"
+GUIDE = "AGENTS.md"
 GIT = shutil.which("git")
 ROOT = Path(__file__).parents[3]
 RENDERED = "[user]\nReview this python code.\n\n```python\nx = 1\n```\n"
@@ -64,17 +65,17 @@ def test_written_files(argv, empty, promptkit):
     folder = empty.joinpath(*argv)
 
     assert (code, err) == (0, "")
-    assert files_in(folder) == [IGNORED, *FILES]
+    assert files_in(folder) == [IGNORED, GUIDE, *FILES]
     assert [line for line in out.splitlines() if line.startswith("wrote ")] == [
         f"wrote {Path(*argv, name)}"
-        for name in ("prompts/review.py", "prompts/test_review.py", "pyproject.toml", IGNORED)
+        for name in ("prompts/review.py", "prompts/test_review.py", "pyproject.toml", IGNORED, GUIDE)
     ]
 
 
 def test_written_files_for_markdown(empty, promptkit):
     """`new --markdown` writes a prompt with a case, the configuration and a `.gitignore`, without Python."""
     assert promptkit("new", "--markdown")[0] == 0
-    assert files_in(empty) == [IGNORED, "prompts/review.prompt.md", "pyproject.toml"]
+    assert files_in(empty) == [IGNORED, GUIDE, "prompts/review.prompt.md", "pyproject.toml"]
 
 
 @pytest.mark.skipif(GIT is None, reason="there is no git")
@@ -101,7 +102,7 @@ def test_committed_files(argv, empty, promptkit):
 @pytest.mark.parametrize(
     "create", [lambda file: file.write_text("mine\n"), lambda file: file.symlink_to("no")]
 )
-@pytest.mark.parametrize("name", [IGNORED, "pyproject.toml"])
+@pytest.mark.parametrize("name", [IGNORED, GUIDE, "pyproject.toml"])
 def test_files_of_an_existing_project_are_kept(name, create, empty, promptkit):
     """An existing `.gitignore` or `pyproject.toml` is kept, and does not prevent the other files."""
     create(file := empty / name)
