@@ -269,7 +269,7 @@ def server_entry(name: str, repository: str | None, metadata: Metadata, catalog:
         "runtimeHint": "uvx",
         "transport": {"type": "stdio"},
     }
-    if variables := _variables(catalog):
+    if variables := environment_variables(catalog):
         package["environmentVariables"] = variables
     return {
         "$schema": _SCHEMA,
@@ -281,7 +281,7 @@ def server_entry(name: str, repository: str | None, metadata: Metadata, catalog:
     }
 
 
-def _variables(catalog: Catalog) -> list[dict[str, Any]]:
+def environment_variables(catalog: Catalog) -> list[dict[str, Any]]:
     """Return the environment variables that hold defaults of arguments, in the registry's format."""
     entries: dict[str, dict[str, Any]] = {}
     for argument in (argument for declared in catalog.declared for argument in declared.arguments.ordered):

@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import chdir, suppress
 from fnmatch import fnmatchcase
 from glob import has_magic
@@ -31,6 +31,7 @@ from promptkit.cli.diagnostics import counted, fail, print_diagnostics
 from promptkit.cli.loading import check_existence, load_catalog
 from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
+from promptkit.cli.package_bundles import Bundle
 from promptkit.cli.package_contents import (
     Contents,
     PackagedFile,
@@ -40,7 +41,7 @@ from promptkit.cli.package_contents import (
     read_contents,
 )
 from promptkit.cli.package_metadata import Metadata, PackageError, read_metadata, registry_name, server_entry
-from promptkit.compiler.configuration import find_configuration
+from promptkit.compiler.configuration import find_configuration, read_pyproject
 from promptkit.declarations.skill_files import is_left_out
 from promptkit.errors.distribution import quoted
 from promptkit.errors.exceptions import shortened
@@ -53,6 +54,8 @@ from promptkit.loader.targets import (
     project_root,
     split_prefix,
 )
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.server.identity import read_server_info
 
 #: The options of `serve` that change its lists. All other options depend on the machine.
 _LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
@@ -78,24 +81,20 @@ uvx {name}
 ```
 """
 
-#: This pyproject.toml makes the recipes a separate project, which imports nothing from a surrounding one.
-_PYPROJECT: Final = "# The root of the recipes in this folder, for promptkit.\n"
-
 _MAIN: Final = '''\
-"""Serves these prompts. It takes the options of `promptkit serve`."""
+"""Serves these prompts. It takes the options of `promptkit serve`, or one of a few commands."""
 
 import os
 import sys
 
-from promptkit.cli import main as promptkit
+from promptkit.cli.packaged import main as run
 
 SERVED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served")
 TARGETS = [prefix + os.path.join(SERVED, path) for prefix, path in {targets!r}]
 
 
 def main():
-    sys.argv[1:1] = ["serve", *TARGETS, *{options!r}]
-    return promptkit()
+    return run({name!r}, {version!r}, TARGETS, {options!r})
 
 
 if __name__ == "__main__":
@@ -176,7 +175,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
         notes.append("the package has no description: set one with --description")
     configuration = find_configuration(folder)
     listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
-    serve = structs.replace(configuration, serve={"name": metadata.name, **listed})
+    serve = structs.replace(configuration, serve=listed)
     reader = SourceReader(find_secrets([configuration, options.configuration], [here, root]))
     contents = [read_contents(path, out.path, reader, prefix) for prefix, path in folders.items()]
     for requirement in chain.from_iterable(find_requirements(part, metadata) for part in contents):
@@ -185,11 +184,17 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     patterns = _LICENSES if metadata.license_files is None else metadata.license_files
     licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
     readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
+    identity = _identity(metadata, root)
     words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_words(serve)]
-    name, wheel = _build_wheel(metadata, contents, licenses, readme, words)
+    texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_served_project(identity))}
+    name, wheel = _build_wheel(metadata, contents, licenses, texts, words)
     entry = server_entry(server, repository, metadata, catalog)
     text = json.dumps(entry, indent=2, ensure_ascii=False)
-    _write(out, {name: wheel, "server.json": f"{text}\n".encode()})
+    served = {f"{part.path}/{path}": file.data for part in contents for path, file in part.files.items()}
+    served |= {f"{part.root}pyproject.toml": texts["pyproject.toml"].encode() for part in contents}
+    bundle = Bundle(metadata, identity, catalog, served, _targets(contents), words)
+    bundles = dict(_bundle_files(bundle, options, notes))
+    _write(out, {name: wheel, "server.json": f"{text}\n".encode(), **bundles})
     paths = [str(Path(options.out, file)) for file in (name, "server.json")]
     output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
     output.print_lines(notes)
@@ -202,6 +207,20 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
         output.print_lines([f"{server} cannot be published in the registry: {hint}"])
     output.print_lines([f"next: uvx --from {quoted(paths[0])} {metadata.name}"])
     return Exit.OK
+
+
+def _bundle_files(bundle: Bundle, options: Namespace, notes: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of the bundles that were requested, and add notes about them."""
+    name = bundle.metadata.name
+    if options.mcpb:
+        file = f"{name}-{bundle.metadata.version}.mcpb"
+        notes.append(f"wrote {Path(options.out, file)} for Claude Desktop")
+        yield file, bundle.mcpb()
+    if options.plugin:
+        folder = f"{name}-plugin"
+        notes.append(f"wrote {Path(options.out, folder)} for Claude Code")
+        for path, data in bundle.plugin(notes).items():
+            yield f"{folder}/{path}", data
 
 
 def _write(out: Folder, files: Mapping[str, bytes]) -> None:
@@ -222,7 +241,7 @@ def _build_wheel(
     metadata: Metadata,
     contents: Sequence[Contents],
     licenses: Mapping[str, PackagedFile],
-    readme: str,
+    own: Mapping[str, str],
     options: list[str],
 ) -> tuple[str, bytes]:
     """
@@ -238,8 +257,8 @@ def _build_wheel(
         licenses:
             The license files by their paths.
 
-        readme:
-            The text of the readme.
+        own:
+            The texts of the readme, and of the pyproject.toml next to the recipes.
 
         options:
             The options of `serve` for the recipes.
@@ -251,12 +270,14 @@ def _build_wheel(
     """
     module = _module_name(metadata.name, [part.folder.name for part in contents])
     served = f"{module}/served"
-    targets = [(f"{part.prefix}=" if part.prefix else "", part.path) for part in contents]
+    targets = _targets(contents)
     texts = {
-        **{f"{served}/{part.root}pyproject.toml": _PYPROJECT for part in contents},
+        **{f"{served}/{part.root}pyproject.toml": own["pyproject.toml"] for part in contents},
         f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
-        f"{module}/__main__.py": _MAIN.format(targets=targets, options=options),
-        "README.md": readme,
+        f"{module}/__main__.py": _MAIN.format(
+            name=metadata.name, version=metadata.version, targets=targets, options=options
+        ),
+        "README.md": own["README.md"],
         "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
     }
     with scratch_folder("promptkit-package-") as scratch:
@@ -279,6 +300,48 @@ def _build_wheel(
             msg = f"the builder rejects [project] in pyproject.toml: {error}"
             raise PackageError(msg) from None
         return name, built.read(name, _MAX_WHEEL)
+
+
+def _targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
+    """Return the prefix of each packaged folder, as in a target, and its path in the package."""
+    return [(f"{part.prefix}=" if part.prefix else "", part.path) for part in contents]
+
+
+def _identity(metadata: Metadata, root: Path) -> ServerInfo:
+    """Return the identity of a package's server: the project's, with the package's name and version."""
+    file = str(root / "pyproject.toml")
+    document = read_pyproject(file) or {}
+    fields = {key: value for key, value in to_builtins(metadata).items() if key in ("name", "description")}
+    project = {**document.get("project", {}), **fields}
+    identity = read_server_info({**document, "project": project}, file)
+    return structs.replace(identity, version=metadata.version)
+
+
+def _served_project(identity: ServerInfo) -> Mapping[str, Any]:
+    """
+    Return the pyproject.toml next to the packaged recipes, with the identity of their server.
+
+    It makes the recipes a separate project, which imports nothing from a surrounding one.
+    """
+    icons = [
+        {"src": icon.src, "mime-type": icon.mime_type, "sizes": icon.sizes, "theme": icon.theme}
+        for icon in identity.icons
+    ]
+    server = {
+        "name": identity.name,
+        "version": identity.version,
+        "title": identity.title,
+        "description": identity.description,
+        "website": identity.website,
+        "icons": list(map(_present, icons)),
+        "instructions": identity.instructions,
+    }
+    return {"tool": {"promptkit": {"server": _present(server)}}}
+
+
+def _present(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table without empty values, which TOML cannot express."""
+    return {key: value for key, value in table.items() if value}
 
 
 def _check_standalone(served: Path, targets: Iterable[tuple[str, str]], options: Iterable[str]) -> None:

@@ -24,6 +24,8 @@ from promptkit.cli import main
 from promptkit.cli.package_metadata import Metadata, PackageError, registry_name, server_entry
 from promptkit.cli.package_wheel import _module_name
 from promptkit.errors.distribution import install_command
+from promptkit.language.media import Icon
+from promptkit.server.identity import find_server_info
 from promptkit.version import VERSION
 from tests.wire import SCHEMAS, line, modern
 
@@ -225,6 +227,42 @@ class TestWheel:
 
         assert names[0] == names[1]
         assert not any("dist/" in name for name in names[0])
+
+
+class TestIdentity:
+    """The server of a package has the identity of the package."""
+
+    def served(self, wheel, tmp_path):
+        """Unpack a wheel, and return the identity of its server."""
+        wheel.extractall(tmp_path / "installed")
+        (folder,) = (tmp_path / "installed").glob("*/served/prompts")
+        return find_server_info([str(folder)])
+
+    def test_name_and_version_of_the_package(self, built, tmp_path):
+        """Name and version are those of the package, also if options set them."""
+        wheel, _, _ = built("--name", "other", "--version", "3.2.1")
+        info = self.served(wheel, tmp_path)
+
+        assert (info.name, info.version) == ("other", "3.2.1")
+        assert (info.description, info.website) == ("The prompts of Acme.", "https://example.org")
+
+    def test_settings_of_the_server(self, acme, built, tmp_path):
+        """Title, instructions and icons are packaged with the content of their files."""
+        (acme / "instructions.md").write_text("Be kind.\nReview.", encoding="utf-8")
+        (acme / "logo.svg").write_text("<svg/>", encoding="utf-8")
+        server = """
+        [tool.promptkit.server]
+        name = "Acme"
+        title = "Prompts"
+        instructions = {file = "instructions.md"}
+        icons = [{src = "logo.svg", sizes = ["any"]}]
+        """
+        (acme / "pyproject.toml").write_text(PROJECT + server, encoding="utf-8")
+        info = self.served(built()[0], tmp_path)
+
+        assert (info.name, info.version, info.title) == ("Acme", "1.2.0rc1", "Prompts")
+        assert info.instructions == "Be kind.\nReview."
+        assert info.icons == (Icon("data:image/svg+xml;base64,PHN2Zy8+", sizes=["any"]),)
 
 
 class TestRequirements:

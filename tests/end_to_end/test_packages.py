@@ -19,7 +19,7 @@ import pytest
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
 from tests.clients.python_packages import INSTALLING, install_packages
-from tests.wire import line, modern
+from tests.wire import initialize, line, modern
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "tests" / "clients" / "frameworks" / "mcp_2.txt"
@@ -150,6 +150,21 @@ def test_package_serves_over_http(programs, tmp_path):
                 assert response.status == 200
         finally:
             server.terminate()
+
+
+def test_package_reports_its_version(programs, tmp_path):
+    """`initialize` and `--version` have the version of the package. Other commands work on its prompts."""
+    initialized = json.loads(
+        run(programs / "our-recipes", input=line(initialize("2025-11-25")).decode(), cwd=tmp_path)
+    )
+    program = programs / "other.recipes"
+
+    server = initialized["result"]["serverInfo"]
+    assert (server["name"], server["version"]) == ("our-recipes", "1.0")
+    assert run(program, "--version", cwd=tmp_path) == "other.recipes 1.0\n"
+    assert run(program, "render", "greet", "name=Ada", cwd=tmp_path).endswith("Hello, Ada.\n")
+    assert "prompt greet" in run(program, "list", cwd=tmp_path)
+    assert "1 prompt can be served" in run(program, "check", cwd=tmp_path)
 
 
 def test_packages_share_no_files(wheels):

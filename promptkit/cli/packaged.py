@@ -1,0 +1,92 @@
+"""The command of a package that ``promptkit package`` built: serves its prompts, or runs another command."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from promptkit.cli import Exit
+from promptkit.cli import main as promptkit
+from promptkit.standard_error import say
+
+#: The commands that work on the recipes of the package. Without one, it serves them.
+_COMMANDS: Final = ("serve", "list", "render", "check", "install")
+
+#: Folders in uv's cache, whose environments are removed at any time.
+_UV_CACHE: Final = frozenset(("archive-v0", "environments-v2"))
+
+_HELP: Final = """\
+usage: {name} [COMMAND] [OPTION ...]
+
+Serve these prompts to an MCP client, or run another command of promptkit on them.
+
+commands:
+  serve      serve the prompts over stdio, or over HTTP with --http PORT (default)
+  list       list the prompts with their arguments, the resources and the skills
+  render     render a prompt and print it: {name} render NAME [KEY=VALUE ...]
+  check      report every problem in the recipes
+  install    add this server to an MCP client: {name} install CLIENT
+
+{name} COMMAND --help shows the options of a command, {name} --version the version.
+"""
+
+
+def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]) -> int:
+    """
+    Run the command of a package, with the arguments of the process.
+
+    Args:
+        name:
+            The name of the package.
+
+        version:
+            Its version.
+
+        targets:
+            The folders of its recipes, with their prefixes.
+
+        options:
+            The options of `serve` that it was built with, including those for Markdown prompts.
+
+    Returns:
+        The exit code.
+    """
+    words = sys.argv[1:]
+    if words in (["--version"], ["--help"], ["-h"], ["help"]):
+        print(f"{name} {version}" if words == ["--version"] else _HELP.format(name=name))
+        return Exit.OK
+    command, arguments = (words[0], words[1:]) if words and words[0] in _COMMANDS else ("serve", words)
+    markdown = [option for option in options if option.startswith("--markdown=")]
+    if command == "install":
+        if not _lists_only(arguments) and not _UV_CACHE.isdisjoint(Path(sys.prefix).parts):
+            say(
+                f"uvx runs {name} in a temporary environment, which a client cannot start later: run "
+                f"'uv tool install {name}' first, or add the command 'uvx {name}' to the client yourself"
+            )
+            return Exit.USAGE
+        return _run(command, *_install_words(name, [*targets, *markdown], arguments))
+    if command == "render":  # its first word can only be one target, without a prefix
+        return _run(command, *(f"--target={target}" for target in targets), *markdown, *arguments)
+    return _run(command, *targets, *(options if command == "serve" else markdown), *arguments)
+
+
+def _run(*words: str) -> int:
+    """Run a command of promptkit as the command of this process."""
+    sys.argv[1:] = words
+    return promptkit()
+
+
+def _install_words(name: str, targets: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Return the words of `install` with the recipes after the clients, and the name of the package."""
+    if _lists_only(words):
+        return [*words]
+    at = words.index("--") if "--" in words else len(words)
+    named = (
+        [] if any(word.partition("=")[0] in ("--name", "--skills") for word in words) else ["--name", name]
+    )
+    return [*words[:at], *targets, *named, *words[at:]]
+
+
+def _lists_only(words: Sequence[str]) -> bool:
+    """Return whether `install` shows something instead of changing a client."""
+    return not words or not {"--list", "--help", "-h"}.isdisjoint(words)
