@@ -30,6 +30,7 @@ from promptkit.lints.prompts import with_lints
 from promptkit.preview.access import TOKEN
 from promptkit.preview.live import LiveCatalog
 from promptkit.preview.routes import create_application
+from promptkit.server.identity import find_server_info
 from promptkit.standard_error import say
 from promptkit.transports.http.connection_limits import ConnectionLimits
 from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, Send
@@ -104,7 +105,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     reloader = Reloader(options.targets, report, lint=lint_file, cases=True, elicit=options.elicit)
     catalog = _add_diagnostics(checks, reloader.load())
     report_catalog_errors(catalog)
-    live = LiveCatalog(catalog)
+    live = LiveCatalog(catalog, find_server_info(options.targets))
     return _serve_pages(options, listener, output, live, start)
 
 

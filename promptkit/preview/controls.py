@@ -7,12 +7,12 @@ is tried. If none works, the value is stored but not shown.
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
@@ -78,7 +78,7 @@ class Control:
             The choices, if any.
     """
 
-    kind: Literal["line", "area", "radios", "select", "file", "stored"]
+    kind: Literal["line", "area", "radios", "checkboxes", "select", "file", "stored"]
     value: str = ""
     attributes: Mapping[str, str] = MappingProxyType({})
     choices: tuple[Choice, ...] = ()
@@ -208,6 +208,34 @@ def _choice(argument: Argument, value: str) -> Control | None:
     return Control("select" if is_drop_down else "radios", choices=tuple(choices))
 
 
+def is_choice_list(argument: Argument) -> bool:
+    """Return whether the value is a list of choices, such as ``list[Literal["a", "b"]]``."""
+    return is_line_list(argument) and is_closed(_item_type(argument))
+
+
+def _item_type(argument: Argument) -> Any:
+    return get_args(plain(argument.annotation, core=True))[0]
+
+
+def _checkboxes(argument: Argument, value: str) -> Control | None:
+    """Return checkboxes, or None for a value that a browser would send in another order or not at all."""
+    reader = reader_of(_item_type(argument))
+    spellings = list(filter(None, reader.values)) if reader is not None else []
+    if not spellings or any(not is_typeable(each) or re.search(r"[,\n]", each) for each in spellings):
+        return None
+    checked = {text.strip() for text in value.split(",")}
+    sent = join_choices(each for each in spellings if each in checked)
+    if value and (not sent or parse_value(argument, sent) != parse_value(argument, value)):
+        return None
+    choices = (Choice(each, each, each in checked, each) for each in spellings)
+    return Control("checkboxes", choices=tuple(choices))
+
+
+def join_choices(values: Iterable[str]) -> str:
+    """Return the value of a list of choices, as a client sends it."""
+    return ", ".join(values)
+
+
 def _build_choice(argument: Argument, value: str, selected: str, default: str) -> Choice:
     """Return one choice. The default also represents no value, unless it was given."""
     label = _format_label(argument, value)
@@ -253,5 +281,6 @@ _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_ControlFactory, .
     (_has_type(int, float, Decimal), (_number,)),
     (_has_type(date), (_date,)),
     (lambda argument: argument.takes_bytes, (_file,)),
+    (is_choice_list, (_checkboxes, _area)),
     (lambda argument: is_line_list(argument) or accepts_json(argument), (_area,)),
 )

@@ -16,7 +16,15 @@ import attrs
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
-from promptkit.preview.controls import Control, accepts_file, build_control, is_line_list, is_typeable
+from promptkit.preview.controls import (
+    Control,
+    accepts_file,
+    build_control,
+    is_choice_list,
+    is_line_list,
+    is_typeable,
+    join_choices,
+)
 from promptkit.preview.media import Upload, UploadStore, parse_number
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
@@ -189,7 +197,7 @@ def read_submission(arguments: Arguments, form: Any, store: UploadStore) -> Subm
             Stores uploads.
     """
     names = dict.fromkeys(filter(None, (key.partition(".")[0] for key in form)))
-    values = {name: value for name in names if (value := _read_value(form, name)) is not None}
+    values = {name: value for name in names if (value := _read_value(form, name, arguments)) is not None}
     read_counts = {name: count for name in values if (count := parse_number(form.get(f"{name}.reads")))}
     uploads = {}
     for name, upload in store.collect(arguments, form).items():
@@ -229,9 +237,11 @@ def build_query(arguments: Arguments, values: Mapping[str, str]) -> str:
     return query.removeprefix("&")
 
 
-def _read_value(form: Any, name: str) -> str | None:
-    """Return the value of an argument; None if it has none."""
-    text = form.get(name)
+def _read_value(form: Any, name: str, arguments: Arguments) -> str | None:
+    """Return the value of an argument; None if it has none. Checkboxes send one value each."""
+    argument, text = arguments.by_name.get(name), form.get(name)
+    if argument is not None and is_choice_list(argument):
+        text = join_choices(value for value in form.getlist(name) if isinstance(value, str) and value)
     if isinstance(text, str) and text:
         return text.replace("\r\n", "\n")  # browsers send line endings as two characters
     return "" if f"{name}.empty" in form else None

@@ -21,6 +21,8 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.preview.rendering import LimitedCalls
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.server.identity import UNKNOWN
 from promptkit.server.lookup import name_of
 
 if TYPE_CHECKING:  # most recipes have no skills
@@ -189,9 +191,13 @@ class LiveCatalog:
     Args:
         catalog:
             The first catalog.
+
+        identity:
+            The identity of the server of these recipes.
     """
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, identity: ServerInfo = UNKNOWN) -> None:
+        self.identity = identity
         self._newest = CatalogVersion(catalog)
         self._lock = Lock()
         self._change: Future[None] = Future()  # completed by the next version, or when closed

@@ -5,13 +5,14 @@ from asyncio import CancelledError, to_thread
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import attrs
 from starlette.datastructures import FormData, QueryParams
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from promptkit.catalog.cases import Case, is_refused, sendable
 from promptkit.catalog.completion import Completion
@@ -31,6 +32,7 @@ from promptkit.preview.rendering import (
     describe_failure,
     render,
 )
+from promptkit.preview.saved_cases import CaseNotSavedError, save_case
 from promptkit.preview.tabs import TABS, TabContent, build_tab
 from promptkit.preview.templating import prompt_path, render_template
 from promptkit.server.direct_calls import CallTimeoutError, time_limit
@@ -112,12 +114,13 @@ async def render_cases(calls: LimitedCalls, prompt: CompiledPrompt, media: Media
     return views
 
 
-#: Form parameters: show one turn in full, render the prompt's defaults, open a tab, use the values of a case.
-#: No argument can have these names.
+#: Form parameters: show one turn in full, render the prompt's defaults, open a tab, use the values of a case,
+#: name a new case. No argument can have these names.
 SHOW_ALL: Final = "show-all"
 _RENDER: Final = "render-now"
 _TAB: Final = "open-tab"
 _CASE: Final = "use-case"
+_CASE_NAME: Final = "case-name"
 
 #: The tab that is initially open.
 _FIRST_TAB: Final = "conversation"
@@ -246,6 +249,19 @@ class PromptPages(Endpoints):
             error_message = Redactor.of(prompt.arguments, values).redacted(message)
         return self._render_page(request, "completions.html", completion=completion, error=error_message)
 
+    async def save_case(self, request: Request) -> Response:
+        """Save the values of the form as a case in the prompt's file, which then reloads the page."""
+        prompt, version = self._find_prompt(request), self._get_version(request)
+        async with open_form(request) as form:
+            name = str(form.get(_CASE_NAME, ""))
+            submission = read_submission(prompt.arguments, _argument_values(form), self._uploads)
+        rendering = await cancel_on_disconnect(request, self._render_submission(version, prompt, submission))
+        try:
+            await to_thread(save_case, rendering, name)
+        except CaseNotSavedError as error:
+            return PlainTextResponse(f"Not saved: {error}.")
+        return PlainTextResponse(f"Saved in {Path(prompt.location.file).name}.")
+
     async def show_tab(self, request: Request) -> Response:
         """Show a tab other than the conversation."""
         prompt, tab = self._find_prompt(request), request.path_params["tab"]
@@ -271,7 +287,8 @@ class PromptPages(Endpoints):
         version, tab = self._get_version(request), request.path_params["tab"]
         rendering = await cancel_on_disconnect(request, self._render_submission(version, prompt, form))
         target = target_of(prompt.location.file, self._targets)
-        build = partial(build_tab, tab, rendering, target, request.query_params.get("choice", ""))
+        choice, identity = request.query_params.get("choice", ""), self._live.identity
+        build = partial(build_tab, tab, rendering, target, choice, identity=identity)
         try:
             call = version.calls.call((prompt.name, tab), build, time_limit(prompt))
             content = await cancel_on_disconnect(request, call)
@@ -337,7 +354,11 @@ class PromptPages(Endpoints):
             "fields": fields,
             "turns": turns,
             "all_turns": ALL_TURNS,
-            "cases": [(case, values == rendering.values) for case, values in sendable(prompt.saved())],
+            "cases": [
+                # What the form sends can differ from the case that it shows, for example without secrets.
+                (case, case.name == form.get(_CASE) or values == rendering.values)
+                for case, values in sendable(prompt.saved())
+            ],
         }
 
     def _find_prompt(self, request: Request) -> CompiledPrompt:
@@ -355,5 +376,5 @@ def _rendering_key(version: CatalogVersion, prompt: CompiledPrompt, form: Submis
 
 def _argument_values(form: FormData | QueryParams) -> FormData:
     """Return the argument values of a form or a link."""
-    reserved = (SHOW_ALL, _RENDER, _TAB, _CASE)
+    reserved = (SHOW_ALL, _RENDER, _TAB, _CASE, _CASE_NAME)
     return FormData([pair for pair in form.multi_items() if pair[0] not in reserved])

@@ -48,16 +48,42 @@ def build_case_source(rendering: Rendering) -> str:
     if prompt.location.file.endswith(".md"):
         return _build_front_matter(rendering)
     _, name = _find_import(prompt) or ("", _make_identifier(prompt.own_name))
-    arguments = [argument for argument in rendering.values if argument in prompt.arguments.by_name]
+    call = build_case_call(rendering, name, "a name", modules)
+    return "".join([*(f"import {module}\n" for module in sorted(modules)), call])
+
+
+def build_case_call(rendering: Rendering, variable: str, name: str, modules: set[str] | None = None) -> str:
+    """
+    Return the call that saves the values of a form as a case.
+
+    Args:
+        rendering:
+            The rendering, with its values.
+
+        variable:
+            The variable of the prompt.
+
+        name:
+            The name of the case.
+
+        modules:
+            Receives the modules that the call needs, for secrets and files.
+    """
+    modules = set() if modules is None else modules
+    arguments = [argument for argument in rendering.values if argument in rendering.prompt.arguments.by_name]
     pairs = [
         f"{_literal(argument)}: {_format_argument(rendering, argument, modules)}" for argument in arguments
     ]
-    imports = [f"import {module}\n" for module in sorted(modules)]
-    return "".join([*imports, "\n".join(_format_call(f'{name}.case_wire("a name", {{', pairs))])
+    return "\n".join(_format_call(f"{variable}.case_wire({_literal(name)}, {{", pairs))
 
 
 def _build_front_matter(rendering: Rendering) -> str:
     """Return the lines of the front matter that save the values of a form as a case, without secrets."""
+    return f"cases:\n{build_case_lines(rendering, 'a name')}"
+
+
+def build_case_lines(rendering: Rendering, name: str) -> str:
+    """Return the lines of one case in front matter, below ``cases:``. The name is written as it is."""
     arguments = rendering.prompt.arguments
     values = {
         name: value
@@ -65,7 +91,7 @@ def _build_front_matter(rendering: Rendering) -> str:
         if name in arguments.by_name and name not in arguments.secret
     }
     lines = [f"    {name}: {_literal(value)}" for name, value in values.items()]
-    return "\n".join(["cases:", "  a name:" if lines else "  a name: {}", *lines])
+    return "\n".join([f"  {name}:" if lines else f"  {name}: {{}}", *lines])
 
 
 def build_case_table(rendering: Rendering) -> str:

@@ -75,6 +75,7 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
             Mount("/static", StaticFiles(directory=FOLDER / "static")),
             Route(f"{prompt}/render", prompts.render, methods=["POST"]),
             Route(f"{prompt}/complete/{{argument}}", prompts.complete, methods=["POST"]),
+            Route(f"{prompt}/saved-cases", prompts.save_case, methods=["POST"]),
             Route(f"{prompt}/tabs/{{tab}}", prompts.show_tab, methods=["POST"]),
             Route(prompt, prompts.show_prompt),
         ],
@@ -92,7 +93,8 @@ class _CatalogPages(Endpoints):
     """Handles the requests for all pages except those of prompts."""
 
     async def show_gallery(self, request: Request) -> Response:
-        return self._render_page(request, "gallery.html", query=request.query_params.get("q", ""))
+        query, identity = request.query_params.get("q", ""), self._live.identity
+        return self._render_page(request, "gallery.html", query=query, identity=identity)
 
     async def search(self, request: Request) -> Response:
         """Return the parts of a page that a search or a reload changes."""

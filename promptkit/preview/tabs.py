@@ -36,12 +36,13 @@ from promptkit.preview.python_source import (
     variable_name,
 )
 from promptkit.preview.rendering import Rendering, describe_failure
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.direct_calls import rendering_of, time_limit
 from promptkit.server.elicitation import askable, elicitation_params, form_arguments
-from promptkit.server.server import PROMPTKIT
+from promptkit.server.identity import UNKNOWN
 
 #: The label of each request format, and the method of the vendor's SDK that accepts it.
 _VENDORS: Final = {
@@ -159,7 +160,17 @@ class TabContent:
     view: ClientView | None = None
 
 
-def build_tab(tab: str, rendering: Rendering, target: str, choice: str = "") -> TabContent:
+@attrs.frozen
+class _Served:
+    """The target, as the author typed it on the command line, and the identity of its server."""
+
+    target: str
+    identity: ServerInfo
+
+
+def build_tab(
+    tab: str, rendering: Rendering, target: str, choice: str = "", *, identity: ServerInfo = UNKNOWN
+) -> TabContent:
     """
     Return the content of a tab.
 
@@ -176,6 +187,9 @@ def build_tab(tab: str, rendering: Rendering, target: str, choice: str = "") -> 
         choice:
             One of the tab's choices; any other value selects the first.
 
+        identity:
+            The server's identity, which is part of results.
+
     Raises:
         KeyError: If there is no such tab.
     """
@@ -184,7 +198,7 @@ def build_tab(tab: str, rendering: Rendering, target: str, choice: str = "") -> 
     if invalid:  # clients would not send these, or receive these errors
         note = f"Nothing to show: the files for {', '.join(map(repr, invalid))} cannot be sent."
         return TabContent(tab, notes=(note,))
-    return build(rendering, target, choice)
+    return build(rendering, _Served(target, identity), choice)
 
 
 def _build_choices(labels: Mapping[str, str], selected: str) -> tuple[Choice, ...]:
@@ -197,10 +211,10 @@ def _build_json_block(title: str, value: Any) -> Block:
     return Block(title, text if escape_invisible(text) == text else json.dumps(value, indent=2), "json")
 
 
-def _build_wire(rendering: Rendering, _target: str, choice: str) -> TabContent:
+def _build_wire(rendering: Rendering, served: _Served, choice: str) -> TabContent:
     """Return the ``prompts/get`` result and the prompt's ``prompts/list`` entry for one protocol revision."""
     date = choice if choice in REVISIONS else next(reversed(REVISIONS))
-    lowering = lowering_for(REVISIONS[date], PROMPTKIT)
+    lowering = lowering_for(REVISIONS[date], served.identity)
     responses, note = _build_responses(rendering, lowering)
     entry = _build_json_block("prompts/list entry", msgspec.to_builtins(lowering.prompt(rendering.prompt)))
     choices = _build_choices({revision: revision for revision in reversed(REVISIONS)}, date)
@@ -234,7 +248,7 @@ def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Bl
     return (request, error_block), note
 
 
-def _build_vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
+def _build_vendors(rendering: Rendering, _served: _Served, choice: str) -> TabContent:
     """Return the request to one vendor, with text in place of unsupported content."""
     form = choice if choice in REQUESTS else next(iter(REQUESTS))
     choices = _build_choices({name: label for name, (label, _) in _VENDORS.items()}, form)
@@ -259,7 +273,7 @@ def _build_request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple
         return REQUESTS[form](workflow, lossy=True), notes
 
 
-def _build_test(rendering: Rendering, target: str, _choice: str) -> TabContent:
+def _build_test(rendering: Rendering, served: _Served, _choice: str) -> TabContent:
     """Return a pytest test of the displayed call."""
     if rendering.skip_reason:
         return TabContent("test", notes=(f"Not rendered: {rendering.skip_reason}.",))
@@ -268,7 +282,7 @@ def _build_test(rendering: Rendering, target: str, _choice: str) -> TabContent:
     if rendering.prompt.location == SERVER:
         case = Block("Case with these values, for cases.toml", build_case_table(rendering), "toml")
         return TabContent("test", (), (case,))
-    test = build_pytest_source(rendering, target)
+    test = build_pytest_source(rendering, served.target)
     is_markdown = rendering.prompt.location.file.endswith(".md")
     source = build_case_source(rendering)
     case = Block("Case with these values, to paste below the prompt", source, "python")
@@ -277,7 +291,7 @@ def _build_test(rendering: Rendering, target: str, _choice: str) -> TabContent:
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
-def _build_command_line(rendering: Rendering, target: str, _choice: str) -> TabContent:
+def _build_command_line(rendering: Rendering, served: _Served, _choice: str) -> TabContent:
     """Return the command that prints the same rendering, quoted for a POSIX shell."""
     prompt = rendering.prompt
     # A link can contain any names; names without an argument are omitted.
@@ -289,7 +303,7 @@ def _build_command_line(rendering: Rendering, target: str, _choice: str) -> TabC
     words = [
         "promptkit",
         "render",
-        quoted(target) if prompt.location == SERVER else render_words([target], quoted_path),
+        quoted(served.target) if prompt.location == SERVER else render_words([served.target], quoted_path),
         quoted(prompt.name),
         *(word for word, _ in words_with_notes),
     ]
@@ -319,7 +333,7 @@ def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[
     return quoted(f"{name}={'@' * value.startswith('@')}{value}", one_line=False), ""
 
 
-def _build_clients(rendering: Rendering, _target: str, choice: str) -> TabContent:
+def _build_clients(rendering: Rendering, _served: _Served, choice: str) -> TabContent:
     """Return the view of one client, and its limitations."""
     name = choice if choice in CLIENTS else next(iter(CLIENTS))
     choices = _build_choices({name: client.title for name, client in CLIENTS.items()}, name)
@@ -469,8 +483,8 @@ def _build_notes(name: str, rendering: Rendering, workflow: Workflow | None) -> 
     return tuple(map(rendering.redact, sentences))
 
 
-#: Builds a tab from a rendering, the target as the author typed it, and the choice in the tab.
-_TabBuilder: TypeAlias = Callable[[Rendering, str, str], TabContent]
+#: Builds a tab from a rendering, the server, and the choice in the tab.
+_TabBuilder: TypeAlias = Callable[[Rendering, _Served, str], TabContent]
 
 _BUILDERS: Final[dict[str, tuple[str, _TabBuilder]]] = {
     "wire": ("Wire", _build_wire),

@@ -156,6 +156,45 @@ class TestRoundTrip:
         assert read_values(arguments, submission.collect_form_data(render_form(arguments, {}))) == {}
 
 
+class TestCheckboxes:
+    """A list of choices is a group of checkboxes, which send one value each."""
+
+    @staticmethod
+    def arguments(annotation=list[Literal["fast", "safe", "small"]]):
+        """Return the arguments of a prompt with a list."""
+
+        @prompt
+        def choose(goals: annotation):
+            return ", ".join(map(str, goals)) or "none"
+
+        return choose.compiled.arguments
+
+    @pytest.mark.parametrize("sent", ["", "safe", "fast, small", "fast,small"])
+    def test_checked_values_are_sent_back(self, sent):
+        """The page sends back the value that it shows."""
+        arguments = self.arguments()
+        html = render_reply(arguments, Submission({"goals": sent} if sent else {}))
+        checked = re.findall(r'type="checkbox" name="goals" value="(\w+)" checked', html)
+        values = read_values(arguments, FormData([("goals", value) for value in checked]))
+
+        assert html.count('type="checkbox" name="goals" value=') == 3
+        assert values == ({"goals": ", ".join(re.split(", ?", sent))} if sent else {})
+
+    @pytest.mark.parametrize("sent", ["small, fast", "fast, fast", "fast, tiny"])
+    def test_other_values_are_text(self, sent):
+        """A value in another order, or an invalid one, is shown as text, which is sent unchanged."""
+        html = render_reply(self.arguments(), Submission({"goals": sent}))
+
+        assert "<textarea" in html
+        assert 'name="goals" value=' not in html
+
+    def test_members_of_enumerations(self):
+        """Enumerations work like literals."""
+        html = render_reply(self.arguments(list[Tone]), Submission({}))
+
+        assert html.count('type="checkbox" name="goals" value=') == len(Tone)
+
+
 class TestControls:
     """Each type has a suitable control."""
 

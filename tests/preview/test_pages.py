@@ -11,6 +11,7 @@ from promptkit.loader.loader import load
 from promptkit.preview.live import LiveCatalog
 from promptkit.preview.prompt_pages import PANELS
 from promptkit.preview.routes import create_application
+from promptkit.protocol.capabilities import ServerInfo
 from tests.preview.conftest import HOST, TOKEN, get_cookie
 
 BUDGET = """
@@ -523,3 +524,17 @@ def test_markdown_prompt(recipes, make_client):
     assert f"vscode://file/{str(file).lstrip('/')}:1" in page
     assert "The issue" in page
     assert "Fix number 7." in extract_text(page)
+
+
+def test_gallery_shows_the_server(recipes):
+    """The first page shows the server's identity and its instructions, and `Wire` sends it."""
+    identity = ServerInfo("acme", "3.2.1", "Plan <first>.", "Acme", "Prompts.", "https://acme.example")
+    live = LiveCatalog(compile(load(recipes(review=RECIPE))), identity)
+    app = create_application(live, "recipes", TOKEN, [HOST])
+    with closing(TestClient(app, base_url=f"http://{HOST}")) as client:
+        page = client.get(f"/?access-token={TOKEN}").text
+        wire = client.post("/prompts/review/tabs/wire", data={"code": "x"}).text
+
+    assert "Acme acme 3.2.1 https://acme.example" in extract_text(page)
+    assert "Plan <first>." in extract_text(page)
+    assert "3.2.1" in extract_text(wire)

@@ -56,6 +56,12 @@ import { fetchText } from "./preview.js";
     const control = by(`argument-${key}`);
     if (!control) return;
     const { example } = button.dataset;
+    if (control.matches("[role=group]")) {
+      const values = example.split(",").map((value) => value.trim());
+      const boxes = [...control.querySelectorAll("[type=checkbox]")];
+      for (const box of boxes) box.checked = values.includes(box.value);
+      return dispatchChange(boxes[0]);
+    }
     const choice = control.querySelector(`[data-represents="${CSS.escape(example)}"]`);
     if (choice) choice[choice.type === "radio" ? "checked" : "selected"] = true;
     else control.value = example;

@@ -32,9 +32,11 @@ function connect() {
     if (!document.body.classList.contains("disconnected")) return;
     document.body.classList.remove("disconnected");
     announce("Reconnected.");
+    if (state) htmx.trigger(document.body, "reload"); // renders again, and so updates the state
   });
   events.addEventListener("error", () => {
     document.body.classList.add("disconnected"); // the content may be outdated
+    if (state) state.textContent = "Not connected: this may be outdated";
     const isRejected = events.readyState === EventSource.CLOSED;
     announce(isRejected ? "promptkit dev was restarted: open the address that it printed." : "promptkit dev is not responding.");
   });

@@ -53,6 +53,18 @@ def copy_first(panel):
     return panel.page.evaluate("navigator.clipboard.readText()")
 
 
+def test_all_tabs_fit_a_small_laptop(visit):
+    """At 1,280 pixels, all tabs are on one line."""
+    page = visit.prompt("review", QUERY)
+    page.set_viewport_size({"width": 1280, "height": 800})
+    tabs = page.get_by_role("tab").all()
+    boxes = [box for tab in tabs if (box := tab.bounding_box()) is not None]
+
+    assert len(boxes) == 8
+    assert len({box["y"] for box in boxes}) == 1
+    assert boxes[-1]["x"] + boxes[-1]["width"] <= 1280
+
+
 def test_wire_tab_has_each_revision(visit):
     """The Wire tab has a result for each revision, and the oldest and newest list entries differ."""
     panel = open_tab(visit.prompt("review", QUERY), "Wire")

@@ -89,6 +89,7 @@ def test_stopped_server_is_reported(recipes, windows):
         process.wait(20)
 
         expect(page.locator("#announcement")).to_have_text("promptkit dev is not responding.")
+        expect(page.locator("#state")).to_have_text("Not connected: this may be outdated")
         expect(page.locator("#announcement")).to_have_css("color", RED)
         expect(page.locator(".turn")).to_have_css("border-top-style", "dashed")
     finally:
