@@ -18,6 +18,7 @@ test *arguments:
 # The site, strictly.
 docs:
     zensical build --strict
+    python -m docs.llms site
 
 # The measurements that docs/performance.md shows.
 bench *arguments:

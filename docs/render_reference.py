@@ -118,6 +118,19 @@ def render() -> str:
     return "\n".join(parts)
 
 
+def public_objects() -> Iterator[tuple[str, Any, Any]]:
+    """Yield the path of each public object and member, what griffe knows of it, and the object."""
+    package = griffe.load("promptkit", search_paths=[ROOT], allow_inspection=False)
+    for lines in _SECTIONS.values():
+        for path, members in _objects(lines.split("\n")):
+            module, _, name = path.rpartition(".")
+            value = getattr(import_module(module), name)
+            found = _resolve(package, value)
+            yield path, found, value
+            for key in members or _public_members(found):
+                yield f"{path}.{key}", found.all_members[key], getattr(value, key, None)
+
+
 def _objects(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield the path and the members of each object that *lines* name."""
     for line in filter(None, map(str.strip, lines)):
@@ -206,10 +219,21 @@ def _signature(found: Any, name: str, value: Any) -> str:
         return _formatted(keyword, found.signature(name=name.rpartition(".")[2]))
     if "__init__" in found.members:
         return _formatted("class", found.signature(name=name))
-    is_created_by_users = any(part.kind is Section.parameters for part in _sections(found))
-    if attrs.has(value) and is_created_by_users:
-        return _formatted("class", _attrs_constructor(found, value).signature())
+    if (constructor := constructor_of(found, value)) is not None:
+        return _formatted("class", constructor.signature())
     return f"class {name}"
+
+
+def constructor_of(found: Any, value: Any) -> griffe.Function | None:
+    """Return the function that a call of an object runs; None if users do not call it."""
+    if found.is_attribute:
+        return None
+    if found.is_function:
+        return None if any("property" in str(each.value) for each in found.decorators) else found
+    if "__init__" in found.members:
+        return found.members["__init__"]
+    is_created_by_users = any(part.kind is Section.parameters for part in _sections(found))
+    return _attrs_constructor(found, value) if attrs.has(value) and is_created_by_users else None
 
 
 def _attrs_constructor(found: Any, value: Any) -> griffe.Function:
