@@ -217,6 +217,8 @@ def _add_dev(dev: ArgumentParser) -> None:
     dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
     editor = "open locations in this editor, with URLs such as vscode://file/..."
     dev.add_argument("--editor", choices=EDITORS, default="", help=editor)
+    mcp = "offer tools to a coding agent over stdio instead: list, check, render, cases, explain a code"
+    dev.add_argument("--mcp", action="store_true", help=mcp)
     no_open = "print the address without opening a browser"
     dev.add_argument("--no-open", dest="opens", action="store_false", help=no_open)
     _add_server(dev, help_text=_SERVER_HELP)
@@ -256,6 +258,13 @@ def _add_package(package: ArgumentParser) -> None:
     add("--server-name", metavar="NAME", help=server)
     more = "a requirement in addition to [project] dependencies, as in 'httpx>=0.27'; can be repeated"
     add("--require", metavar="REQUIREMENT", help=more, **_REPEATED)
+    add(
+        "--mcpb",
+        action="store_true",
+        help="also write a bundle that Claude Desktop installs, NAME-VERSION.mcpb",
+    )
+    plugin = "also write a plugin for Claude Code, NAME-plugin, with the server, skills and commands"
+    add("--plugin", action="store_true", help=plugin)
     add("-o", "--out", metavar="DIR", default="dist", help="the output folder (default: dist)")
 
 
@@ -350,6 +359,8 @@ def _add_new(new: ArgumentParser) -> None:
     kind.add_argument("--skill", action="store_true", help=skill)
     markdown = "create a prompt in a Markdown file, without Python"
     kind.add_argument("--markdown", action="store_true", help=markdown)
+    docker = "also write a Dockerfile; in an existing project, only that"
+    new.add_argument("--docker", action="store_true", help=docker)
     _add_json(new, "print the created files and the next commands as JSON")
 
 
