@@ -55,7 +55,7 @@ from promptkit.loader.targets import (
 )
 
 #: The options of `serve` that change its lists. All other options depend on the machine.
-_LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
+_LISTED: Final = ("name", "page-size", "scopes", "skills-as", "tools", "tools-search")
 
 #: A fixed time, 2020-01-01, for reproducible builds.
 _TIMESTAMP: Final = "1577836800"
