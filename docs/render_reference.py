@@ -39,7 +39,7 @@ _SECTIONS: Final = {
         promptkit.resource
         promptkit.Resource: uri embed link
         promptkit.skill
-        promptkit.Skill: uri_template
+        promptkit.Skill: case cases uri_template
         promptkit.Arg
         promptkit.Tool
         promptkit.Context

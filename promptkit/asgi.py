@@ -5,10 +5,11 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Literal
 
+from promptkit.catalog.skill_access import SkillForm
 from promptkit.cli.loading import report_catalog_errors
 from promptkit.compiler.reloading import Reloader
 from promptkit.declarations.options import icons_of
@@ -48,6 +49,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     watch: bool = True,
     page_size: int = PAGE_SIZE,
     tools: bool | Literal["search"] = False,
+    skills_as: Collection[SkillForm] = (),
     body_limit: int = BODY_BYTES,
     limits: Limits = Limits(),  # noqa: B008 (immutable)
     otel: bool = False,
@@ -130,6 +132,10 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             Whether to offer each prompt as a tool as well. ``"search"`` offers two tools instead: one finds
             prompts, the other gets a prompt.
 
+        skills_as:
+            How to offer skills to clients without the skills extension: ``("tools", "prompts")`` or one of
+            them.
+
         body_limit:
             Maximum size of a request's body, in bytes.
 
@@ -187,6 +193,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
         changes=should_watch,
         page_size=page_size,
         tools=tools,
+        skills_as=frozenset(skills_as),
         body_limit=body_limit,
         limits=limits,
         authorizer=authorizer,

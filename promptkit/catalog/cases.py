@@ -93,6 +93,19 @@ class Case:
         return self
 
 
+@attrs.define(eq=False, repr=False)
+class SkillCase(Case):
+    """
+    A request for which a model should choose a skill, or should not.
+
+    Args:
+        wanted:
+            Whether the skill should be chosen.
+    """
+
+    wanted: bool = True
+
+
 def sendable(cases: Iterable[Case]) -> Iterator[tuple[Case, Any]]:
     """
     Yield each valid case with its input as a client sends it; `promptkit check` reports the invalid ones.

@@ -4,7 +4,8 @@ Compiled skills: folders of files that models read, with the digests by which ho
 See https://modelcontextprotocol.io/extensions/skills.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from mimetypes import MimeTypes
 from typing import Any, ClassVar, Final
@@ -13,6 +14,7 @@ from urllib.parse import quote
 from msgspec import Struct, structs
 
 from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_templates import URITemplate
 from promptkit.errors.diagnostics import Location
@@ -21,6 +23,15 @@ from promptkit.language.media import Icon
 
 #: Name of a skill's main file.
 SKILL_FILE: Final = "SKILL.md"
+
+#: Limits of the format, in characters.
+MAX_DESCRIPTION: Final = 1024
+MAX_COMPATIBILITY: Final = 500
+
+#: Stands for the words that a user types after the name of a skill.
+ARGUMENTS: Final = "$ARGUMENTS"
+
+_FRONTMATTER: Final = r"\A---[ \t]*\r?\n(?:[^\n]*\n)*?---[ \t]*(?:\r?\n|\Z)\s*"
 
 #: Shared by all files, which have no variables.
 _NO_TEMPLATE: Final = URITemplate("skill:")
@@ -92,6 +103,9 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
         scopes:
             The scopes that a caller needs; all are required. The skill is hidden from other callers.
+
+        saved:
+            Returns the requests that its author has saved as cases.
     """
 
     name: str
@@ -101,6 +115,7 @@ class CompiledSkill(Struct, frozen=True, dict=True):
     files: tuple[SkillFile, ...]
     location: Location
     scopes: frozenset[str] = frozenset()
+    saved: Callable[[], tuple[SkillCase, ...]] = tuple
 
     #: Skills have no separate display name, no icons, and no annotations of their own.
     title: ClassVar[None] = None
@@ -121,6 +136,30 @@ class CompiledSkill(Struct, frozen=True, dict=True):
     def uri_template(self) -> str:
         """The URI of ``SKILL.md``, which identifies the skill."""
         return skill_uri(self.prefix, self.name)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether clients accept it in a list. Some reject a whole list for one long description."""
+        limits = {"description": MAX_DESCRIPTION, "compatibility": MAX_COMPATIBILITY}
+        return all(len(str(self.frontmatter.get(key, ""))) <= limit for key, limit in limits.items())
+
+    @property
+    def is_for_models(self) -> bool:
+        """Whether models choose it: its author can reserve it for users, as for Claude Code."""
+        return self.frontmatter.get("disable-model-invocation") is not True
+
+    @property
+    def is_for_users(self) -> bool:
+        """Whether its author offers it to users as well, with the fields or the text of Claude Code."""
+        fields = self.frontmatter
+        if "user-invocable" in fields:
+            return fields["user-invocable"] is True
+        return "argument-hint" in fields or ARGUMENTS.encode() in self.files[0].content.data
+
+    @property
+    def body(self) -> str:
+        """The Markdown of ``SKILL.md``, after the frontmatter."""
+        return re.sub(_FRONTMATTER, "", self.files[0].content.data.decode(), count=1)
 
     @cached_property
     def folder(self) -> str:
@@ -162,6 +201,15 @@ class CompiledSkill(Struct, frozen=True, dict=True):
             scopes=self.scopes,
             is_fixed=True,
         )
+
+
+def labelled(skills: Iterable[CompiledSkill]) -> dict[str, CompiledSkill]:
+    """Return skills by their names; skills with the same name by the path in their URIs."""
+    by_label = dict[str, CompiledSkill]()
+    for skill in skills:
+        label = skill.name if skill.name not in by_label else f"{skill.prefix}/{skill.name}"
+        by_label[label] = skill
+    return by_label
 
 
 def folders_above(uri: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, Final, cast
 
 from msgspec import json, structs
@@ -27,12 +28,27 @@ class Tools:
         catalog:
             The catalog.
 
+        prompts:
+            Whether to offer prompts.
+
         search:
             Whether to offer two tools that find and get prompts, instead of one tool per prompt.
+
+        others:
+            More tools by name, which precede prompts of the same name.
     """
 
-    def __init__(self, catalog: Catalog, *, search: bool = False) -> None:
-        self._catalog = catalog
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        prompts: bool = True,
+        search: bool = False,
+        others: Mapping[str, CompiledPrompt] = MappingProxyType({}),
+    ) -> None:
+        self._catalog = catalog if prompts else Catalog()
+        catalog = self._catalog
+        self._others = others
         self._cached_tools: dict[str, CompiledPrompt] = {}
         self._search = search_tools(lambda: callable_prompts(catalog)) if search else None
 
@@ -43,19 +59,21 @@ class Tools:
 
     @property
     def listed(self) -> Sequence[CompiledPrompt]:
-        """The tools, as clients list them: sorted by name."""
+        """The tools, as clients list them: sorted by name, those for skills last."""
         prompts = callable_prompts(self._catalog)
         if self._search is None:
-            return prompts
+            return *(each for each in prompts if each.name not in self._others), *self._others.values()
         get_tool = structs.replace(self._search[GET], tool=everything_expected(prompts))
-        return self._search[FIND], get_tool
+        return self._search[FIND], get_tool, *self._others.values()
 
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Raises `UnknownToolError` if no tool has this name."""
+        if name in self._others:
+            return self._others[name]
         if self._search is None:
             return self.prompt(name)
         if (tool := self._search.get(name)) is None:
-            raise UnknownToolError(name, nearest(name, self._search))
+            raise UnknownToolError(name, nearest(name, (*self._search, *self._others)))
         return tool
 
     def prompt(self, name: str) -> CompiledPrompt:
@@ -73,7 +91,7 @@ class Tools:
         prompt = self._catalog.find_prompt(name)
         if prompt is None or prompt.tool is False:
             names = [prompt.name for prompt in callable_prompts(self._catalog)]
-            raise UnknownToolError(name, nearest(name, names))
+            raise UnknownToolError(name, nearest(name, (*names, *self._others)))
         return prompt
 
 
@@ -154,12 +172,14 @@ def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, C
     def find_prompts(query: str) -> str:
         return _encode_matches(find(prompts(), query))
 
-    query = _argument("query", str, _QUERY)
-    name = _argument("name", str, _NAME)
-    arguments = _argument("arguments", dict[str, Any], _ARGUMENTS, {}, secret=True)  # some of them might be
+    query = make_argument("query", str, _QUERY)
+    name = make_argument("name", str, _NAME)
+    arguments = make_argument(
+        "arguments", dict[str, Any], _ARGUMENTS, {}, secret=True
+    )  # some of them might be
     return {
-        FIND: _tool(FIND, _FIND_DESCRIPTION, find_prompts, query),
-        GET: _tool(GET, _GET_DESCRIPTION, dict, name, arguments),
+        FIND: make_tool(FIND, _FIND_DESCRIPTION, find_prompts, query),
+        GET: make_tool(GET, _GET_DESCRIPTION, dict, name, arguments),
     }
 
 
@@ -205,14 +225,22 @@ def everything_expected(prompts: Iterable[CompiledPrompt]) -> Tool:
     )
 
 
-def _argument(
+def make_argument(
     name: str, annotation: Any, description: str, default: Any = NO_DEFAULT, *, secret: bool = False
 ) -> Argument:
+    """Return an argument of a tool or prompt of promptkit itself."""
     reader = cast("Reader", reader_of(annotation))  # these types always have a reader
     return Argument(name, annotation, default, reader, None, description, Arg(description, secret=secret))
 
 
-def _tool(name: str, description: str, function: Callable[..., Any], *arguments: Argument) -> CompiledPrompt:
+def make_tool(
+    name: str,
+    description: str,
+    function: Callable[..., Any],
+    *arguments: Argument,
+    tool: Tool | None = None,
+) -> CompiledPrompt:
+    """Return a tool of promptkit itself."""
     return CompiledPrompt(
         name=name,
         title=None,
@@ -222,6 +250,7 @@ def _tool(name: str, description: str, function: Callable[..., Any], *arguments:
         arguments=_ToolArguments(name, arguments, "tool"),
         context=None,
         renderer=FunctionRenderer(function, name, Location(__file__, 1)),
+        tool=tool,
     )
 
 

@@ -35,6 +35,7 @@ from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
 from promptkit.lints.prompts import lint_instructions
+from promptkit.lints.skill_routing import LISTING_TOKENS, lint_listing
 from promptkit.server.direct_calls import CallTimeoutError
 from promptkit.server.identity import find_project_file, find_server_info
 from promptkit.transports.auth.token_file import TokenFile
@@ -83,6 +84,7 @@ def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence
     secret_file_errors = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     diagnostics = [*checks.of_catalog(catalog)]
+    diagnostics += lint_listing(catalog, options.max_tokens or LISTING_TOKENS)
     notes: dict[str, Any] = {} if tools is None else {"tools": tools}
     if tools is None:  # for a server, there are diagnostics
         diagnostics += _unstable_skills(catalog, options.targets)
@@ -233,7 +235,12 @@ def _summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
         "skill": catalog.skills,
         "tool": tools or (),
     }
-    served = [counted(len(items), kind) for kind, items in kinds.items() if items] or ["0 prompts"]
+    nothing = (
+        "0 skills"
+        if catalog.errors and all(error.rule.value.startswith("PK6") for error in catalog.errors)
+        else "0 prompts"
+    )
+    served = [counted(len(items), kind) for kind, items in kinds.items() if items] or [nothing]
     *first, last = served
     severities = Counter(diagnostic.severity for diagnostic in catalog.diagnostics)
     counts = [counted(severities[severity], severity.value) for severity in Severity if severities[severity]]

@@ -71,7 +71,7 @@ def _client(text: str) -> str:
 
 
 #: The formats that `export` writes.
-FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills")
+FORMATS: Final = ("claude-commands", "gemini-commands", "codex", "skills", "skill-evals")
 
 _KINDS_OF_TARGETS: Final = "a folder of recipes, a file, a module, or module:object"
 _DEFAULT_TARGET: Final = (
@@ -332,7 +332,8 @@ def _add_import(importing: ArgumentParser) -> None:
 def _add_export(export: ArgumentParser) -> None:
     add = export.add_argument
     form = (
-        "slash commands for Claude Code or Gemini CLI, prompts as skills for Codex, or all prompts and skills"
+        "slash commands for Claude Code or Gemini CLI, prompts as skills for Codex, all prompts and skills, "
+        "or the cases of skills as evals"
     )
     add("form", choices=FORMATS, metavar="FORMAT", help=f"{', '.join(FORMATS)}: {form}")
     add("folder", metavar="DIR", help="the folder that the client reads, as in .claude/commands")

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.skill_access import without_skill_prompts
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
@@ -30,6 +31,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.exports import client_files
 from promptkit.exports.client_files import LiveCommand
 from promptkit.exports.frozen import ClientFileError, FrozenPrompt, freeze
+from promptkit.exports.skill_evals import eval_files
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
@@ -43,6 +45,9 @@ _END_LINE: Final = "end-{}"
 _END_PATTERN: Final = re.compile(rb"--typed (end-[0-9a-f]{32})\b")
 
 _MAX_BYTES: Final = 1024 * 1024
+
+#: The format for the cases of skills.
+_EVALS: Final = "skill-evals"
 
 #: The suffix of a slash command's file, and functions that return its frozen and its live content.
 _Commands = tuple[str, Callable[[FrozenPrompt], bytes], Callable[[LiveCommand], bytes]]
@@ -63,7 +68,7 @@ def run(options: Namespace, output: Output) -> int:
     folder, collected = Folder.named(options.folder), _Collected()
     try:
         if not options.remove:
-            if (catalog := load_for_files(options.targets)) is None:
+            if (catalog := load_for_files(options.targets, cases=options.form == _EVALS)) is None:
                 return Exit.FAILED
             collected = _collect_files(options, folder, catalog)
         for reason, names in collected.rejected.items():
@@ -135,11 +140,18 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
 
         FolderChangeError: If two entries have the same name.
     """
+    if options.form not in _COMMANDS:
+        catalog = without_skill_prompts(catalog)
     skill_names = [skill.name for skill in catalog.skills]
     for name in options.names:
         if name not in catalog and name not in skill_names:
             raise UnknownPromptError(name, nearest(name, (*catalog, *skill_names)))
     names = options.names or (*catalog, *(skill_names if options.form == "skills" else ()))
+    if options.form == _EVALS:
+        names = options.names or [skill.name for skill in catalog.skills if skill.saved()]
+        if not names:
+            reason = "no skill has cases: save requests with NAME.case('...'), or in its metadata"
+            return _Collected(rejected={reason: []})
     _check_values(options, [catalog[name] for name in names if name in catalog])
     collected = _Collected()
     for name in names:
@@ -176,6 +188,12 @@ def _files(
 ) -> Mapping[str, dict[str, HashedBytes]]:
     """Return the files for a prompt or a skill, by entry of the folder; add lines on what they freeze."""
     form = options.form
+    if form == _EVALS:
+        skill = next((skill for skill in catalog.skills if skill.name == name), None)
+        if skill is None or not skill.saved():
+            msg = f"{name!r} is not a skill with cases"
+            raise ClientFileError(msg)
+        return {name: {path: HashedBytes(content) for path, content in eval_files(skill).items()}}
     if name not in catalog:
         if form != "skills":
             msg = f"{name!r} is a skill: write it with 'promptkit export skills'"

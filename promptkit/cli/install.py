@@ -39,7 +39,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.files.edits import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
-from promptkit.loader.targets import split_prefix
+from promptkit.loader.targets import has_skills, split_prefix
 
 #: The options that offer prompts as tools.
 _TOOLS: Final = {"--tools", "--tools-search"}
@@ -163,8 +163,10 @@ def _server(options: Namespace, configuration: ConfigurationFile, name: str | No
     if options.command == "uninstall" or name is None:
         return None
     if options.url is None:
-        server = local_server(name, configured_targets(options), configuration, dict(options.env))
-        return partial(_with_options, server, configuration, _given_options(options, configuration))
+        targets = configured_targets(options)
+        server = local_server(name, targets, configuration, dict(options.env))
+        given = _given_options(options, configuration)
+        return partial(_with_options, server, configuration, given, has_skills(targets))
     if configuration.settings.url is None:
         hint = configuration.settings.instead_of_url
         options.error(
@@ -196,7 +198,11 @@ def _given_options(options: Namespace, configuration: ConfigurationFile) -> tupl
 
 
 def _with_options(
-    server: InstalledServer, configuration: ConfigurationFile, options: Sequence[str] | None, entry: Any
+    server: InstalledServer,
+    configuration: ConfigurationFile,
+    options: Sequence[str] | None,
+    skills: bool,  # noqa: FBT001 (bound by partial)
+    entry: Any,
 ) -> InstalledServer:
     """
     Return a server with its options: the given ones, or otherwise those of its current entry.
@@ -211,13 +217,20 @@ def _with_options(
         options:
             The options; None keeps those of the entry.
 
+        skills:
+            Whether the targets have skills.
+
         entry:
             The current entry.
     """
     current = served_words(served_in(configuration.settings, entry) or ())
     chosen = current.options if options is None else options
-    needs_tools = not get_client(configuration.client).has_prompts and _TOOLS.isdisjoint(chosen)
-    return replace(server, command=(*server.command, *chosen, *(("--tools",) if needs_tools else ())))
+    has_prompts = get_client(configuration.client).has_prompts
+    added = [] if has_prompts or not _TOOLS.isdisjoint(chosen) else ["--tools"]
+    is_chosen = any(option.startswith("--skills-as") for option in chosen)
+    if skills and not configuration.settings.skills and not is_chosen:
+        added.append(f"--skills-as={'tools,prompts' if has_prompts else 'tools'}")
+    return replace(server, command=(*server.command, *chosen, *added))
 
 
 def _ours_in(configuration: ConfigurationFile, url: str | None) -> list[str]:

@@ -141,9 +141,16 @@ def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
     )
 
 
-def load_for_files(targets: Sequence[str]) -> Catalog | None:
+def load_for_files(targets: Sequence[str], *, cases: bool = False) -> Catalog | None:
     """
     Load the recipes for a command that writes files, and report their diagnostics and hidden items.
+
+    Args:
+        targets:
+            Folders, files, modules, or module:object.
+
+        cases:
+            Whether to import case files as well.
 
     Returns:
         The catalog without items that need scopes; None if the recipes have errors; the errors are reported.
@@ -151,7 +158,7 @@ def load_for_files(targets: Sequence[str]) -> Catalog | None:
     Raises:
         LoadError: If a target does not exist, or cannot be read.
     """
-    catalog = load_catalog(targets)
+    catalog = compiler.compile(load_recipes(targets, cases=cases))
     report_catalog_errors(catalog)
     if not catalog.healthy:
         print_error("nothing was written: fix the errors above")

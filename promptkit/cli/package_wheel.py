@@ -58,7 +58,7 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.identity import read_server_info
 
 #: The options of `serve` that change its lists. All other options depend on the machine.
-_LISTED: Final = ("name", "page-size", "scopes", "tools", "tools-search")
+_LISTED: Final = ("name", "page-size", "scopes", "skills-as", "tools", "tools-search")
 
 #: A fixed time, 2020-01-01, for reproducible builds.
 _TIMESTAMP: Final = "1577836800"

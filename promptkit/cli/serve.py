@@ -10,6 +10,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.skill_access import SKILL_FORMS, SkillForm
 from promptkit.cli import Exit
 from promptkit.cli.command_options import (
     add_markdown,
@@ -138,6 +139,7 @@ class StdioSession:
             page_size=options.page_size,
             changes=options.watch and self._reloader.watches,
             tools=options.tools,
+            skills_as=options.skills_as,
             limits=limits_of(options),
             observers=observers,
             scopes=options.scopes or frozenset(),
@@ -256,6 +258,8 @@ def _add_identity(serve: ArgumentParser) -> None:
     add("--tools", action="store_const", const=True, default=False, help=tools)
     search = "offer two tools instead: one finds prompts, the other renders one"
     add("--tools-search", dest="tools", action="store_const", const="search", default=False, help=search)
+    forms = "also offer skills as tools, as prompts, or both: tools,prompts"
+    add("--skills-as", type=_skill_forms, default=frozenset(), metavar="FORM[,FORM]", help=forms)
     scopes = "scopes of callers without a token: SCOPE, or several in quotes"
     add("--scopes", type=_scopes, metavar="SCOPES", help=scopes)
     size = f"prompts or resources on one page of a list (default: {PAGE_SIZE})"
@@ -368,6 +372,14 @@ def _server_name(text: str) -> str:
     is_shown = escape_invisible(text, one_line=True) == text
     require(is_shown, f"{text!r} has characters that clients cannot show")
     return text
+
+
+def _skill_forms(text: str) -> frozenset[SkillForm]:
+    """Parse the forms of skills, with commas between them."""
+    forms = frozenset(part.strip() for part in text.split(","))
+    known = frozenset(SKILL_FORMS)
+    require(forms <= known, f"{text!r} is not one of tools, prompts, or tools,prompts")
+    return known & forms
 
 
 def _scopes(text: str) -> frozenset[str]:

@@ -131,6 +131,7 @@ def application_factory(
         count_invalid=lambda: reloader.invalid,
         page_size=options.page_size,
         tools=options.tools,
+        skills_as=options.skills_as,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
         authorizer=_authorizer(options, listeners),

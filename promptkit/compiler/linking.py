@@ -11,8 +11,10 @@ from msgspec import Struct, structs
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
-from promptkit.catalog.skills import CompiledSkill, folders_above
+from promptkit.catalog.skill_access import with_skill_prompts
+from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, folders_above
 from promptkit.declarations.prompts import Prompt
+from promptkit.declarations.skill_files import SkillFolder
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, printable
 from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes
@@ -44,7 +46,9 @@ def without_clashes(
         report = Report(f"skill {skill.name!r}", skill.location)
         for folder in folders_above(skill.folder):
             outer = served.get(folder)
-            if outer is not None and _files_below(outer, skill.folder) != _files_by_uri(skill):
+            if outer is None or (_is_renamed(skill) and _is_nested(skill, outer)):
+                continue
+            if _files_below(outer, skill.folder) != _files_by_uri(skill):
                 message = f"skill {outer.name!r} has different files in the same folder"
                 report.add(Rule.DUPLICATE_SKILL, message, "give it another prefix")
         clashing = (skill_resources[uri] for uri in skill.resources if uri in skill_resources)
@@ -55,6 +59,17 @@ def without_clashes(
             served[skill.folder] = skill
         diagnostics += report.found
     return list(served.values()), diagnostics
+
+
+def _is_renamed(skill: CompiledSkill) -> bool:
+    """Return whether the name of a skill in a folder differs from the folder's."""
+    return Path(skill.location.file).parts[-2:] != (skill.name, SKILL_FILE)
+
+
+def _is_nested(skill: CompiledSkill, outer: CompiledSkill) -> bool:
+    """Return whether the folder of a skill is in that of another."""
+    folder = outer.location.file.removesuffix(SKILL_FILE)
+    return folder != outer.location.file and skill.location.file.startswith(folder)
 
 
 def _files_by_uri(skill: CompiledSkill) -> Mapping[str, HashedBytes]:
@@ -187,7 +202,10 @@ def link(
         skills, clashes = without_clashes(skills, resources)
         diagnostics += clashes
     diagnostics.sort(key=lambda diagnostic: (diagnostic.location, diagnostic.rule.value, diagnostic.message))
-    return Linked(Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources, skills), files, by_key)
+    catalog = Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources, skills)
+    if skills:
+        catalog = with_skill_prompts(catalog, lambda skill: skill.is_for_users)
+    return Linked(catalog, files, by_key)
 
 
 def merge(
@@ -273,7 +291,9 @@ def _resolve(
 
 def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
     key, file, declaration = claim
-    return file.age, owners.get(key, file.file) != file.file, declaration.definition.location, key[1]
+    definition = declaration.definition
+    is_renamed = isinstance(definition, SkillFolder) and definition.is_renamed
+    return file.age, owners.get(key, file.file) != file.file, is_renamed, definition.location, key[1]
 
 
 def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:

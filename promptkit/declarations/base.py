@@ -98,6 +98,14 @@ class Decorated:
         return self
 
 
+def caller(depth: int = 0) -> tuple[Location, ModuleType | None]:
+    """Return the location of the call of the calling function, or *depth* calls above it, and its module."""
+    frame = sys._getframe(2 + depth)  # noqa: SLF001 (`inspect` is slower)
+    module = sys.modules.get(frame.f_globals.get("__name__", ""))
+    owner = module if module is not None and vars(module) is frame.f_globals else None
+    return Location(frame.f_code.co_filename, frame.f_lineno), owner
+
+
 class Declared(Decorated, Generic[P, Sent]):
     """
     Base class of prompts and resources: objects that are called, with an equivalent request for each call.
@@ -155,9 +163,7 @@ class Declared(Decorated, Generic[P, Sent]):
 
     def _save(self, name: str, sent: Callable[[], Sent]) -> Case:
         """Save a case, with the location of the caller's caller."""
-        frame = sys._getframe(2)  # noqa: SLF001 (`inspect` is slower)
-        module = sys.modules.get(frame.f_globals.get("__name__", ""))
-        owner = module if module is not None and vars(module) is frame.f_globals else None
-        case = Case(name, Location(frame.f_code.co_filename, frame.f_lineno), sent, owner)
+        location, module = caller(1)
+        case = Case(name, location, sent, module)
         self.saved.add(case)
         return case

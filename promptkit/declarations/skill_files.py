@@ -3,13 +3,16 @@
 import os
 import stat
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, ClassVar, Final, Literal
 
 from msgspec import Struct
 
+from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile, skill_uri
-from promptkit.declarations.skill_markdown import FrontmatterError, check_fields, read_skill
+from promptkit.declarations.base import SavedCases
+from promptkit.declarations.skill_markdown import FrontmatterError, check_fields, is_name, read_skill
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
@@ -197,6 +200,7 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
     *,
     scopes: frozenset[str] = frozenset(),
     lines: Mapping[str, int] | None = None,
+    saved: SavedCases | None = None,
 ) -> CompiledSkill | None:
     """
     Return a skill as it is served, or None if it violates the format.
@@ -221,12 +225,16 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
             The scopes that a caller must have.
 
         lines:
-            The line of each field in ``SKILL.md``.
+            The line of each field in ``SKILL.md``, if its author wrote that file. Then problems that hosts
+            accept do not matter.
+
+        saved:
+            Its saved cases.
     """
-    problems = list(check_fields(fields, name))
-    for key, message, hint in problems:
-        location = Location(report.location.file, lines.get(key, 1)) if lines is not None else None
-        report.add(Rule.BAD_SKILL, message, hint, location)
+    problems = [problem for problem in check_fields(fields, name) if lines is None or not problem.is_served]
+    for problem in problems:
+        location = Location(report.location.file, lines.get(problem.key, 1)) if lines is not None else None
+        report.add(Rule.BAD_SKILL, problem.message, problem.hint, location)
     try:
         _check_files(files)
     except SkillError as error:
@@ -236,10 +244,13 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
         return None
     paths = sorted(files.keys() - {SKILL_FILE})
     ordered = tuple(SkillFile(path, files[path]) for path in (SKILL_FILE, *paths))
-    return CompiledSkill(name, fields["description"], prefix, fields, ordered, report.location, scopes)
+    cases: Any = tuple if saved is None else saved  # a skill has no other cases
+    return CompiledSkill(
+        fields["name"], fields["description"], prefix, fields, ordered, report.location, scopes, cases
+    )
 
 
-class SkillFolder(Struct, frozen=True, eq=False):
+class SkillFolder(Struct, frozen=True, eq=False, dict=True):
     """
     A folder with a ``SKILL.md``.
 
@@ -260,10 +271,16 @@ class SkillFolder(Struct, frozen=True, eq=False):
     prefix: str
     files: Mapping[str, HashedBytes]
 
-    @property
+    @cached_property
     def name(self) -> str:
-        """The folder's name, which the skill's name must equal."""
-        return self.path.name
+        """The skill's name, which should equal its folder's name; the latter if it is invalid."""
+        name = self._fields.get("name") if isinstance(self._fields, dict) else None
+        return name if isinstance(name, str) and is_name(name) else self.path.name
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether its name differs from its folder's."""
+        return self.name != self.path.name
 
     @property
     def uri_template(self) -> str:
@@ -275,16 +292,49 @@ class SkillFolder(Struct, frozen=True, eq=False):
         """The start of ``SKILL.md``."""
         return Location(str(self.path / SKILL_FILE), 1)
 
+    @cached_property
+    def _fields(self) -> dict[str, Any] | FrontmatterError:
+        """The frontmatter, or why it cannot be read."""
+        try:
+            return read_skill(self.files[SKILL_FILE].data)[0]
+        except FrontmatterError as error:
+            return error
+
     def compile(self) -> tuple[CompiledSkill | None, tuple[Diagnostic, ...]]:
         """Return the skill as it is served, or None if it has errors, and all diagnostics."""
         report = Report(f"skill {self.name!r}", self.location)
-        data = self.files[SKILL_FILE].data
-        try:
-            fields, _, _ = read_skill(data)
-        except FrontmatterError as error:
-            report.add(Rule.BAD_SKILL, str(error), error.hint, Location(report.location.file, error.line))
+        fields = self._fields
+        if isinstance(fields, FrontmatterError):
+            report.add(Rule.BAD_SKILL, str(fields), fields.hint, Location(report.location.file, fields.line))
             return None, tuple(report.found)
-        numbered = enumerate(data.decode().splitlines(), 1)
-        lines = {line.partition(":")[0]: number for number, line in reversed(list(numbered))}
-        compiled = compile_skill(self.name, self.prefix, fields, self.files, report, lines=lines)
+        lines = lines_of_fields(self.files[SKILL_FILE].data)
+        saved, at = SavedCases(), Location(report.location.file, lines.get("metadata", 1))
+        for request, wanted in _read_cases(fields.get("metadata")):
+            saved.add(SkillCase(request, at, str, None, wanted=wanted))
+        compiled = compile_skill(
+            self.path.name, self.prefix, fields, self.files, report, lines=lines, saved=saved
+        )
         return compiled, tuple(report.found)
+
+
+def lines_of_fields(data: bytes) -> dict[str, int]:
+    """Return the line on which each field of a ``SKILL.md`` starts."""
+    numbered = enumerate(data.decode().splitlines(), 1)
+    return {line.partition(":")[0]: number for number, line in reversed(list(numbered))}
+
+
+def _read_cases(metadata: Any) -> Iterator[tuple[str, bool]]:
+    """
+    Yield the requests in the ``cases`` of a skill's metadata, and whether the skill is wanted for them.
+
+    A text has a request on each line, with ``not:`` before requests for which the skill is not wanted. A list
+    has the same, where YAML reads ``not: request`` as a mapping. Anything else is for other programs.
+    """
+    cases = metadata.get("cases") if isinstance(metadata, Mapping) else None
+    for case in cases.splitlines() if isinstance(cases, str) else cases if isinstance(cases, list) else ():
+        match case:
+            case {"not": str(request)}:
+                yield request.strip(), False
+            case str() if case.strip():
+                request = case.strip()
+                yield request.removeprefix("not:").strip(), not request.startswith("not:")

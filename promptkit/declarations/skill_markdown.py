@@ -5,12 +5,15 @@ See https://agentskills.io/specification.
 """
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
+from promptkit.catalog.skills import MAX_COMPATIBILITY, MAX_DESCRIPTION
 from promptkit.language.validation import describe
 
 #: The hosts' limit for the frontmatter, in characters.
@@ -26,7 +29,7 @@ _MAX_DEPTH: Final = 20
 
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _MAX_NAME_CHARACTERS: Final = 64
-_MAX_CHARACTERS: Final = {"description": 1024, "compatibility": 500}
+_MAX_CHARACTERS: Final = {"description": MAX_DESCRIPTION, "compatibility": MAX_COMPATIBILITY}
 
 #: Text that every version of YAML reads as the same plain scalar. All other text is written as JSON, which is
 #: valid YAML: the versions disagree about numbers, dates and booleans.
@@ -138,6 +141,24 @@ def _too_long(size: int) -> FrontmatterError:
     return FrontmatterError(msg, "move long text below the frontmatter")
 
 
+def read_as_yaml_1_1(data: bytes) -> dict[str, Any]:
+    """
+    Return the fields of a valid ``SKILL.md`` as hosts read them that use YAML 1.1.
+
+    There, ``on`` is a boolean, ``012`` is 10 and ``1:30`` is 90, and dates are not text.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLWarning
+
+    reader = YAML(typ="safe", pure=True)
+    reader.version = (1, 1)
+    match = _FRONTMATTER.match(data.decode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", YAMLWarning)
+        fields: dict[str, Any] = reader.load(match[1] if match else "{}")
+    return fields
+
+
 def _parse_fields(text: str) -> dict[str, Any]:
     from ruamel.yaml import YAML  # slow to import, and most servers have no folders of skills
 
@@ -208,9 +229,37 @@ def find_special(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
                 yield f"{kind}, {str(value)!r}", event.start_mark.line + 2
 
 
-def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, str, str]]:
+class FieldProblem(Struct, frozen=True):
     """
-    Yield each violation of the format in a skill's fields: the field, the message and a hint.
+    A violation of the format in a skill's fields.
+
+    Args:
+        key:
+            The field.
+
+        message:
+            The error message.
+
+        hint:
+            A fix.
+
+        is_served:
+            Whether hosts accept it. A folder with such a problem is served, with a warning; `@skill` does not
+            write it.
+    """
+
+    key: str
+    message: str
+    hint: str
+    is_served: bool = False
+
+
+def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProblem]:
+    """
+    Yield each violation of the format in a skill's fields.
+
+    Lists of ``allowed-tools`` and values of ``metadata`` that are not text are served as they are written, as
+    hosts compare the fields with the file.
 
     Args:
         fields:
@@ -221,28 +270,43 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[tuple[str, 
     """
     name, description = fields.get("name"), fields.get("description")
     if not name:
-        yield "name", "it has no name", f"call it {_suggest_name(folder)!r}, like its folder"
-    elif not isinstance(name, str) or len(name) > _MAX_NAME_CHARACTERS or not _NAME.fullmatch(name):
+        yield FieldProblem("name", "it has no name", f"call it {_suggest_name(folder)!r}, like its folder")
+    elif not is_name(name):
         message = (
             f"its name is {name!r}: a name has 1 to 64 characters: a-z, 0-9, and single hyphens between them"
         )
-        yield "name", message, f"call it {_suggest_name(str(name or folder))!r}"
+        yield FieldProblem("name", message, f"call it {_suggest_name(str(name or folder))!r}")
     elif name != folder:
-        yield "name", f"its name is {name!r}, but its folder is {folder!r}", "give both the same name"
+        message, hint = f"its name is {name!r}, but its folder is {folder!r}", "give both the same name"
+        yield FieldProblem("name", message, hint, is_served=True)
     if not isinstance(description, str) or not description.strip():
         message = "it has no description, which models need to choose it"
-        yield "description", message, "describe what the skill does and when to use it"
+        yield FieldProblem("description", message, "describe what the skill does and when to use it")
     for key in ("license", "compatibility", "allowed-tools"):
-        if key in fields and not (isinstance(fields[key], str) and fields[key].strip()):
-            yield key, f"its {key} must be text, not {describe(fields[key])}", f"write text, or omit {key}"
+        if key in fields and not _is_text(fields[key], or_list=key == "allowed-tools"):
+            message = f"its {key} must be text, not {describe(fields[key])}"
+            yield FieldProblem(key, message, f"write text, or omit {key}")
     for key, limit in _MAX_CHARACTERS.items():
         text = fields.get(key)
         if isinstance(text, str) and len(text) > limit:
             message = f"its {key} has {len(text):,} characters: the limit is {limit:,}"
-            yield key, message, "shorten it, and move details into the Markdown below"
-    metadata = fields.get("metadata", {})
-    if not isinstance(metadata, Mapping) or not all(isinstance(value, str) for value in metadata.values()):
-        yield "metadata", "its metadata is not a mapping of strings to strings", "write each value in quotes"
+            hint = "shorten it, and move details into the Markdown below: hosts reject lists with longer ones"
+            yield FieldProblem(key, message, hint, is_served=True)
+    if not isinstance(fields.get("metadata", {}), Mapping):
+        message = "its metadata is not a mapping of strings to strings"
+        yield FieldProblem("metadata", message, "write one 'key: value' per line below it")
+
+
+def _is_text(value: object, *, or_list: bool) -> bool:
+    """Return whether a value is text that is not blank, or a list of such texts."""
+    if isinstance(value, list) and or_list:
+        return all(_is_text(item, or_list=False) for item in value)
+    return isinstance(value, str) and bool(value.strip())
+
+
+def is_name(name: object) -> bool:
+    """Return whether the format allows a name."""
+    return isinstance(name, str) and len(name) <= _MAX_NAME_CHARACTERS and bool(_NAME.fullmatch(name))
 
 
 def _suggest_name(name: str) -> str:

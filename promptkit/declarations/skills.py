@@ -9,11 +9,12 @@ from typing import Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, o
 
 import attrs
 
+from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.declarations.base import Decorated
+from promptkit.declarations.base import Decorated, SavedCases, caller
 from promptkit.declarations.docstrings import read_summary
 from promptkit.declarations.options import check_scopes
-from promptkit.declarations.signature import plain_function
+from promptkit.declarations.signature import cached_property, plain_function
 from promptkit.declarations.skill_files import SkillError, compile_skill, paths_below, read_files
 from promptkit.declarations.skill_markdown import FrontmatterError, write_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
@@ -65,6 +66,43 @@ class Skill(Decorated, Generic[R]):
         return self.function()
 
     @property
+    def cases(self) -> tuple[SkillCase, ...]:
+        """The saved requests, in the order of definition."""
+        return tuple(case for case in self.saved() if isinstance(case, SkillCase))
+
+    def case(self, request: str, /, *, wanted: bool = True) -> SkillCase:
+        """
+        Save a request for which models should choose the skill, or should not.
+
+        ``promptkit check`` ranks the descriptions of all skills for it.
+
+        Args:
+            request:
+                What a user writes, as in ``"ship it"``.
+
+            wanted:
+                Whether the skill should be chosen.
+
+        Returns:
+            The case.
+
+        Raises:
+            TypeError: If the request is not text.
+        """
+        if not isinstance(request, str) or not request.strip():
+            msg = f"case({request!r}): pass what a user writes, as in case('ship it')"
+            raise TypeError(msg)
+        location, module = caller()
+        case = SkillCase(request, location, lambda: request, module, wanted=wanted)
+        self.saved.add(case)
+        return case
+
+    @cached_property
+    def saved(self) -> SavedCases:
+        """The container of the saved cases."""
+        return SavedCases()
+
+    @property
     def uri_template(self) -> str:
         """The URI of the skill's ``SKILL.md``."""
         return skill_uri(self.prefix, self.name)
@@ -89,7 +127,10 @@ class Skill(Decorated, Generic[R]):
         except SkillError as error:
             report.add(error.rule, str(error), error.hint)
             return None, tuple(report.found)
-        compiled = compile_skill(self.name, self.prefix, fields, files, report, scopes=frozenset(self.scopes))
+        scopes = frozenset(self.scopes)
+        compiled = compile_skill(
+            self.name, self.prefix, fields, files, report, scopes=scopes, saved=self.saved
+        )
         return compiled, tuple(report.found)
 
     def _fields(self) -> dict[str, Any]:

@@ -108,10 +108,21 @@ class Rule(Enum):
     SKILL_FAILS = "PK603", "a skill whose function fails or does not return text"
     DUPLICATE_SKILL = "PK604", "two skills with the same URI"
     UNSTABLE_SKILL = "PK605", "a skill that changes from one start to the next"
-    MISSING_REFERENCE = "PK606", "a reference to a file that the skill does not have"
+    MISSING_REFERENCE = "PK606", "a link to a file that the skill does not have"
     LONG_SKILL = "PK607", "a `SKILL.md` that is too long for models to read as a whole", _WARNING
     UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
     SAME_SKILL_NAME = "PK609", "two skills with the same name and different prefixes", _WARNING
+    NO_TRIGGER = "PK610", "a skill whose description does not say when to use it", _WARNING
+    SIMILAR_SKILLS = "PK611", "two skills whose descriptions overlap", _WARNING
+    LONG_LISTING = "PK612", "names and descriptions of skills that exceed a budget", _WARNING
+    SKILL_CASE_FAILS = "PK613", "a skill case for which another skill ranks first", _WARNING
+    MISSING_PATH = "PK614", "a path in the text of a skill that does not exist", _WARNING
+    SKILL_FIELDS = (
+        "PK615",
+        "fields of a skill that hosts read differently, or that break its format",
+        _WARNING,
+    )
+    SKILL_FILE_NAMES = "PK616", "a name of a skill, or of its file, that Windows does not allow", _WARNING
 
     BAD_FRONT_MATTER = "PK701", "front matter of a Markdown prompt that is invalid"
     BAD_MARKDOWN = "PK702", "a Markdown prompt that cannot be read"

@@ -269,6 +269,6 @@ def _argument_lines(arguments: Iterable[Argument], opened: str = "", closed: str
 
 def _skill(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
-    for _, problem, hint in check_fields(fields, fields["name"]):
-        reject(prompt, f"as a skill, {problem}: {hint}")
+    for problem in check_fields(fields, fields["name"]):
+        reject(prompt, f"as a skill, {problem.message}: {problem.hint}")
     return {SKILL_FILE: HashedBytes(write_skill(fields, body))}

@@ -1,30 +1,39 @@
-"""Lints for skills: long text, broken references, unused files and duplicate names."""
+"""Lints for skills: long text, broken references, unused files, fields that hosts read differently."""
 
 import re
-from collections.abc import Iterator
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping
+from pathlib import Path, PurePosixPath
 from posixpath import normpath
-from typing import Final
-from urllib.parse import unquote
+from typing import Any, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
-from promptkit.errors.diagnostics import Diagnostic, Report
+from promptkit.declarations.skill_files import lines_of_fields
+from promptkit.declarations.skill_markdown import check_fields, read_as_yaml_1_1
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
+from promptkit.language.validation import describe
+from promptkit.lints.skill_references import find_references
 
 #: Recommended limits of SKILL.md. A token has about four characters.
 _MAX_LINES: Final = 500
 _MAX_TOKENS: Final = 5000
 _CHARACTERS_PER_TOKEN: Final = 4
 
-#: Limit of texts that are searched for references, in characters.
+#: Limit of texts that are searched for the names of files, in characters.
 _MAX_SEARCHED: Final = 64 * 1024
 
-#: Links in Markdown, and plain paths in the folders that the format recommends.
-_LINK: Final = re.compile(r"\]\(\s*<?([^)>\s#]+)")
-_PATH: Final = re.compile(r"(?<![\w./:-])(?:\./)?(?:references|scripts|assets)/[\w./-]*\w")
+#: Files for people, and for programs that know their names. No file of the skill has to mention them.
+_FOR_OTHERS: Final = re.compile(
+    r"agents/openai\.ya?ml|metadata\.json|(?:evals|tests)/.*|(?:.*/)?(?:(?:LICEN[CS]E|NOTICE|README|CHANGELOG|COPYING)[^/]*"
+    r"|__init__\.py|requirements[^/]*\.txt|pyproject\.toml|package(?:-lock)?\.json|tsconfig\.json|[^/]*\.lock)",
+    re.IGNORECASE,
+)
 
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|/")
+#: Names that Windows reserves for devices, whatever their suffix, and characters that it does not allow.
+_WINDOWS: Final = re.compile(
+    r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?|.*[<>\"|?*].*|.*[. ]", re.IGNORECASE
+)
 
 
 def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
@@ -37,23 +46,79 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
         message = f"its SKILL.md has {lines:,} lines and about {tokens:,} tokens"
         hint = f"keep it below {_MAX_LINES} lines and {_MAX_TOKENS:,} tokens, and move details to references/"
         report.add(Rule.LONG_SKILL, message, hint)
+    if skill.location.file.endswith(SKILL_FILE):
+        _lint_fields(skill, report)
+    _lint_references(skill, report)
+    _lint_files(skill, texts, report)
+    return report.found
+
+
+def _lint_fields(skill: CompiledSkill, report: Report) -> None:
+    """Report fields that hosts accept although they break the format, or that they read differently."""
+    data, file = skill.files[0].content.data, skill.location.file
+    lines = lines_of_fields(data)
+    for problem in check_fields(skill.frontmatter, Path(file).parent.name):
+        location = Location(file, lines.get(problem.key, 1))
+        report.add(Rule.SKILL_FIELDS, problem.message, problem.hint, location)
+    for key, value in _different(skill.frontmatter, read_as_yaml_1_1(data)):
+        shown = repr(value) if isinstance(value, bool | int | float) else describe(value)
+        message = f"hosts with YAML 1.1 read its {key} as {shown}, and may reject the skill"
+        report.add(Rule.SKILL_FIELDS, message, "write the value in quotes", Location(file, lines.get(key, 1)))
+
+
+def _different(fields: Mapping[str, Any], others: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the fields whose values differ, with the other value."""
+    for key, value in fields.items():
+        other = others.get(key)
+        if value != other or type(value) is not type(other):
+            yield key, other
+
+
+def _lint_references(skill: CompiledSkill, report: Report) -> None:
+    """Report references in ``SKILL.md`` to files that do not exist."""
+    text, body, file = skill.files[0].content.data.decode(), skill.body, skill.location.file
+    start = text.removesuffix(body).count("\n")
     paths = {file.path for file in skill.files}
-    for reference in dict.fromkeys(_references(body)):
-        if not _exists(reference, paths):
-            message = f"it refers to {reference!r}, which does not exist"
-            hint = "add the file, or correct the path, which is relative to the skill's folder"
-            if normpath(reference).startswith(".."):
-                hint = "a skill can use only its own files: copy it there, or mention the other skill by name"
-            report.add(Rule.MISSING_REFERENCE, message, hint)
+    seen = set[str]()
+    for reference in find_references(body):
+        if reference.path in seen or reference.exists_in(paths):
+            continue
+        seen.add(reference.path)
+        message = f"it refers to {reference.path!r}, which does not exist"
+        hint = "add the file, or correct the path, which is relative to the skill's folder"
+        if normpath(reference.path).startswith(".."):
+            hint = "a skill can use only its own files: copy it there, or mention the other skill by name"
+        is_folder = file.endswith(SKILL_FILE)
+        location = Location(file, start + reference.line + 1) if is_folder else skill.location
+        report.add(
+            Rule.MISSING_REFERENCE if reference.is_link else Rule.MISSING_PATH, message, hint, location
+        )
+
+
+def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) -> None:
+    """Report files that nothing refers to, and names that Windows does not allow."""
     all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
-    for file in skill.files:
+    folded = all_text.casefold()
+    if _WINDOWS.fullmatch(skill.name):
+        message = f"its name {skill.name!r} is one that Windows does not allow for a folder"
+        report.add(Rule.SKILL_FILE_NAMES, message, "choose another name: hosts write skills to folders")
+    for file in skill.files[1:]:
         path = PurePosixPath(file.path)
-        if file.path != SKILL_FILE and not any(
+        if any(map(_WINDOWS.fullmatch, path.parts)):
+            message = f"{file.path!r} has a name that Windows does not allow"
+            report.add(Rule.SKILL_FILE_NAMES, message, "rename it, so that it can be written on every system")
+        if _FOR_OTHERS.fullmatch(file.path) or any(
             str(name) in all_text for name in (path.name, *path.parents[:-1])
         ):
-            message = f"no file of it refers to {file.path!r}, so models do not read it"
-            report.add(Rule.UNUSED_FILE, message, "mention it in SKILL.md with when to read it, or remove it")
-    return report.found
+            continue
+        if path.name.casefold() in folded:
+            message = f"its files refer to {path.name!r} only in another letter case"
+            report.add(
+                Rule.UNUSED_FILE, message, "write its name the same way: some systems distinguish case"
+            )
+            continue
+        message = f"no file of it refers to {file.path!r}, so models do not read it"
+        report.add(Rule.UNUSED_FILE, message, "mention it in SKILL.md with when to read it, or remove it")
 
 
 def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
@@ -65,16 +130,3 @@ def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
             message = f"{skill.uri_template!r} has the same name as {other.uri_template!r}"
             report.add(Rule.SAME_SKILL_NAME, message, "rename one: hosts identify skills by name")
             yield from report.found
-
-
-def _references(text: str) -> Iterator[str]:
-    """Yield the relative paths that a text refers to."""
-    links = (unquote(target) for target in _LINK.findall(text))
-    yield from (link for link in links if not _SCHEME.match(link))
-    yield from _PATH.findall(text)
-
-
-def _exists(reference: str, paths: set[str]) -> bool:
-    """Return whether a reference is a file or folder of the skill with these *paths*."""
-    path = normpath(reference)
-    return path in paths or any(other.startswith(f"{path}/") for other in paths) or path == "."

@@ -45,13 +45,16 @@ _SKILL: Final = "skill.md"  # compared without case: misspelt skills do not cont
 
 #: How many bytes of a file are searched, and strings that occur in files with prompts.
 _READ_BYTES: Final = 1 << 16
-_DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resource")
+_DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resource", b".skill")
 
 #: Limit of searched folders.
 _MAX_FOLDERS: Final = 10_000
 
-#: Limits of the search for recipes in a linked folder outside: the depth, and the number of entries.
-_OUTSIDE_LIMITS: Final = (2, 2000)
+#: Limits of the search in linked and hidden folders: the depth, and the number of entries.
+_SEARCH_LIMITS: Final = (2, 2000)
+
+#: A hidden folder that is large, and never contains skills.
+_GIT: Final = ".git"
 
 
 def is_recipe(name: str) -> bool:
@@ -84,16 +87,47 @@ def may_enter(name: str) -> bool:
 
 def mentions_prompts(path: str) -> bool:
     """Guess from its first bytes whether a file defines prompts or resources."""
-    try:
-        text = read_beginning(path, _READ_BYTES)
-    except OSError:
-        return False
+    text = _beginning(path)
     return b"promptkit" in text and any(decorator in text for decorator in _DECORATORS)
+
+
+def _beginning(path: str) -> bytes:
+    """Return the first bytes of a file; none if it cannot be read."""
+    try:
+        return read_beginning(path, _READ_BYTES)
+    except OSError:
+        return b""
+
+
+def declares_prompts(path: str) -> bool:
+    """Return whether the text of a file declares prompts. Next to skills, other programs do not run."""
+    text = _beginning(path)
+    return any(decorator in text for decorator in _DECORATORS[:3]) or mentions_prompts(path)
 
 
 def holds_recipes(folder: str, *, depth: float = inf) -> bool:
     """Guess whether there are recipes in a folder, or in its subfolders down to a *depth*."""
     return any(any(map(_is_likely, entries)) for _, entries in FolderWalk(folder, depth=depth))
+
+
+def holds_skills(folder: str) -> bool:
+    """Guess whether there are skills in a folder."""
+    depth, budget = _SEARCH_LIMITS
+    walk = FolderWalk(folder, depth=depth)
+    for _, entries in walk:
+        budget -= len(entries)
+        if walk.skills or budget < 0:
+            break
+    return bool(walk.skills)
+
+
+def mentions_skills(folder: str) -> bool:
+    """Guess whether there are skills in a folder, in folders of their own or in recipes."""
+    return holds_skills(folder) or any(
+        is_recipe(entry.name) and b"@skill" in _beginning(entry.path)
+        for _, entries in FolderWalk(folder)
+        for entry in entries
+    )
 
 
 def folders_with_recipes(folder: str, depth: int, budget: int) -> list[str]:
@@ -129,6 +163,9 @@ class DiscoveredFiles(NamedTuple):
         outside:
             The symbolic links to folders outside that seem to have recipes or skills in them.
 
+        hidden:
+            The folders whose names start with a dot that seem to have skills in them.
+
         unserved:
             The Python files that are not recipes: tests, cases, and ``__init__.py``.
 
@@ -146,13 +183,19 @@ class DiscoveredFiles(NamedTuple):
     unreadable: tuple[tuple[str, str], ...]
     skipped: tuple[tuple[str, str], ...]
     outside: tuple[str, ...]
+    hidden: tuple[str, ...]
     unserved: tuple[str, ...]
     cases: tuple[str, ...]
     skills: tuple[str, ...]
     markdown: tuple[str, ...]
 
+    @property
+    def has_skills(self) -> bool:
+        """Whether there are folders of skills."""
+        return bool(self.skills or self.hidden)
 
-def find_recipes(folder: str) -> DiscoveredFiles:
+
+def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> DiscoveredFiles:
     """
     Find the recipes in a folder and its subfolders.
 
@@ -160,12 +203,19 @@ def find_recipes(folder: str) -> DiscoveredFiles:
         folder:
             An absolute path.
 
+        project:
+            See `FolderWalk`.
+
+        runs_all:
+            Whether all Python files are recipes. Otherwise, next to folders of skills only those are that
+            declare prompts, as others may be programs of a repository that was only cloned to read it.
+
     Raises:
         OSError: If the folder cannot be read.
     """
     names, cases, markdown, unserved = list[str](), list[str](), list[str](), list[str]()
     unreadable = list[tuple[str, str]]()
-    walk = FolderWalk(folder)
+    walk = FolderWalk(folder, project=project)
     prefix_length = len(os.path.join(folder, ""))
     for _, entries in walk:
         for entry in entries:
@@ -180,12 +230,16 @@ def find_recipes(folder: str) -> DiscoveredFiles:
                 unserved.append(entry.path)
     if not (walk.entered or walk.skills):
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
-    skills = tuple(sorted(walk.skills))
+    skills, hidden = tuple(sorted(walk.skills)), tuple(filter(holds_skills, walk.hidden))
+    if (skills or hidden) and not runs_all:
+        names = [name for name in names if declares_prompts(os.path.join(folder, name))]
+        cases = cases if names else []
     return DiscoveredFiles(
         names=tuple(sorted(names)),
         unreadable=tuple(unreadable),
         skipped=tuple(walk.skipped),
         outside=tuple(filter(_holds_recipes_or_skills, walk.outside)),
+        hidden=hidden,
         unserved=tuple(unserved),
         cases=tuple(sorted(cases)),
         skills=skills,
@@ -199,7 +253,7 @@ def _is_recipe_file(entry: os.DirEntry[str]) -> bool:
 
 def _holds_recipes_or_skills(folder: str) -> bool:
     """Guess whether there are recipes or skills in a folder, looking at a limited number of entries."""
-    depth, budget = _OUTSIDE_LIMITS
+    depth, budget = _SEARCH_LIMITS
     walk = FolderWalk(folder, depth=depth)
     entries = chain.from_iterable(entries for _, entries in walk)
     return any(map(_is_likely, islice(entries, budget))) or bool(walk.skills)
@@ -221,8 +275,8 @@ class FolderWalk:
     """
     A walk through a folder and its subfolders: an iterator of the path and the entries of each.
 
-    Links to folders are followed only within the folder. Kubernetes ConfigMaps use such links. No folder is
-    entered twice.
+    Links to folders are followed within the folder, as Kubernetes ConfigMaps use them, and to folders of the
+    project with recipes or skills. No folder is entered twice.
 
     Args:
         folder:
@@ -235,6 +289,9 @@ class FolderWalk:
             Whether to enter folders without recipes that recipes may read: those with a leading ``_``, and
             skills.
 
+        project:
+            The root of the project, in which links are followed; ``""`` if only those within the folder are.
+
     Attributes:
         entered:
             The paths of the folders entered so far.
@@ -245,14 +302,19 @@ class FolderWalk:
         outside:
             The symbolic links to folders outside, except those to a parent of the folder.
 
+        hidden:
+            The folders whose names start with a dot, which are not entered.
+
         skills:
             The folders of skills, which are not entered: programs in them are not recipes.
     """
 
-    def __init__(self, folder: str, *, depth: float = inf, private: bool = False) -> None:
+    def __init__(self, folder: str, *, depth: float = inf, private: bool = False, project: str = "") -> None:
         self._folder = folder
         self._depth = depth
         self._private = private
+        self._project = project
+        self.hidden: list[str] = []
         self.entered: set[str] = set()
         self.skipped: list[tuple[str, str]] = []
         self.outside: list[str] = []
@@ -273,13 +335,27 @@ class FolderWalk:
             self.entered.add(path)
             yield path, entries
             for entry in entries:
-                if level < self._depth and is_folder(entry) and self._may_enter(path, entry.name):
-                    if not entry.is_symlink():
-                        folders.append((entry.path, os.path.join(real, entry.name), level + 1))
-                    elif (target := resolve_link(entry.path)).startswith(os.path.join(root, "")):
-                        links.append((entry.path, target, level + 1))
-                    elif not os.path.join(root, "").startswith(os.path.join(target, "")):
-                        self.outside.append(entry.path)
+                if level == self._depth or not is_folder(entry):
+                    continue
+                if not self._may_enter(path, entry.name):
+                    self.hidden += [entry.path] if entry.name.startswith(".") and entry.name != _GIT else []
+                elif not entry.is_symlink():
+                    folders.append((entry.path, os.path.join(real, entry.name), level + 1))
+                elif target := self._followed(entry.path, root):
+                    links.append((entry.path, target, level + 1))
+
+    def _followed(self, link: str, root: str) -> str:
+        """Return the folder to which a link leads, or ``""`` if it is not followed."""
+        target = resolve_link(link)
+        if target.startswith(os.path.join(root, "")):
+            return target
+        if os.path.join(root, "").startswith(os.path.join(target, "")):  # to a parent
+            return ""
+        is_in_project = self._project and target.startswith(os.path.join(self._project, ""))
+        if is_in_project and _holds_recipes_or_skills(target):
+            return target
+        self.outside.append(link)
+        return ""
 
     def _may_enter(self, parent: str, name: str) -> bool:
         if os.path.basename(parent) == "build" and _BUILD_OUTPUT.fullmatch(name):

@@ -32,7 +32,7 @@ from promptkit.errors.tracebacks import explain_filling, is_authors_file
 from promptkit.language.text import Text
 from promptkit.loader.discovery import DiscoveredFiles, is_cases
 from promptkit.loader.recipes import LoadedFile
-from promptkit.loader.targets import project_root
+from promptkit.loader.targets import display_path, project_root
 
 
 def missing_module(name: str, file: Path) -> str:
@@ -297,6 +297,7 @@ def diagnose_unserved(
     diagnostics = {str(path): _import_failed(path, problem) for path, problem in unreadable}
     diagnostics |= {path: _not_entered(Path(path), reason) for path, reason in files.skipped}
     diagnostics |= {path: _not_followed(Path(path)) for path in files.outside}
+    diagnostics |= {path: _hidden(Path(path)) for path in files.hidden}
     served = {str(file.file) for file in loaded}  # a package that cannot be imported is already reported
     served.update(definition.location.file for file in loaded for definition in file.definitions)
     diagnostics |= {
@@ -315,6 +316,12 @@ def _not_followed(link: Path) -> Diagnostic:
     message = f"the folder {link.name!r} is not served: it is a link to a folder outside the target"
     hint = f"pass {link.resolve()} as another target, or start the link's name with '_'"
     return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(link)))
+
+
+def _hidden(folder: Path) -> Diagnostic:
+    message = f"the skills in {folder.name!r} are not served: names with a leading dot are for programs"
+    hint = f"to serve them, pass {display_path(str(folder))!r} as a target"
+    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(folder)))
 
 
 def _unserved_prompts(path: str) -> Diagnostic | None:

@@ -173,7 +173,9 @@ class FolderImport:
         self._files = files
         self._package = finder.name
         import_folder = partial(import_package, finder, keep=keep)
-        self._failure = self._import_or_fail(folder / "__init__.py", import_folder, Execution(""))
+        self._failure = None
+        if self.names or files is None or not files.has_skills:  # a folder of skills alone runs nothing
+            self._failure = self._import_or_fail(folder / "__init__.py", import_folder, Execution(""))
         self._executions = finder.executions  # those of modules that are reused, if any
         self._recipes = set(map(self._module_of, self.names))
 
@@ -264,6 +266,6 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
 
 def _report_not_served(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
     likely = [path for path in files.unserved if mentions_prompts(path)]
-    if not (likely or files.unreadable or files.skipped or files.outside):
+    if not (likely or files.unreadable or files.skipped or files.outside or files.hidden):
         return []
     return diagnose_unserved(files, likely, loaded)

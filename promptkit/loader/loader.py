@@ -30,6 +30,7 @@ from promptkit.loader.targets import (
     find_markdown,
     is_markdown_target,
     is_within,
+    linked_root,
     project_root,
     split_prefix,
     split_target,
@@ -244,7 +245,7 @@ class ModuleImport(Struct, frozen=True):
         if self.attribute:
             return Recipes(by_file=[named_declarations(self.target, file, module, self.attribute)])
         if file.name == "__init__.py":
-            files = _find_in(str(file.parent), self.target)
+            files = _find_in(str(file.parent), self.target, runs_all=True)
             names = ("__init__.py", *files.names, *(files.cases if self.cases else ()))
             named = {"__init__.py": ""}
             (finder,) = install_finders([file.parent], self.finders)
@@ -262,8 +263,8 @@ def _extend_path(name: str) -> None:
         sys.path += [folder for folder in folders if folder not in sys.path]
 
 
-def _find_in(folder: str, target: str) -> DiscoveredFiles:
+def _find_in(folder: str, target: str, *, runs_all: bool = False) -> DiscoveredFiles:
     try:
-        return find_recipes(folder)
+        return find_recipes(folder, linked_root(folder), runs_all=runs_all)
     except OSError as error:
         raise LoadError(target, f"it cannot be read: {error.strerror}") from None

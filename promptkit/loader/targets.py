@@ -13,7 +13,13 @@ from typing import Final, TypeAlias
 
 from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign
-from promptkit.loader.discovery import PROJECT_MARKERS, FolderWalk, folders_with_recipes, why_unreadable
+from promptkit.loader.discovery import (
+    PROJECT_MARKERS,
+    FolderWalk,
+    folders_with_recipes,
+    mentions_skills,
+    why_unreadable,
+)
 
 #: A target: a folder, a file, a module or ``module:object``, with or without ``PREFIX=``; or several.
 Targets: TypeAlias = str | Path | Iterable[str | Path]
@@ -166,6 +172,12 @@ def locate_target(target: str) -> tuple[str, str] | None:
     return (folder, f"{file}:{attribute}") if os.path.isfile(path) else None
 
 
+def has_skills(targets: Iterable[str]) -> bool:
+    """Guess whether there are skills at any target, without importing recipes."""
+    folders = (located[0] for target in targets if (located := locate_target(target)) is not None)
+    return any(map(mentions_skills, folders))
+
+
 def is_project(folder: str, trusted: str | None = None) -> bool:
     """
     Return whether *folder* is the root of a project: it contains a ``pyproject.toml`` or a ``.git``.
@@ -196,6 +208,14 @@ def project_root(folder: str | Path) -> str:
             return parent
         ancestor = next_ancestor
     return ancestor
+
+
+def linked_root(folder: str) -> str:
+    """
+    Return the root of the project in which links in a folder are followed; ``""`` if there is no project.
+    """
+    root = folder if is_project(folder, folder) else project_root(folder)
+    return os.path.realpath(root) if is_project(root, folder) else ""
 
 
 def package_of(folder: str | Path) -> tuple[str, tuple[str, ...]]:

@@ -27,6 +27,7 @@ from promptkit.loader.discovery import (
     may_enter,
     resolve_link,
 )
+from promptkit.loader.targets import linked_root
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -130,7 +131,8 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
     files, link_targets = dict[str, Stamp | None](), list[str]()
     scanned, skipped = dict[str, str](), list[str]()
     for folder, suffix in folders.items():
-        walk = FolderWalk(os.path.realpath(folder), depth=0 if suffix else inf, private=True)
+        path = os.path.realpath(folder)
+        walk = FolderWalk(path, depth=0 if suffix else inf, private=True, project=linked_root(path))
         for entry in (entry for _, entries in walk for entry in entries):
             path = entry.path
             if not entry.name.endswith(suffix) or not _is_visible(entry.name) or is_folder(entry):

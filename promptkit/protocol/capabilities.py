@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
 
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.skill_access import SkillForm, skill_tools
+from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import MethodNotFound, RequestId, encode
 from promptkit.protocol.revisions import Revision
@@ -81,10 +84,24 @@ class Capabilities(Struct, frozen=True):
 
         tools:
             Whether the server offers prompts as tools.
+
+        skills_as:
+            How the server offers skills to clients without the skills extension.
     """
 
     changes: bool = False
     tools: ToolMode = False
+    skills_as: frozenset[SkillForm] = frozenset()
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether the server offers prompts or skills as tools."""
+        return bool(self.tools) or "tools" in self.skills_as
+
+    def tools_of(self, catalog: Catalog) -> Tools:
+        """Return the tools that the server offers for a catalog."""
+        others = skill_tools(catalog) if "tools" in self.skills_as else {}
+        return Tools(catalog, prompts=bool(self.tools), search=self.tools == "search", others=others)
 
     def declared(self, revision: Revision) -> dict[str, Any]:
         """Return the capabilities as *revision* spells them."""
@@ -92,8 +109,8 @@ class Capabilities(Struct, frozen=True):
             "prompts": {"listChanged": self.changes},
             "resources": {"subscribe": self.changes, "listChanged": self.changes},
         }
-        if self.tools or revision.empty_lists:
-            declared["tools"] = {"listChanged": bool(self.tools) and self.changes}
+        if self.has_tools or revision.empty_lists:
+            declared["tools"] = {"listChanged": self.has_tools and self.changes}
         if revision.completions:
             declared["completions"] = {}
         declared["extensions"] = {SKILLS: {"directoryRead": True}}
@@ -134,7 +151,7 @@ class Method(Struct, frozen=True, dict=True):
 
 
 #: The methods. This table alone decides when a method may be called, except that ``tools/call`` exists only
-#: if prompts are offered as tools.
+#: if prompts or skills are offered as tools.
 #:
 #: Empty lists are served as well: some clients request every kind of list and abort on an error.
 METHODS: Final[Mapping[str, Method]] = {

@@ -7,9 +7,8 @@ from typing import Any, Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, ToolMode
+from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import Lowering
 
@@ -93,7 +92,7 @@ class Pages:
 
 
 class _List(Struct, frozen=True):
-    items: Callable[[Catalog, ToolMode], Sequence[Any]]
+    items: Callable[[Catalog, Capabilities], Sequence[Any]]
     lower: Callable[[Lowering, Any], Any]
     result: Callable[[list[Raw], str | UnsetType], wire.Result]
 
@@ -111,9 +110,13 @@ LISTS: Final = {
         Lowering.template,
         wire.ListResourceTemplatesResult,
     ),
-    "skills/list": _List(lambda catalog, _: catalog.skills, Lowering.skill, wire.ListSkillsResult),
+    "skills/list": _List(
+        lambda catalog, _: [skill for skill in catalog.skills if skill.is_listed],
+        Lowering.skill,
+        wire.ListSkillsResult,
+    ),
     "tools/list": _List(
-        lambda catalog, mode: Tools(catalog, search=mode == "search").listed if mode else (),
+        lambda catalog, offered: offered.tools_of(catalog).listed,
         Lowering.tool,
         wire.ListToolsResult,
     ),
@@ -148,7 +151,7 @@ def pages_of(
             The capabilities of the server.
     """
     listing = LISTS[method]
-    items = [Raw(encode(listing.lower(lowering, item))) for item in listing.items(catalog, offered.tools)]
+    items = [Raw(encode(listing.lower(lowering, item))) for item in listing.items(catalog, offered)]
 
     def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
         return lowering.results.encode_cacheable(listing.result(items, cursor), changes=offered.changes)

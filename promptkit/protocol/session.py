@@ -189,7 +189,7 @@ class Session:
         return None
 
     def _find_method(self, name: str) -> Method | None:
-        return self.methods.get(name) if name != "tools/call" or self.capabilities.tools else None
+        return self.methods.get(name) if name != "tools/call" or self.capabilities.has_tools else None
 
     def _receive_request(
         self, message: Message, request_id: RequestId, channel: Channel | None, batch: Batch | None

@@ -153,7 +153,7 @@ class Subscriptions:
                 continue
             member = f"{kind}_list_changed"
             ids = [stream for stream, requested in streams if getattr(requested, member) is True]
-            in_session = self.session and (kind != "tools" or bool(self._offered.tools))
+            in_session = self.session and (kind != "tools" or self._offered.has_tools)
             lines += _notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
         return lines
 
@@ -183,7 +183,7 @@ def _accepted(requested: "wire.SubscriptionFilter", offered: Capabilities) -> "w
         (offered.changes and requested.prompts_list_changed is True) or UNSET,
         (offered.changes and requested.resources_list_changed is True) or UNSET,
         (requested.resource_subscriptions if offered.changes else UNSET) or UNSET,
-        (offered.changes and bool(offered.tools) and requested.tools_list_changed is True) or UNSET,
+        (offered.changes and offered.has_tools and requested.tools_list_changed is True) or UNSET,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 from msgspec.json import Decoder
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.skill_access import SkillForm
 from promptkit.language.annotations import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
@@ -81,6 +82,9 @@ class Server:
         tools:
             Whether prompts are offered as tools.
 
+        skills_as:
+            How skills are offered to clients without the skills extension.
+
         limits:
             The limits on requests and replies.
 
@@ -121,6 +125,7 @@ class Server:
         page_size: int = PAGE_SIZE,
         changes: bool = False,
         tools: ToolMode = False,
+        skills_as: frozenset[SkillForm] = frozenset(),
         limits: Limits = Limits(),  # noqa: B008 (it is immutable)
         observers: Sequence[Observer] = (),
         signer: "RequestStateSigner | None" = None,
@@ -133,7 +138,9 @@ class Server:
         self._send = send
         self._observers = observers
         visible = Catalog() if catalog is None else self._visible(catalog)
-        self.snapshot = Snapshot(visible, identity, page_size, changes=changes, tools=tools)
+        self.snapshot = Snapshot(
+            visible, identity, page_size, changes=changes, tools=tools, skills_as=skills_as
+        )
         self._connection = Connection(identity, self.snapshot.capabilities, limits)
         if observers:
             self._connection.observe = self._observe_answered

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.skill_access import SkillForm, with_skill_prompts
 from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
@@ -48,6 +49,9 @@ class Snapshot:
         tools:
             Whether prompts are offered as tools.
 
+        skills_as:
+            How skills are offered to clients without the skills extension.
+
     Attributes:
         replies:
             The cached replies of prompts with `cache`.
@@ -65,7 +69,7 @@ class Snapshot:
             The number of items per page of a list.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is an option of serve)
         self,
         catalog: Catalog,
         identity: ServerInfo,
@@ -73,11 +77,12 @@ class Snapshot:
         *,
         changes: bool,
         tools: ToolMode = False,
+        skills_as: frozenset[SkillForm] = frozenset(),
     ) -> None:
-        self.catalog = catalog
+        self.catalog = with_skill_prompts(catalog) if "prompts" in skills_as and catalog.skills else catalog
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
-        self.capabilities = Capabilities(changes, tools)
+        self.capabilities = Capabilities(changes, tools, skills_as)
         self.lowerings = {revision: lowering_for(revision, identity) for revision in REVISIONS.values()}
         self._identity = identity
         self.page_size = page_size
@@ -86,7 +91,14 @@ class Snapshot:
     def replaced_by(self, catalog: Catalog) -> "Snapshot":
         """Return a snapshot of another catalog with the same settings."""
         offered = self.capabilities
-        return Snapshot(catalog, self._identity, self.page_size, changes=offered.changes, tools=offered.tools)
+        return Snapshot(
+            catalog,
+            self._identity,
+            self.page_size,
+            changes=offered.changes,
+            tools=offered.tools,
+            skills_as=offered.skills_as,
+        )
 
     def pages(self, method: str, revision: Revision, *, forms: bool = False) -> Pages:
         """
@@ -165,7 +177,7 @@ class Snapshot:
     @cached_property
     def tools(self) -> Tools:
         """The tools that models can call."""
-        return Tools(self.catalog, search=self.capabilities.tools == "search")
+        return self.capabilities.tools_of(self.catalog)
 
     @cached_property
     def digest(self) -> str:

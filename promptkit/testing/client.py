@@ -1,6 +1,6 @@
 """An in-process client that speaks any revision of the protocol and returns decoded values."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import count
 from queue import SimpleQueue
@@ -15,6 +15,7 @@ from msgspec import Struct
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
+from promptkit.catalog.skill_access import SkillForm
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import Target, sound
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
@@ -133,6 +134,10 @@ class Client:
             Whether the server also offers each prompt as a tool, like ``serve --tools``; ``"search"`` means
             ``serve --tools-search``.
 
+        skills_as:
+            How the server offers skills to clients without the skills extension, like ``serve --skills-as``:
+            ``("tools", "prompts")`` or one of them.
+
         scopes:
             The scopes granted to the client. Prompts that need other scopes do not exist for it.
 
@@ -152,6 +157,7 @@ class Client:
         answers: Mapping[str, Any] | None = None,
         name: str = "promptkit.testing",
         tools: bool | Literal["search"] = False,
+        skills_as: Collection[SkillForm] = (),
         scopes: Iterable[str] = (),
     ) -> None:
         catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
@@ -161,7 +167,13 @@ class Client:
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
         self._received: SimpleQueue[bytes] = SimpleQueue()
         self._sent: SimpleQueue[bytes] = SimpleQueue()
-        self._server = Server(catalog, self._received.put, tools=tools, scopes=parse_scopes(scopes))
+        self._server = Server(
+            catalog,
+            self._received.put,
+            tools=tools,
+            skills_as=frozenset(skills_as),
+            scopes=parse_scopes(scopes),
+        )
         self._server.read_from(self._sent.get, bool)
         self._ids = count(1)
         self._lock = Lock()

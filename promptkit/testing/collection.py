@@ -15,20 +15,28 @@ import pytest
 from msgspec import Struct
 
 from promptkit import compiler
-from promptkit.catalog.cases import Case, is_refused
+from promptkit.catalog.cases import Case, SkillCase, is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
+from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Owner
 from promptkit.errors.exceptions import INPUT_ERRORS, LoadError, PromptError, PromptkitError
+from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
-from promptkit.loader.discovery import holds_recipes, is_markdown, is_recipe, mentions_prompts
+from promptkit.loader.discovery import (
+    holds_recipes,
+    holds_skills,
+    is_markdown,
+    is_recipe,
+    mentions_prompts,
+)
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import Targets, find_markdown, is_markdown_target, split_target, with_path
@@ -123,7 +131,7 @@ def _named_targets(config: pytest.Config) -> Iterator[str]:
             configured = _configured_targets(path)
             yield from configured
             is_configured = any(_target_path(target).is_relative_to(path) for target in configured)
-            if not is_configured and holds_recipes(str(path)):
+            if not is_configured and (holds_recipes(str(path)) or holds_skills(str(path))):
                 yield str(path)
         elif is_markdown(path.name) or (is_recipe(path.name) and mentions_prompts(str(path))):
             yield str(path)
@@ -200,10 +208,13 @@ class CheckedTarget:
         recipes = load(target, cases=True)
         catalog = compiler.compile(recipes, lint=True)
         self._checks = checks
+        self._skills = catalog.skills
         self._served = {(prompt.name, prompt.location): prompt for prompt in catalog.prompts}
         self._diagnostics = checks.of_catalog(catalog)
         files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
-        self.files = self._by_file(files, checks.without_ignored(self._diagnostics))
+        diagnostics = checks.without_ignored(self._diagnostics)
+        self._of_cases = [each for each in diagnostics if each.rule is Rule.SKILL_CASE_FAILS]
+        self.files = self._by_file(files, [each for each in diagnostics if each not in self._of_cases])
 
     def of_rendering(
         self, prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
@@ -245,6 +256,17 @@ class CheckedTarget:
         for prompt, own_diagnostics in prompts:
             name, location = loaded.name_of(prompt), prompt.location
             yield CheckResult(name, location.line, tuple(own_diagnostics), self._served.get((name, location)))
+        for skill in self._skills:
+            for case in skill.saved() if Path(skill.location.file) == file else ():
+                of_case = [each for each in self._of_cases if _is_of_case(each, skill, case)]
+                yield CheckResult(f"{skill.name}[{case.name}]", case.location.line, tuple(of_case))
+
+
+def _is_of_case(diagnostic: Diagnostic, skill: CompiledSkill, case: SkillCase) -> bool:
+    owner = Owner(f"skill {skill.name!r}", skill.location)
+    return (diagnostic.owner, diagnostic.location) == (owner, case.location) and (
+        repr(case.name) in diagnostic.message
+    )
 
 
 def _owner(diagnostic: Diagnostic, declared: Sequence[Declared], loaded: LoadedFile) -> Declared | None:
@@ -402,7 +424,8 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     )
     if targets is None:
         return None
-    if path.suffix == ".md" and not (is_markdown(path.name) or any(map(is_markdown_target, targets))):
+    is_known = path.name == SKILL_FILE or is_markdown(path.name) or any(map(is_markdown_target, targets))
+    if path.suffix == ".md" and not is_known:
         return None
     return RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 

@@ -12,7 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
+from promptkit.cli import main
 from tests.cli.test_promptfoo import CHANGED_TEXTS
 from tests.clients.node_clients import INSTALLING as INSTALLING_NODE
 from tests.clients.node_clients import install
@@ -92,6 +94,7 @@ def test_inspect_ai(run_tool):
     """A task's model receives the rendered prompt, and its answers are scored by the answer column."""
     output = run_tool("inspect_ai")
 
+    assert output["skills"] == [["ship", "C"]]
     (_, _, metadata, messages, _) = output["scored"][1]
     assert [[score[0], score[1], score[4]] for score in output["scored"]] == [
         ["t-1", "low", "C"],
@@ -186,6 +189,31 @@ def test_promptfoo(evaluate, tmp_path):
     assert not failed[1]
     message = "prompt 'triage': 'severity' is 'hihg', not one of low, high (did you mean 'high'?)"
     assert f"promptkit: {message}\n" in failed[2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")
+def test_promptfoo_reads_the_cases_of_skills(evaluate, tmp_path):
+    """
+    With the files from the documentation, promptfoo makes a test of each case. A model that chooses no skill
+    fails those for which a skill is wanted.
+    """
+    cases = "metadata:\n  cases: |\n    ship it\n    not: bake bread\n"
+    (tmp_path / "recipes" / "ship").mkdir(parents=True)
+    skill = f"---\nname: ship\ndescription: Ship it, if asked.\n{cases}---\nDo it.\n"
+    (tmp_path / "recipes" / "ship" / "SKILL.md").write_text(skill, encoding="utf-8")
+    target = ["--target", str(tmp_path / "recipes")]
+    assert main(["export", "skill-evals", str(tmp_path / "evals"), *target]) == 0
+    for content, _, title, _ in blocks(ROOT / "docs" / "skills.md"):
+        if title in ("promptfooconfig.yaml", "skill_tests.py"):
+            (tmp_path / title).write_text(content, encoding="utf-8")
+    config = yaml.safe_load((tmp_path / "promptfooconfig.yaml").read_text(encoding="utf-8"))
+    (tmp_path / "promptfooconfig.yaml").write_text(json.dumps({**config, "providers": ["echo"]}), "utf-8")
+
+    (wanted, unwanted) = evaluate()
+
+    assert wanted[:2] == ["ship it", False]
+    assert "Missing required skill(s): ship" in wanted[2]
+    assert unwanted[:2] == ["bake bread", True]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")

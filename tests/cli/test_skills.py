@@ -29,7 +29,7 @@ def code_review():
     return f"Read [words](references/words.md), and look at logo.bin.\\n\\n{RULES}"
 '''
 
-FOLDER = "---\nname: notes\ndescription: Write notes.\n---\nWrite them.\n"
+FOLDER = "---\nname: notes\ndescription: Write notes, if asked.\n---\nWrite them.\n"
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ class TestList:
         assert capsys.readouterr().out.splitlines()[-4:] == [
             "skill code-review (skill://code-review/SKILL.md): Review a change. Use it often.",
             "    3 files, 183 bytes: SKILL.md, logo.bin, references/words.md",
-            "skill notes (skill://notes/SKILL.md): Write notes.",
-            "    1 file, 58 bytes: SKILL.md",
+            "skill notes (skill://notes/SKILL.md): Write notes, if asked.",
+            "    1 file, 68 bytes: SKILL.md",
         ]
 
     def test_json(self, project, capsys):
@@ -108,7 +108,7 @@ class TestRender:
 
     def test_broken_skill(self, project, capsys):
         """The diagnostics of a broken skill are printed."""
-        (project / "skills" / "notes" / "SKILL.md").write_text(FOLDER.replace("Write notes.", "''"))
+        (project / "skills" / "notes" / "SKILL.md").write_text(FOLDER.replace("Write notes, if asked.", "''"))
 
         assert main(["render", "recipes", "notes"]) == 1
         assert "PK601" in capsys.readouterr().err
@@ -158,15 +158,15 @@ class TestCheck:
 
             LONG = "\\n".join(["word"] * 600)
 
-            @skill(description="x", files={"unused.md": "x", "references/used.md": "x", "d/e.md": "x"})
+            @skill(description="If x", files={"unused.md": "x", "references/used.md": "x", "d/e.md": "x"})
             def one():
                 return "[a](missing.md), references/used.md, [d](d), [w](https://a.example), `scripts/no.py`"
 
-            @skill(description="x", prefix="a")
+            @skill(description="Use it for y", prefix="a")
             def two():
                 return LONG
 
-            @skill(description="x", name="two")
+            @skill(description="Use it for z", name="two")
             def other():
                 return "x"
             """
@@ -178,13 +178,13 @@ class TestCheck:
         diagnostics = sorted(line.split(": ", 2)[1:] for line in output.splitlines() if " PK" in line)
         assert diagnostics == [
             ["error PK606", "skill 'one': it refers to 'missing.md', which does not exist"],
-            ["error PK606", "skill 'one': it refers to 'scripts/no.py', which does not exist"],
-            ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 758 tokens"],
+            ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 761 tokens"],
             ["warning PK608", "skill 'one': no file of it refers to 'unused.md', so models do not read it"],
             [
                 "warning PK609",
                 "skill 'two': 'skill://two/SKILL.md' has the same name as 'skill://a/two/SKILL.md'",
             ],
+            ["warning PK614", "skill 'one': it refers to 'scripts/no.py', which does not exist"],
         ]
 
 

@@ -21,6 +21,7 @@ from tests.clients.node_clients import PATIENT, install
 from tests.clients.outing import ENTERED, FIELDS, PLAN
 from tests.clients.outing import RECIPE as OUTING
 from tests.clients.scripted_model import ScriptedModel
+from tests.clients.skill_model import SkillModel
 
 HERE = Path(__file__).parent
 
@@ -467,3 +468,75 @@ def test_codex_shows_the_form(assistants, run_as_user, user, observe, versions):
     assert [form["properties"] for form in forms] == [FIELDS]
     assert PLAN in model.tool_results
     observe("codex", versions["codex"], "tool call without arguments", "yes", PLAN)
+
+
+SKILL = """\
+---
+name: ship-it
+description: Release a version. Use it when the user wants to publish.
+---
+Tag as in [steps](references/steps.md).
+"""
+
+#: The names of the two tools in each client.
+TOOLS = {
+    "codex": ("find_skills", "read_skill"),
+    "gemini-cli": ("mcp_team_find_skills", "mcp_team_read_skill"),
+}
+
+
+@pytest.fixture
+def skill_of(user):
+    """The project of a user with a skill that has a file."""
+    project, _ = user
+    folder = project / "prompts" / "skills" / "ship-it"
+    (folder / "references").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL)
+    (folder / "references" / "steps.md").write_text("1. Run the tests.")
+    return folder
+
+
+@pytest.fixture
+def type_in(skill_of, assistants, run_as_user, user):
+    """A function that types a request, or a command, in Codex or Gemini CLI with a scripted model."""
+    _, environment = user
+
+    def type_in(client, typed, model):
+        install_options = ["install", client, "--name", "team", "--", "--skills-as", "tools,prompts"]
+        run_as_user(sys.executable, "-m", "promptkit", *install_options)
+        if client == "codex":
+            provider = f'{{name = "own", base_url = "{model.url}/v1", wire_api = "responses"}}'
+            options = ["-c", f"model_providers.own={provider}", "-c", "model_provider=own", "-m", "scripted"]
+            return run_as_user(program(client, assistants), "exec", "--skip-git-repo-check", *options, typed)
+        environment.update({"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": model.url})
+        return run_as_user(program(client, assistants), "--yolo", "-m", "gemini-2.5-flash", "-p", typed)
+
+    return type_in
+
+
+@pytest.mark.parametrize("client", TOOLS)
+def test_model_finds_and_reads_a_skill_by_tools(client, type_in):
+    """In a host without the skills extension, a model finds a skill, and reads it and its file."""
+    find, read = TOOLS[client]
+    calls = [
+        (find, {"query": "publish a version"}),
+        (read, {"name": "ship-it"}),
+        (read, {"name": "ship-it", "file": "references/steps.md"}),
+    ]
+    with SkillModel(*calls) as model:
+        output = type_in(client, "publish a version", model)
+
+    found, text, steps = model.results[-3:] or [output] * 3
+    assert "references/steps.md" in found
+    assert "Tag as in [steps](references/steps.md)." in text
+    assert "1. Run the tests." in steps
+
+
+def test_gemini_cli_offers_a_skill_as_a_prompt(type_in):
+    """A user of Gemini CLI types a skill like a command, with the task as an argument."""
+    with SkillModel() as model:
+        type_in("gemini-cli", '/ship-it --task="2.0"', model)
+
+    (text,) = [text for text in model.texts if "Tag as in" in text]
+    assert "Task: 2.0" in text
+    assert "references/steps.md" in text

@@ -84,6 +84,30 @@ def test_python_client_sees_resources():
     assert prompts == 15
 
 
+def test_python_client_uses_skills_as_tools_and_prompts():
+    """Without the extension, the official Python client reads a skill, or chooses it as a prompt."""
+
+    async def use():
+        arguments = [*COMMAND[1:], "--skills-as", "tools,prompts"]
+        async with Client(StdioServerParameters(command=COMMAND[0], args=arguments)) as client:
+            calls = [
+                ("find_skills", {"query": "write the changelog"}),
+                ("read_skill", {"name": "write-changelog"}),
+                ("read_skill", {"name": "write-changelog", "file": "references/sections.md"}),
+            ]
+            results = [await client.call_tool(name, sent) for name, sent in calls]
+            chosen = await client.get_prompt("write-changelog", {"task": "since 0.1"})
+            return [result.content[0].text for result in results], chosen.messages[0].content.text
+
+    (found, text, sections), prompt = asyncio.run(use())
+
+    assert json.loads(found)["skills"][0]["name"] == "write-changelog"
+    assert text.splitlines()[1] == "name: write-changelog"
+    assert sections == (RECIPES / "skills" / "write-changelog" / "references" / "sections.md").read_text()
+    assert "references/sections.md" in prompt
+    assert prompt.endswith("Task: since 0.1")
+
+
 def test_format_validator_reports_no_errors(tmp_path):
     """The reference library of the format accepts the files of `export skills`."""
     names = ["promptkit-authoring", "review-changes", "write-changelog"]

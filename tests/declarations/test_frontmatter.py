@@ -152,14 +152,13 @@ def test_valid_fields_have_no_errors(fields):
         ({"description": "x" * 1025}, "description", "shorten it"),
         ({"license": 1}, "license", "write text"),
         ({"compatibility": "x" * 501}, "compatibility", "shorten it"),
-        ({"allowed-tools": ["Read"]}, "allowed-tools", "write text"),
-        ({"metadata": {"version": 1.0}}, "metadata", "in quotes"),
-        ({"metadata": "x"}, "metadata", "in quotes"),
+        ({"allowed-tools": ["Read", 1]}, "allowed-tools", "write text"),
+        ({"metadata": "x"}, "metadata", "key: value"),
     ],
 )
 def test_invalid_fields_are_reported(change, expected_field, part):
     """Each error names its field and comes with a hint."""
-    ((field, _, hint),) = check_fields({**GOOD, **change}, "a-skill")
+    (problem,) = check_fields({**GOOD, **change}, "a-skill")
 
-    assert field == expected_field
-    assert part in hint
+    assert problem.key == expected_field
+    assert part in problem.hint

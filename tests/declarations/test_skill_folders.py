@@ -128,7 +128,7 @@ def test_the_target_can_be_a_skill(put):
     ]
 
 
-@pytest.mark.parametrize("path", ["_private/a", ".hidden/a", "tests/a", "node_modules/a"])
+@pytest.mark.parametrize("path", ["_private/a", "tests/a", "node_modules/a"])
 def test_skipped_folders_have_no_skills(put, path):
     """Folders that are skipped for recipes are skipped for skills, too."""
     put(f"{path}/SKILL.md", write_frontmatter("a"))
@@ -212,7 +212,6 @@ def test_unusable_files_are_reported(put, prepare, part, tmp_path, monkeypatch):
     ("text", "line", "part"),
     [
         ("", 1, "no frontmatter"),
-        (write_frontmatter("b"), 2, "its folder is 'a'"),
         ("---\ndescription: x\nname: B\n---\n", 3, "its name is 'B'"),
         ("---\nname: a\n---\n", 1, "no description"),
         ("---\nname: a\ndescription: [\n---\n", 4, "not YAML"),
@@ -304,3 +303,55 @@ def test_a_python_skill_with_the_uri_of_a_folder_is_reported(put):
     (diagnostic,) = catalog.diagnostics
     assert diagnostic.rule is Rule.DUPLICATE_SKILL
     assert len(catalog.skills) == 1
+
+
+def test_fields_are_served_as_they_are_written(put):
+    """A list of tools, nested metadata, numbers and dates stay: hosts compare the fields with the file."""
+    text = write_frontmatter(
+        "a", **{"allowed-tools": "[Read, Grep]", "metadata": "{v: 1.5, since: 2024-05-01, by: {name: x}}"}
+    )
+    put("a/SKILL.md", text)
+
+    catalog = compile(put.folder)
+
+    assert catalog.diagnostics == ()
+    assert catalog.skills[0].frontmatter["allowed-tools"] == ["Read", "Grep"]
+    assert catalog.skills[0].frontmatter["metadata"] == {"v": 1.5, "since": "2024-05-01", "by": {"name": "x"}}
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "description", "message"),
+    [
+        ("a", "b", "Do it, when asked.", "its name is 'b', but its folder is 'a'"),
+        ("a", "a", f"Do it, when {'x' * 1024}", "its description has 1,036 characters"),
+    ],
+)
+def test_deviations_are_served_with_a_warning(put, folder, name, description, message):
+    """A name that differs from the folder, and a long description, are warnings of `check` alone."""
+    put(f"{folder}/SKILL.md", f"---\nname: {name}\ndescription: {description}\n---\nDo it.\n")
+
+    (diagnostic,) = compile(put.folder, lint=True).diagnostics
+
+    assert diagnostic.rule is Rule.SKILL_FIELDS
+    assert message in diagnostic.message
+    assert [skill.uri_template for skill in compile(put.folder).skills] == [f"skill://{name}/SKILL.md"]
+    assert compile(put.folder).diagnostics == ()
+
+
+def test_nested_skill_with_another_name(put):
+    """A nested skill whose name differs from its folder is served next to the enclosing skill."""
+    put("outer/SKILL.md", write_frontmatter("outer"))
+    put("outer/deep/SKILL.md", write_frontmatter("inner"))
+
+    assert list(read_served_files(put.folder)) == ["skill://outer/SKILL.md", "skill://outer/inner/SKILL.md"]
+
+
+def test_two_folders_with_the_same_name(put):
+    """Of two skills with one name in folders side by side, the one whose folder has it is served."""
+    put("another/SKILL.md", write_frontmatter("same"))
+    put("same/SKILL.md", write_frontmatter("same"))
+
+    catalog = compile(put.folder)
+
+    assert [skill.location.file for skill in catalog.skills] == [str(put.folder / "same" / "SKILL.md")]
+    assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.DUPLICATE_SKILL]

@@ -156,6 +156,7 @@ class Application:
                 identity=settings.identity,
                 page_size=settings.page_size,
                 tools=settings.tools,
+                skills_as=settings.skills_as,
                 changes=settings.changes,
                 limits=settings.limits,
                 signer=RequestStateSigner(self._ring),

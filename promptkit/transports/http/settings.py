@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from promptkit.catalog.skill_access import SkillForm
 from promptkit.protocol.capabilities import ServerInfo, ToolMode
 from promptkit.protocol.key_ring import Keys
 from promptkit.protocol.limits import Limits
@@ -63,6 +64,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         tools:
             Whether to offer prompts as tools.
 
+        skills_as:
+            How to offer skills to clients without the skills extension.
+
         body_limit:
             Maximum size of a request's body, in bytes.
 
@@ -91,6 +95,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     count_invalid: Callable[[], int] = int
     page_size: int = PAGE_SIZE
     tools: ToolMode = False
+    skills_as: frozenset[SkillForm] = frozenset()
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
     authorizer: "Authorizer | None" = None

@@ -1,6 +1,7 @@
 """Run inspect_ai tasks with its mock model, one of them with all kinds of content."""
 
 import json
+from pathlib import Path
 
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
@@ -9,6 +10,7 @@ from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
 from inspect_ai_task import severities
 from sample_workflow import PIXEL, WORKFLOW
+from skill_choice_task import skill_choice
 from tickets import triage
 
 from promptkit import Image, ResourceLink, Workflow, assistant
@@ -47,6 +49,19 @@ def collect_errors() -> list[str]:
     return errors
 
 
+def choose_skills() -> list[tuple[str, str]]:
+    """Return the skill that is wanted for each request, and the score of a model that answers with it."""
+    skill = "---\nname: ship\ndescription: Ship it, if asked.\n---\nDo it.\n"
+    triggers = [{"query": "go", "should_trigger": True}, {"query": "stop", "should_trigger": False}]
+    files = {"ship/SKILL.md": skill, "evals/ship/evals/triggers.json": json.dumps(triggers)}
+    for path, text in files.items():
+        file = Path("skills", path)
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+    scored = run(skill_choice("skills/ship", "skills/evals"), "ship")
+    return [(sample.target, sample.scores["exact"].value) for sample in scored]
+
+
 def main() -> None:
     """Print the scores, and the classes and content of messages, as JSON."""
     scored = run(severities(), "It is low.", "low")
@@ -74,7 +89,8 @@ def main() -> None:
         ]
         for message in sample.input
     ]
-    print(json.dumps({"scored": scores, "kinds": kinds, "errors": collect_errors()}))  # noqa: T201 (the test reads it)
+    results = {"scored": scores, "kinds": kinds, "errors": collect_errors(), "skills": choose_skills()}
+    print(json.dumps(results))  # noqa: T201 (the test reads it)
 
 
 if __name__ == "__main__":

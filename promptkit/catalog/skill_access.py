@@ -1,0 +1,189 @@
+"""
+Skills for clients without the skills extension: two tools that find and read skills, and a prompt for each.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, Literal, TypeAlias
+
+from msgspec import json
+
+from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
+from promptkit.catalog.ranking import Ranking
+from promptkit.catalog.skills import ARGUMENTS, SKILL_FILE, CompiledSkill, labelled
+from promptkit.catalog.tools import MAX_MATCHES, make_argument, make_tool
+from promptkit.errors.exceptions import PromptError
+from promptkit.errors.suggestions import nearest
+from promptkit.language.annotations import Tool
+from promptkit.language.documents import EmbeddedResource
+from promptkit.language.messages import Workflow
+from promptkit.language.turns import user
+
+#: How skills are offered to clients without the skills extension.
+SkillForm: TypeAlias = Literal["tools", "prompts"]
+SKILL_FORMS: Final[tuple[SkillForm, ...]] = ("tools", "prompts")
+
+FIND_SKILLS: Final = "find_skills"
+READ_SKILL: Final = "read_skill"
+
+#: Hosts cut longer descriptions of tools.
+_MAX_DESCRIPTION: Final = 2048
+
+#: The lengths to which the descriptions of skills are shortened until all of them fit.
+_WIDTHS: Final = (1024, 500, 250, 120, 60, 0)
+
+_FIND: Final = (
+    "Find skills: instructions that people have written for a kind of task. Returns names, descriptions and "
+    f"the paths of files, best matches first. {READ_SKILL} returns a file."
+)
+_READ: Final = (
+    "Read a skill: instructions for a kind of task. Before you start on a task that a skill is for, read the "
+    "skill and follow it. It names its other files; read those when you need them."
+)
+_TOOL: Final = Tool(read_only=True, idempotent=True, open_world=False, destructive=False)
+
+
+def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
+    """Return the tools that find and read the skills of a catalog, by name; none if it has no skills."""
+    skills = labelled(skill for skill in catalog.skills if skill.is_for_models)
+    if not skills:
+        return {}
+    query = "Keywords of the task, as in 'review security'. Without keywords, all skills match."
+    path = "The path of a file of the skill, as in 'references/words.md'"
+    return {
+        FIND_SKILLS: make_tool(
+            FIND_SKILLS,
+            _FIND,
+            partial(_find, skills),
+            make_argument("query", str, query, ""),
+            tool=_TOOL,
+        ),
+        READ_SKILL: make_tool(
+            READ_SKILL,
+            _with_listing(skills),
+            partial(_read, skills),
+            make_argument("name", str, f"The name of the skill, as {FIND_SKILLS} returns it"),
+            make_argument("file", str, path, SKILL_FILE),
+            tool=_TOOL,
+        ),
+    }
+
+
+def _with_listing(skills: Mapping[str, CompiledSkill]) -> str:
+    """Return the description of the tool that reads skills, with as many skills as fit."""
+    for width in _WIDTHS:
+        lines = [_line(label, skill.description, width) for label, skill in skills.items()]
+        if len(text := "\n".join([f"{_READ} Skills:", *lines])) <= _MAX_DESCRIPTION:
+            return text
+    more = f"More skills: {FIND_SKILLS} returns them."
+    while len(text := "\n".join([f"{_READ} Skills:", *lines, more])) > _MAX_DESCRIPTION:
+        lines.pop()
+    return text
+
+
+def _line(label: str, description: str, width: int) -> str:
+    text = " ".join(description.split())
+    shortened = text if len(text) <= width else f"{text[: max(width - 1, 0)].rstrip()}\u2026"
+    return f"- {label}: {shortened}" if width else f"- {label}"
+
+
+def _find(skills: Mapping[str, CompiledSkill], query: str = "") -> str:
+    """Return the best matches for a query as JSON."""
+    entries = list(skills.items())
+    numbers = list(range(len(entries)))
+    if query.strip():
+        ranking = Ranking([f"{label} {skill.description}" for label, skill in entries])
+        numbers = [number for _, number in ranking.rank(query)]
+    matches = [
+        {"name": label, "description": skill.description, "files": [file.path for file in skill.files]}
+        for label, skill in (entries[number] for number in numbers[:MAX_MATCHES])
+    ]
+    return json.encode({"skills": matches, "found": len(numbers)}).decode()
+
+
+def _read(skills: Mapping[str, CompiledSkill], name: str, file: str = SKILL_FILE) -> str | EmbeddedResource:
+    """Return a file of a skill. Raises PromptError if there is none."""
+    if (skill := skills.get(name)) is None:
+        msg = f"there is no skill {name!r}{_hint(name, skills)}"
+        raise PromptError(msg)
+    found = next((each for each in skill.files if each.path == file), None)
+    if found is None:
+        paths = [each.path for each in skill.files]
+        msg = f"skill {name!r} has no file {file!r}{_hint(file, paths)}"
+        raise PromptError(msg)
+    content = found.read()
+    if isinstance(content, bytes):
+        return EmbeddedResource(skill.uri_of(file), blob=content, mime_type=found.mime_type)
+    return content if content.strip() else "(This file is empty.)"
+
+
+def _hint(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    similar = nearest(name, known)
+    return f"; did you mean {similar!r}?" if similar else f": choose one of {', '.join(known[:MAX_MATCHES])}"
+
+
+def with_skill_prompts(
+    catalog: Catalog, is_offered: Callable[[CompiledSkill], bool] = lambda _: True
+) -> Catalog:
+    """
+    Return a catalog with a prompt for each skill, except for skills that have the name of a prompt.
+
+    Args:
+        catalog:
+            The catalog.
+
+        is_offered:
+            Whether to add a prompt for a skill. Skills that their authors reserve for models get none.
+    """
+    prompts = [
+        _prompt(label.replace("/", "-"), skill)
+        for label, skill in labelled(catalog.skills).items()
+        if is_offered(skill) and skill.frontmatter.get("user-invocable") is not False
+    ]
+    new = [prompt for prompt in prompts if prompt.name not in catalog]
+    return Catalog([*catalog.prompts, *new], catalog.diagnostics, catalog.resources, catalog.skills)
+
+
+def _prompt(name: str, skill: CompiledSkill) -> CompiledPrompt:
+    hint = skill.frontmatter.get("argument-hint")
+    hint = " ".join(map(str, hint)) if isinstance(hint, list) else hint
+    task = make_argument("task", str, hint if isinstance(hint, str) else "What to do", "")
+    return CompiledPrompt(
+        name=name,
+        title=None,
+        description=skill.description,
+        icons=(),
+        meta={},
+        arguments=Arguments(name, (task,), "prompt"),
+        context=None,
+        renderer=FunctionRenderer(partial(_text, skill), name, skill.location),
+        scopes=skill.scopes,
+        tool=False,  # models read the skill itself
+    )
+
+
+def _text(skill: CompiledSkill, task: str = "") -> Workflow:
+    """Return the text of a skill for a user's task, with the names of its other files."""
+    body = skill.body.strip()
+    parts = [body.replace(ARGUMENTS, task) if ARGUMENTS in body else body]
+    if files := [file.path for file in skill.files[1:]]:
+        parts.append(
+            f"Other files of the skill {skill.name!r}, to ask for when you need them: {', '.join(files)}"
+        )
+    if task and ARGUMENTS not in body:
+        parts.append(f"Task: {task}")
+    return user(*parts)
+
+
+def without_skill_prompts(catalog: Catalog) -> Catalog:
+    """Return a catalog without the prompts that skills are offered as."""
+    prompts = [prompt for prompt in catalog.prompts if not _is_skill(prompt)]
+    return Catalog(prompts, catalog.diagnostics, catalog.resources, catalog.skills)
+
+
+def _is_skill(prompt: CompiledPrompt) -> bool:
+    function = prompt.renderer.function
+    return isinstance(function, partial) and function.func is _text
