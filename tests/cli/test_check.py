@@ -544,7 +544,7 @@ class TestRender:
         capsys.readouterr()
 
         assert main(["check", "recipes", "--render"]) == 0
-        assert capsys.readouterr().out == "15 prompts, 1 resource and 2 skills can be served\n"
+        assert capsys.readouterr().out == "15 prompts, 1 resource and 3 skills can be served\n"
 
     @pytest.mark.parametrize(
         ("code", "served"),

@@ -60,8 +60,9 @@ def run_skill_reader(*arguments):
 def test_fastmcp_reads_the_skills():
     """FastMCP's client supports the extension and verifies the files that it reads."""
     assert run_skill_reader("fastmcp", RECIPES) == {
-        SKILLS[0]: ["SKILL.md", "references/focus.md"],
-        SKILLS[1]: ["SKILL.md", "references/sections.md", "scripts/commits.py"],
+        SKILLS[0]: ["SKILL.md", "references/guide.md"],
+        SKILLS[1]: ["SKILL.md", "references/focus.md"],
+        SKILLS[2]: ["SKILL.md", "references/sections.md", "scripts/commits.py"],
     }
 
 
@@ -113,7 +114,7 @@ def test_format_validator_reports_no_errors(tmp_path):
     names = ["promptkit-authoring", "review-changes", "write-changelog"]
     assert main(["export", "skills", str(tmp_path), *names, "--target", str(RECIPES)]) == 0
 
-    assert run_skill_reader("validator", *(tmp_path / name for name in names)) == [[], []]
+    assert run_skill_reader("validator", *(tmp_path / name for name in names)) == [[], [], []]
 
 
 @pytest.mark.installs
