@@ -9,7 +9,7 @@ import sys
 from contextlib import asynccontextmanager
 
 import anyio
-import httpx
+import httpx2
 import pytest
 from mcp import Client, MCPError, types
 
@@ -102,7 +102,7 @@ def test_forms_are_answered(recipes, workers):
 @WORKERS
 def test_the_answer_may_reach_any_worker(recipes, workers):
     """With raw requests: answers reach the worker that asked, and strangers cannot give them."""
-    with http_server(recipes, "--workers", str(workers)) as url, httpx.Client(timeout=TIMEOUT_S) as http:
+    with http_server(recipes, "--workers", str(workers)) as url, httpx2.Client(timeout=TIMEOUT_S) as http:
         mine, other = (open_session(http, url) for _ in range(2))
         for number in range(6):
             asking = {
@@ -149,7 +149,7 @@ def test_replicas_with_affinity(recipes, tmp_path):
         http_server(recipes, **keys) as first,
         http_server(recipes, **keys) as second,
         nginx(folder, [first, second], affinity=True) as url,
-        httpx.Client(timeout=TIMEOUT_S) as http,
+        httpx2.Client(timeout=TIMEOUT_S) as http,
     ):
         texts = {ask(http, url, headers) for headers in (open_session(http, url) for _ in range(12))}
 
@@ -163,7 +163,7 @@ def test_an_answer_that_reaches_another_replica(recipes, capfd):
     with (
         http_server(recipes, **keys) as first,
         http_server(recipes, **keys) as second,
-        httpx.Client(timeout=TIMEOUT_S) as http,
+        httpx2.Client(timeout=TIMEOUT_S) as http,
     ):
         headers = open_session(http, first)
         asking = {"jsonrpc": "2.0", "id": 7, "method": "prompts/get", "params": {"name": "release"}}
@@ -217,7 +217,7 @@ def test_notifications_on_the_stream_of_the_session(recipes, workers):
 def test_a_restarted_server_keeps_the_session(recipes, tmp_path):
     """The same session asks and streams after a restart."""
     environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    with httpx.Client(timeout=TIMEOUT_S) as http:
+    with httpx2.Client(timeout=TIMEOUT_S) as http:
         with http_server(recipes, **environment) as url:
             headers = open_session(http, url)
         with http_server(recipes, **environment) as url, http.stream("GET", url, headers=headers) as stream:
@@ -232,12 +232,12 @@ def test_a_restarted_server_keeps_the_session(recipes, tmp_path):
 
 def test_a_new_stream_replaces_the_old_one(recipes):
     """Each session has one stream: a second one ends the first."""
-    with http_server(recipes) as url, httpx.Client(timeout=TIMEOUT_S) as http:
+    with http_server(recipes) as url, httpx2.Client(timeout=TIMEOUT_S) as http:
         headers = open_session(http, url)
         with http.stream("GET", url, headers=headers) as first:
             lines = first.iter_lines()
             next(lines)
-            with httpx.stream("GET", url, headers=headers) as second:
+            with httpx2.stream("GET", url, headers=headers) as second:
                 assert next(second.iter_lines()) == ":"
                 assert list(lines) == [""]
 
@@ -253,7 +253,7 @@ def test_a_new_stream_replaces_the_old_one(recipes):
 def test_streams_need_a_session(recipes, headers, status):
     """Without a session there is no stream, as before; an ended session must be opened again."""
     with http_server(recipes) as url:
-        assert httpx.get(url, headers=headers).status_code == status
+        assert httpx2.get(url, headers=headers).status_code == status
 
 
 def open_session(http, url):
