@@ -4,7 +4,6 @@ import os
 import re
 import shlex
 import sys
-from base64 import b64encode
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -159,7 +158,9 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
     data = _read(key, name, folder, source)
     argument = arguments.by_name.get(key)
     if argument is not None and _accepts_bytes(argument):
-        return b64encode(data).decode()
+        from pybase64 import b64encode_as_string
+
+        return b64encode_as_string(data)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

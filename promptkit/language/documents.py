@@ -1,7 +1,6 @@
 """Embedded documents and links to documents."""
 
 import re
-from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path, PurePath
@@ -165,7 +164,9 @@ class EmbeddedResource(Content):
     @cached_property
     def base64(self) -> str:
         """The *blob* in base64, encoded on first use; ``""`` for text."""
-        return b64encode(self.blob or b"").decode()
+        from pybase64 import b64encode_as_string
+
+        return b64encode_as_string(self.blob or b"")
 
 
 @final

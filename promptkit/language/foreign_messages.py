@@ -7,7 +7,6 @@ content gets lost.
 """
 
 import re
-from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
@@ -247,7 +246,9 @@ def _decode_url(url: str) -> tuple[bytes, str | None]:
 
 
 def _decode(text: str) -> bytes:
-    return a2b_base64(text, strict_mode=True)
+    from pybase64 import b64decode
+
+    return b64decode(text, validate=True)
 
 
 def _named_document(name: str, data: bytes, declared: str | None) -> EmbeddedResource:

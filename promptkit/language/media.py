@@ -1,6 +1,5 @@
 """Images, audio and icons: checks of type, size and completeness, and conversion of figures to images."""
 
-from base64 import b64encode
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, Unpack, final
@@ -110,7 +109,9 @@ class Media(Content):
     @cached_property
     def base64(self) -> str:
         """The data in base64, encoded on first use."""
-        return b64encode(self.data).decode()
+        from pybase64 import b64encode_as_string
+
+        return b64encode_as_string(self.data)
 
     @classmethod
     def from_path(

@@ -1,7 +1,6 @@
 """Parsing of scalars from text and JSON values, and limits on the size of JSON."""
 
 import re
-from binascii import a2b_base64
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from decimal import Decimal
@@ -161,6 +160,8 @@ def convert_int_key(text: str, annotation: Any) -> Any:
 
 def parse_bytes(value: Any) -> bytes:
     """Return the bytes of base64 or of a data: URI."""
+    from pybase64 import b64decode
+
     if not isinstance(value, str):
         raise ConversionError
     is_base64 = True
@@ -172,7 +173,7 @@ def parse_bytes(value: Any) -> bytes:
     try:
         if is_base64:
             # Base64 is often wrapped at 76 characters, as in e-mail.
-            return a2b_base64("".join(value.split()), strict_mode=True)
+            return b64decode("".join(value.split()), validate=True)
         return _unescaped(value)  # see RFC 2397
     except ValueError:
         raise ConversionError from None
