@@ -1,6 +1,5 @@
 """A server's lists as a catalog, whose prompts and resources are requested from the server on use."""
 
-from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -226,6 +225,8 @@ def _render(connection: Requester, name: str, /, **arguments: str) -> Workflow:
 
 def read_resource(connection: Requester, uri: str) -> str | bytes:
     """Return the content of a resource: all of its texts, or its first blob."""
+    from pybase64 import b64decode  # not needed before the first file
+
     contents = _call(connection, "resources/read", {"uri": uri}).get("contents") or [{}]
     texts = [content["text"] for content in contents if isinstance(content.get("text"), str)]
     if texts:

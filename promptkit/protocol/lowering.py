@@ -4,7 +4,6 @@ Lowering: conversion of promptkit's values to the objects of a protocol revision
 Content that an older revision lacks is converted to content that it has. Nothing is lost or rejected.
 """
 
-from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import UTC
@@ -257,6 +256,8 @@ def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
 
 
 def _base64(data: bytes) -> Raw:
+    from pybase64 import b64encode  # not needed before the first image
+
     encoded = next((text for key, text in tuple(_BASE64_CACHE) if key is data), None)
     if encoded is None:
         encoded = b'"%b"' % b64encode(data)
