@@ -30,7 +30,6 @@ from promptkit.clients.servers import (
     default_name,
     is_ours,
     local_server,
-    project_of,
     served_in,
     variables_in,
 )

@@ -18,9 +18,8 @@ from promptkit.clients.profiles import ClientConfiguration
 from promptkit.clients.uvx import uvx_command
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.targets import (
-    is_project,
     locate_target,
-    project_root,
+    project_of,
     split_prefix,
     split_target,
     suggest,
@@ -130,15 +129,6 @@ def default_name(targets: Sequence[str]) -> str:
     """Return the default name of a server: the project folder of the first target, or the module."""
     _, first = split_prefix(targets[0])
     return as_name(os.path.basename(project_of(first) or first))  # noqa: PTH119 (it is text)
-
-
-def project_of(target: str) -> str | None:
-    """Return the project folder of a target; None for a module, and for a target that does not exist."""
-    location = locate_target(target)
-    if location is None:
-        return None
-    folder, _ = location
-    return folder if is_project(folder) else project_root(folder)
 
 
 def as_name(text: str) -> str:

@@ -188,6 +188,15 @@ def is_project(folder: str, trusted: str | None = None) -> bool:
     return any(os.path.exists(path) and not (trusted and is_foreign(path, trusted)) for path in paths)
 
 
+def project_of(target: str) -> str | None:
+    """Return the project folder of a target; None for a module, and for a target that does not exist."""
+    location = locate_target(target)
+    if location is None:
+        return None
+    folder, _ = location
+    return folder if is_project(folder) else project_root(folder)
+
+
 def project_root(folder: str | Path) -> str:
     """
     Return the folder from which recipes can import the modules of their project.

@@ -15,14 +15,13 @@ from urllib.parse import urlsplit
 
 from msgspec import structs
 
-from promptkit.clients.servers import project_of
 from promptkit.compiler.configuration import check_keys, read_pyproject
 from promptkit.errors.exceptions import ConfigurationError
 from promptkit.files.folder import Folder
 from promptkit.files.reading import INSTALLED, is_foreign, read_regular_file
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.media import IMAGE_TYPES, Icon, sniff
-from promptkit.loader.targets import locate_target, split_prefix, split_target
+from promptkit.loader.targets import locate_target, project_of, split_prefix, split_target
 from promptkit.protocol.capabilities import ServerInfo
 
 #: The identity of recipes without a project.
