@@ -38,7 +38,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.files.edits import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import command_line
-from promptkit.loader.targets import has_skills, split_prefix
+from promptkit.loader.targets import has_skills, project_of, split_prefix
 
 #: The options that offer prompts as tools.
 _TOOLS: Final = {"--tools", "--tools-search"}
