@@ -13,7 +13,7 @@ import pytest
 
 #: Timeouts in seconds: for `npm ci`, for one run of the whole script, and for one call.
 INSTALLING: Final = 180
-RUNNING: Final = 60
+RUNNING: Final = 180
 PATIENCE: Final = 10
 
 #: Timeout of a test: its first run may also install the client.
