@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent
 
 def test_each_file_defines_the_prompt_of_its_name(promptkit_catalog: Catalog) -> None:
     """The recipes compile without diagnostics, and each file defines one prompt or skill with its name."""
-    files = (*FOLDER.glob("*.py"), *FOLDER.glob("*.prompt.md"))
+    files = (*FOLDER.glob("*.py"), *FOLDER.glob("skills/*.py"), *FOLDER.glob("*.prompt.md"))
     stems = {file.name.partition(".")[0] for file in files}
     recipes = {stem for stem in stems if not stem.startswith(("_", "test_", "conftest", "cases_"))}
     skills = {skill.name.replace("-", "_") for skill in promptkit_catalog.skills}
