@@ -409,9 +409,10 @@ class TestList:
         ]
 
     def test_resources_as_json(self, library, run):
-        """`list --json` prints each list as a client receives it, on one page."""
+        """`list --json` prints the server, and each list as a client receives it, on one page."""
         lists = json.loads(run("list", "--json")[1])
 
+        assert lists.pop("serverInfo") == {"name": "promptkit", "version": "0"}
         assert {name: len(items) for name, items in lists.items()} == {
             "prompts": 120,
             "resources": 1,
