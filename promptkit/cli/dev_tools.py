@@ -19,6 +19,7 @@ from promptkit.compiler.compilation import compile  # noqa: A004 (the field's wo
 from promptkit.declarations.prompts import prompt
 from promptkit.errors.distribution import DISTRIBUTION
 from promptkit.errors.exceptions import PromptError
+from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
 from promptkit.language.annotations import Arg, Tool
 from promptkit.loader.targets import is_markdown_target
 from promptkit.protocol.capabilities import ServerInfo
@@ -125,7 +126,7 @@ def explain(code: str) -> str:
         PromptError: If there is no such code.
     """
     code = code.strip().upper()
-    page = next(filter(Path.is_file, _PAGES)).read_text(encoding="utf-8")
+    page = read_regular_file(next(filter(Path.is_file, _PAGES)), MAX_SOURCE_BYTES).decode()
     match = re.search(rf"^## {re.escape(code)}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
     if match is None:
         msg = f"there is no code {code!r}: pass one that check_prompts reports, such as PK207"

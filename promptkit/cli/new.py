@@ -16,6 +16,7 @@ from promptkit.clients.configuration_files import ConfigurationFile
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.distribution import DISTRIBUTION, pip
 from promptkit.files.folder import Folder
+from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
 from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.version import VERSION
 
@@ -218,7 +219,7 @@ _SKILL_SAMPLE: Final = _Sample(
 _PROJECT_FILES: Final[Mapping[str, str]] = {
     _PYPROJECT: _CONFIGURATION,
     ".gitignore": _IGNORED,
-    "AGENTS.md": Path(__file__).with_name("agents.md").read_text(encoding="utf-8"),
+    "AGENTS.md": read_regular_file(Path(__file__).with_name("agents.md"), MAX_SOURCE_BYTES).decode(),
 }
 
 #: The client in the printed commands if none is found.

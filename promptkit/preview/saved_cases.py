@@ -7,7 +7,7 @@ from typing import Final
 
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
+from promptkit.files.edits import FileEditError, check, read_file, replace_file
 from promptkit.preview.python_source import build_case_call, build_case_lines
 from promptkit.preview.rendering import Rendering
 
@@ -49,15 +49,13 @@ def save_case(rendering: Rendering, name: str) -> None:
         msg = "secrets and files are not written: copy the source below, and add them yourself"
         raise CaseNotSavedError(msg)
     file = Path(prompt.location.file)
+    edit = _with_field if file.suffix == ".md" else _with_call
     try:
-        text = read_regular_file(file, MAX_SOURCE_BYTES).decode("utf-8")
-        edit = _with_field if file.suffix == ".md" else _with_call
-        edited = edit(text, rendering, name)
-        with file.open("w", encoding="utf-8", newline="") as stream:  # keeps its permissions
-            stream.write(edited)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        msg = f"{file.name} cannot be edited: {reason}"
+        contents = read_file(file)
+        check(contents.data is not None, "it does not exist")
+        replace_file(contents, edit(contents.text, rendering, name).encode())
+    except FileEditError as error:
+        msg = f"{file.name} cannot be edited: {error}"
         raise CaseNotSavedError(msg) from None
 
 

@@ -37,10 +37,7 @@ METHODS: Final = {
 EXCEPTIONS: Final = {
     "promptkit.cli": {"os.open": "the null device takes the place of a closed standard stream"},
     "promptkit.cli.dev": {"webbrowser.open": "it opens a page"},
-    "promptkit.cli.dev_tools": {"….read_text": "a page of the installed package"},
-    "promptkit.cli.new": {"….read_text": "a text of the installed package"},
-    "promptkit.cli.package_bundles": {"zipfile.ZipFile": "an archive in memory, or one that was just built"},
-    "promptkit.preview.saved_cases": {"file.open": "the source of the open recipe, in place"},
+    "promptkit.cli.package_bundles": {"zipfile.ZipFile": "an archive in memory"},
     "promptkit.cli.output": {
         "FileIO": "the descriptor of standard output",
         "open": "the descriptor of standard output",

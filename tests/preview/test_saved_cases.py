@@ -42,8 +42,9 @@ Goodbye, {{name}}.
 
 
 @pytest.fixture
-def folder(recipes):
-    """Recipes in Python and in Markdown."""
+def folder(recipes, tmp_path, monkeypatch):
+    """Recipes in Python and in Markdown; backups of edited files are below a folder of the test."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     folder = recipes(greet=RECIPE)
     (folder / "bye.prompt.md").write_text(MARKDOWN, encoding="utf-8")
     (folder / "plain.prompt.md").write_text("Say {{word}}.\n", encoding="utf-8")
@@ -102,6 +103,18 @@ def test_refused_cases_change_nothing(*, prompt, name, values, reason, folder, s
 
     assert reason in save(prompt, name, **values)
     assert (folder / "greet.py").read_bytes() == before
+
+
+def test_the_old_text_is_kept(folder, save, tmp_path):
+    """The file is replaced as a whole, with its permissions, and the old text is saved."""
+    file = folder / "greet.py"
+    file.chmod(0o640)
+    before = file.read_bytes()
+    save("greet-person", "x", name="Bo")
+
+    (backup,) = (tmp_path / "state").rglob("*greet.py")
+    assert backup.read_bytes() == before
+    assert file.stat().st_mode & 0o777 == 0o640
 
 
 def test_file_that_cannot_be_edited(folder, save):
