@@ -99,10 +99,10 @@ def _beginning(path: str) -> bytes:
         return b""
 
 
-def declares_prompts(path: str) -> bool:
-    """Return whether the text of a file declares prompts. Next to skills, other programs do not run."""
+def is_for_promptkit(path: str) -> bool:
+    """Return whether the text of a file uses promptkit. Next to skills, other programs do not run."""
     text = _beginning(path)
-    return any(decorator in text for decorator in _DECORATORS[:3]) or mentions_prompts(path)
+    return b"promptkit" in text or any(decorator in text for decorator in _DECORATORS[:3])
 
 
 def holds_recipes(folder: str, *, depth: float = inf) -> bool:
@@ -232,7 +232,7 @@ def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> D
         raise OSError(0, dict(walk.skipped).get(folder) or os.strerror(2))
     skills, hidden = tuple(sorted(walk.skills)), tuple(filter(holds_skills, walk.hidden))
     if (skills or hidden) and not runs_all:
-        names = [name for name in names if declares_prompts(os.path.join(folder, name))]
+        names = [name for name in names if is_for_promptkit(os.path.join(folder, name))]
         cases = cases if names else []
     return DiscoveredFiles(
         names=tuple(sorted(names)),

@@ -33,7 +33,7 @@ CASES = {
 FILES = {
     Rule(code): name
     for code, name in re.findall(
-        r'^## (PK\d+)\n(?:(?!^## ).)*?^```\w+ title="recipes/([\w.]+)"$', PAGE, re.MULTILINE | re.DOTALL
+        r'^## (PK\d+)\n(?:(?!^## ).)*?^```\w+ title="recipes/([\w./-]+)"$', PAGE, re.MULTILINE | re.DOTALL
     )
 }
 
@@ -52,15 +52,17 @@ CLIENTS = {
     )
 }
 
-#: Rules that only `check --render` finds, tested in tests/cli/test_check.py, and one that only `check` finds,
-#: because it starts another process, tested in tests/cli/test_skills.py.
+#: Rules that only `check --render` finds, tested in tests/cli/test_check.py, and two that only `check` finds,
+#: because it starts another process, or has a budget, tested in tests/cli/test_skills.py.
 RENDERED = {
     Rule.EXAMPLE_FAILS,
     Rule.TOO_MANY_TOKENS,
     Rule.CASE_FAILS,
     Rule.RESOURCE_FAILS,
     Rule.UNSTABLE_SKILL,
+    Rule("PK612"),
 }
+
 #: The replies of a server that break only a rule about servers, and the printed diagnostic.
 SERVERS = {
     Rule(code): (json.loads(replies), printed)
@@ -71,11 +73,10 @@ SERVERS = {
     )
 }
 
-#: Rules about how models choose skills, and about their files, which need several skills or files: they are
-#: tested in tests/lints and tests/declarations.
-CHOSEN = {Rule(f"PK61{number}") for number in range(7)}
+#: Rules that compare skills. In one folder, the examples of other rules break them as well.
+COMPARED = {Rule("PK611"), Rule("PK613")}
 
-COMPILED = [rule for rule in CASES if rule not in RENDERED | CHOSEN]
+COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
 #: The replacement in each example that follows the hint.
 FIXES = {
@@ -152,6 +153,15 @@ FIXES = {
     "PK607": ("* 700", "* 7"),
     "PK608": ('"Read the change."', '"Read the change, and rules.md."'),
     "PK609": ('name="same-skill-name", ', ""),
+    "PK610": ("changes.", "changes. Use it before a commit."),
+    "PK611": (
+        "Find bugs and missing tests in a change. Use it when asked for a review.",
+        "Use it to write a poem.",
+    ),
+    "PK613": ("wants to release", "wants to ship a release"),
+    "PK614": (", and references/rules.md", ""),
+    "PK615": ("2026-11-02", '"2026-11-02"'),
+    "PK616": ("aux.md", "rules.md"),
     "PK701": ("titel", "title"),
     "PK702": ("Review", "[user]\nReview"),
     "PK703": ("model: gpt-5\n", ""),
@@ -196,6 +206,7 @@ def _as_result(reply):
 def write_files(folder, files):
     """Write files into a folder, and return it."""
     for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     return folder
 
@@ -265,14 +276,17 @@ class TestRules:
         source = CASES[rule][0]
         assert old in source
 
-        name = f"{rule.name.lower()}.{FILES[rule].partition('.')[2]}"
+        file = FILES[rule]
+        name = file if "/" in file else f"{rule.name.lower()}.{file.partition('.')[2]}"
         assert diagnose({name: source.replace(old, new)}, CLIENTS.get(rule)) == ()
 
     def test_one_pass_reports_every_diagnostic(self, diagnose):
         """If all rules are broken in one folder, one pass reports every diagnostic."""
-        rules = [rule for rule in COMPILED if rule is not Rule.NO_PROMPTS and rule not in CLIENTS]
+        left_out = {Rule.NO_PROMPTS, *CLIENTS, *COMPARED}
+        rules = [rule for rule in COMPILED if rule not in left_out]
 
         diagnostics = diagnose({FILES[rule]: CASES[rule][0] for rule in rules})
+        diagnostics = [diagnostic for diagnostic in diagnostics if diagnostic.rule not in COMPARED]
 
         by_file = sorted(rules, key=FILES.__getitem__)
         assert join_lines(*diagnostics) == "\n".join(map(get_expected, by_file))
