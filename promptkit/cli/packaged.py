@@ -2,18 +2,15 @@
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from promptkit.cli import Exit
 from promptkit.cli import main as promptkit
+from promptkit.clients.uvx import is_temporary
 from promptkit.standard_error import say
 
 #: The commands that work on the recipes of the package. Without one, it serves them.
 _COMMANDS: Final = ("serve", "list", "render", "check", "install")
-
-#: Folders in uv's cache, whose environments are removed at any time.
-_UV_CACHE: Final = frozenset(("archive-v0", "environments-v2"))
 
 _HELP: Final = """\
 usage: {name} [COMMAND] [OPTION ...]
@@ -58,7 +55,7 @@ def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]
     command, arguments = (words[0], words[1:]) if words and words[0] in _COMMANDS else ("serve", words)
     markdown = [option for option in options if option.startswith("--markdown=")]
     if command == "install":
-        if not _lists_only(arguments) and not _UV_CACHE.isdisjoint(Path(sys.prefix).parts):
+        if not _lists_only(arguments) and is_temporary():
             say(
                 f"uvx runs {name} in a temporary environment, which a client cannot start later: run "
                 f"'uv tool install {name}' first, or add the command 'uvx {name}' to the client yourself"

@@ -20,13 +20,18 @@ _EXTRAS: Final = {"answers": "json_repair", "otel": "opentelemetry"}
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
+def is_temporary() -> bool:
+    """Return whether this process runs in an environment of uv's cache, which uv can delete at any time."""
+    return bool(_CACHED.fullmatch(os.path.basename(os.path.dirname(os.path.realpath(sys.prefix)))))  # noqa: PTH119, PTH120 (text)
+
+
 def uvx_command() -> tuple[str, ...]:
     """
     Return the command that starts promptkit with the packages of this environment; empty without uvx.
 
     Packages that uvx was called with (``--with``) are part of it, because recipes can import them.
     """
-    if not _CACHED.fullmatch(os.path.basename(os.path.dirname(os.path.realpath(sys.prefix)))):  # noqa: PTH119, PTH120 (text)
+    if not is_temporary():
         return ()
     folder = os.path.dirname(os.environ.get("UV", ""))  # noqa: PTH120 (text)
     program = shutil.which("uvx", path=folder) or shutil.which("uvx") or "uvx"
