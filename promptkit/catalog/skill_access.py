@@ -13,7 +13,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.catalog.ranking import Ranking
 from promptkit.catalog.skills import ARGUMENTS, SKILL_FILE, CompiledSkill, labelled
-from promptkit.catalog.tools import MAX_MATCHES, make_argument, make_tool
+from promptkit.catalog.tools import MAX_MATCHES, MAX_TOOL_DESCRIPTION, make_argument, make_tool
 from promptkit.errors.exceptions import PromptError
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import Tool
@@ -27,9 +27,6 @@ SKILL_FORMS: Final[tuple[SkillForm, ...]] = ("tools", "prompts")
 
 FIND_SKILLS: Final = "find_skills"
 READ_SKILL: Final = "read_skill"
-
-#: Hosts cut longer descriptions of tools.
-_MAX_DESCRIPTION: Final = 2048
 
 #: The lengths to which the descriptions of skills are shortened until all of them fit.
 _WIDTHS: Final = (1024, 500, 250, 120, 60, 0)
@@ -75,10 +72,10 @@ def _with_listing(skills: Mapping[str, CompiledSkill]) -> str:
     """Return the description of the tool that reads skills, with as many skills as fit."""
     for width in _WIDTHS:
         lines = [_line(label, skill.description, width) for label, skill in skills.items()]
-        if len(text := "\n".join([f"{_READ} Skills:", *lines])) <= _MAX_DESCRIPTION:
+        if len(text := "\n".join([f"{_READ} Skills:", *lines])) <= MAX_TOOL_DESCRIPTION:
             return text
     more = f"More skills: {FIND_SKILLS} returns them."
-    while len(text := "\n".join([f"{_READ} Skills:", *lines, more])) > _MAX_DESCRIPTION:
+    while len(text := "\n".join([f"{_READ} Skills:", *lines, more])) > MAX_TOOL_DESCRIPTION:
         lines.pop()
     return text
 

@@ -143,6 +143,9 @@ class _ToolArguments(Arguments, frozen=True):
 FIND: Final = "find_prompts"
 GET: Final = "get_prompt"
 
+#: Hosts such as Claude Code cut longer descriptions of tools, and longer instructions of servers.
+MAX_TOOL_DESCRIPTION: Final = 2048
+
 #: Maximum number of prompts in a search result, each with the schema of its arguments.
 MAX_MATCHES: Final = 10
 

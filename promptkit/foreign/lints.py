@@ -6,28 +6,22 @@ from contextlib import suppress
 from json import JSONDecoder
 from typing import Any, Final
 
+from promptkit.catalog.tools import MAX_TOOL_DESCRIPTION
 from promptkit.declarations.options import check_name
 from promptkit.errors.diagnostics import Diagnostic, Owner, Report
 from promptkit.errors.rules import Rule
 from promptkit.foreign.listing import (
-    METHOD_NOT_FOUND,
     SERVER,
     ListedPrompt,
     ListedTool,
     Listing,
 )
 from promptkit.foreign.requests import InvalidReplyError, NoReplyError, Requester, RequestError
+from promptkit.protocol.jsonrpc import InvalidParams, MethodNotFound, ResourceNotFound
 from promptkit.protocol.revisions import REVISIONS
-
-#: Claude Code cuts descriptions of tools and instructions of servers after this number of characters.
-MAX_DESCRIPTION: Final = 2048
 
 #: How many names a message lists.
 _MAX_NAMED: Final = 5
-
-#: JSON-RPC's code for invalid parameters, and MCP's for an unknown resource in some revisions.
-_INVALID_PARAMS: Final = -32602
-_RESOURCE_NOT_FOUND: Final = -32002
 
 #: A name and a URI that no server has.
 _UNKNOWN_NAME: Final = "promptkit-check-unknown"
@@ -116,8 +110,8 @@ def _lint_tool(tool: ListedTool) -> Iterator[Diagnostic]:
 
 
 def _lint_length(owner: Owner, subject: str, text: str) -> Iterator[Diagnostic]:
-    if len(text) > MAX_DESCRIPTION:
-        message = f"{subject} {len(text):,} characters, and hosts cut it after {MAX_DESCRIPTION:,}"
+    if len(text) > MAX_TOOL_DESCRIPTION:
+        message = f"{subject} {len(text):,} characters, and hosts cut it after {MAX_TOOL_DESCRIPTION:,}"
         yield owner.diagnostic(Rule.LONG_DESCRIPTION, message, "shorten it, and begin with what matters most")
 
 
@@ -234,26 +228,26 @@ def lint_replies(
         render:
             Whether prompts can be requested without their required arguments.
     """
-    not_found = {_INVALID_PARAMS}
+    not_found = {InvalidParams.code}
     if revision in REVISIONS and REVISIONS[revision].resource_not_found:
-        not_found.add(_RESOURCE_NOT_FOUND)
+        not_found.add(ResourceNotFound.code)
     requests: list[tuple[str, str, dict[str, Any], set[int]]] = []
     if listing.prompts:
         params: dict[str, Any] = {"name": _UNKNOWN_NAME}
-        requests.append(("an unknown prompt", "prompts/get", params, {_INVALID_PARAMS}))
+        requests.append(("an unknown prompt", "prompts/get", params, {InvalidParams.code}))
     if listing.resources or listing.templates:
         params = {"uri": _UNKNOWN_URI}
         requests.append(("an unknown resource", "resources/read", params, not_found))
-    requests.append(("an unknown method", "promptkit/unknown", {}, {METHOD_NOT_FOUND}))
+    requests.append(("an unknown method", "promptkit/unknown", {}, {MethodNotFound.code}))
     requests += (
-        (f"an unknown cursor in {method}", method, {"cursor": _UNKNOWN_NAME}, {_INVALID_PARAMS})
+        (f"an unknown cursor in {method}", method, {"cursor": _UNKNOWN_NAME}, {InvalidParams.code})
         for method in dict.fromkeys(listing.paged)
     )
     needing = [prompt for prompt in listing.prompts if any(a.required for a in prompt.arguments or ())]
     for prompt in needing[:1] if render else ():
         params = {"name": prompt.name}
         requests.append(
-            (f"{prompt.name!r} without its required arguments", "prompts/get", params, {_INVALID_PARAMS})
+            (f"{prompt.name!r} without its required arguments", "prompts/get", params, {InvalidParams.code})
         )
     for subject, method, params, codes in requests:
         answer = _answer(connection, method, params)
@@ -264,7 +258,7 @@ def lint_replies(
             message = f"{subject} is answered with the code {answer.code}: {answer.message!r}"
         elif isinstance(answer, InvalidReplyError):
             message = f"{subject} is not answered with an error: the server {answer}"
-        hint = f"answer with the code {min(codes, key=lambda code: code != _INVALID_PARAMS)}"
+        hint = f"answer with the code {min(codes, key=lambda code: code != InvalidParams.code)}"
         yield _SERVER.diagnostic(Rule.WRONG_ERROR, message, hint)
         if isinstance(answer, NoReplyError):
             return

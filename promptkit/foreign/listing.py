@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.rules import Rule
 from promptkit.foreign.requests import InvalidReplyError, NoReplyError, Requester, RequestError
+from promptkit.protocol.jsonrpc import MethodNotFound
 
 #: The location of everything that a server declares: there is no file.
 SERVER: Final = Location("<server>")
@@ -17,9 +18,6 @@ SERVER: Final = Location("<server>")
 MAX_ITEMS: Final = 10_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_PAGES: Final = 1_000
-
-#: JSON-RPC's code for a method that a server does not have.
-METHOD_NOT_FOUND: Final = -32601
 
 #: The extension for skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
@@ -231,7 +229,7 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
             listing.diagnostics.append(owner.diagnostic(error.rule, str(error), error.hint))
         except RequestError as error:
             # Servers without templates often do not have their method.
-            if method != "resources/templates/list" or error.code != METHOD_NOT_FOUND:
+            if method != "resources/templates/list" or error.code != MethodNotFound.code:
                 hint = "answer it, or do not declare the capability"
                 listing.diagnostics.append(owner.diagnostic(Rule.INVALID_REPLY, f"it fails: {error}", hint))
         except InvalidReplyError as error:

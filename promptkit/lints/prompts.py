@@ -17,6 +17,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.tools import MAX_TOOL_DESCRIPTION
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.declarations.signature import read_hints
@@ -315,15 +316,11 @@ def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnosti
             yield owner.diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, "def")
 
 
-#: Claude Code and other hosts truncate longer descriptions of tools, and longer instructions of servers.
-_MAX_DESCRIPTION: Final = 2048
-
-
 def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
     """Report prompts whose descriptions are too long for a tool, unless they are not offered as tools."""
     for prompt in prompts:
         length = len(prompt.description or "")
-        if prompt.tool is not False and length > _MAX_DESCRIPTION:
+        if prompt.tool is not False and length > MAX_TOOL_DESCRIPTION:
             owner = Owner(f"prompt {prompt.name!r}", prompt.location)
             message = f"its description has {length:,} characters, and hosts cut those of tools at 2,048"
             hint = "describe in a few sentences when to use it; the rest belongs in the prompt"
@@ -332,7 +329,7 @@ def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic
 
 def lint_instructions(instructions: str, location: Location) -> Iterator[Diagnostic]:
     """Report the instructions of a server if they are too long."""
-    if len(instructions) > _MAX_DESCRIPTION:
+    if len(instructions) > MAX_TOOL_DESCRIPTION:
         message = f"they have {len(instructions):,} characters, and hosts cut them at 2,048"
         hint = "say in a few sentences when to use which prompt; the rest belongs in the prompts"
         yield Owner("instructions", location).diagnostic(Rule.LONG_TEXT, message, hint)
