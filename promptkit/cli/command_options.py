@@ -110,7 +110,7 @@ def _add_target_options(command: ArgumentParser) -> None:
 
 def add_markdown(command: "ArgumentParser | _ArgumentGroup") -> None:
     """Add the option for Markdown prompts to a parser or a group of options."""
-    help_text = "Markdown files in the target that are prompts, such as 'commands/**/*.md'; repeatable"
+    help_text = "Markdown files in the target that are prompts, such as 'commands/**/*.md'; can be repeated"
     command.add_argument("--markdown", metavar="GLOB", help=help_text, **_REPEATED)
 
 
@@ -118,11 +118,11 @@ def _add_server(command: ArgumentParser, *, help_text: str, environment: bool = 
     """Add the options for servers of other programs to a parser."""
     add = command.add_argument
     add("--server", dest="servers", metavar="COMMAND", type=_target, help=help_text, **_REPEATED)
-    header = "an HTTP header for a server with a URL; NAME=@FILE reads its value from a file; repeatable"
+    header = "an HTTP header for a server with a URL; NAME=@FILE reads its value from a file; can be repeated"
     add("--header", dest="headers", metavar="NAME=VALUE", help=header, **_REPEATED)
     if environment:
         variable = (
-            "an environment variable for the server; NAME alone passes on that of promptkit; repeatable"
+            "an environment variable for the server; NAME alone passes on that of promptkit; can be repeated"
         )
         add("--env", dest="variables", metavar="NAME[=VALUE]", help=variable, **_REPEATED)
 

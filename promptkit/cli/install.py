@@ -409,7 +409,7 @@ def _add_common(command: ArgumentParser) -> None:
     add("--scope", choices=("user", "project"), default="user", help=scope)
     url = "the URL of a server over HTTP, if the client does not start the server"
     add("--url", type=_http_url, metavar="URL", help=url)
-    skills = "install the skills into the client's folder instead of a server"
+    skills = "write or remove skills in the client's folder of skills, instead of a server"
     add("--skills", action="store_true", help=skills)
     add("--dry-run", action="store_true", help="print the changes without making them")
     add("--json", action="store_true", help="print the result as JSON")

@@ -82,10 +82,12 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 #: The option of each limit, by its name in `Limits`.
 OPTIONS: Final[dict[str, LimitOption]] = {
-    "timeout": LimitOption("timeout", "time for one request, unless the prompt has a limit", "SECONDS"),
+    "timeout": LimitOption(
+        "timeout", "seconds for one request, unless the prompt has its own limit", "SECONDS"
+    ),
     "renders": LimitOption("max-renders", "prompts rendered at the same time"),
     "waiting": LimitOption("max-waiting", "requests that wait while --max-renders are running"),
-    "line": LimitOption("max-line", "bytes of a request"),
+    "line": LimitOption("max-line", "bytes of a message on standard input; over HTTP, see --max-body"),
     "held": LimitOption("max-held", "bytes of all large pending requests, and of unread replies over HTTP"),
     "depth": LimitOption("max-depth", "nesting depth of JSON in a request"),
     "values": LimitOption("max-values", "JSON values in a request or in the text of an argument"),
