@@ -3,8 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import count
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
+from types import ModuleType
 from typing import Any, Literal, Self, TypeVar, cast
 from urllib.parse import unquote
 from weakref import finalize
@@ -26,8 +28,10 @@ from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Message, Workflow
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server
+from promptkit.server.identity import UNKNOWN, find_server_info
 from promptkit.types.content import content_of
 from promptkit.types.unstructuring import json_of, text_of
 from promptkit.version import VERSION
@@ -146,6 +150,8 @@ class Client:
 
         CompileError: If a prompt or resource does not compile; a `Catalog` serves the valid ones.
 
+        ConfigurationError: If the `pyproject.toml` of the project, which names the server, is invalid.
+
         ValueError: If the revision is unknown or a scope is invalid.
     """
 
@@ -170,6 +176,7 @@ class Client:
         self._server = Server(
             catalog,
             self._received.put,
+            identity=_identity_of(target),
             tools=tools,
             skills_as=frozenset(skills_as),
             scopes=parse_scopes(scopes),
@@ -441,6 +448,14 @@ class Client:
 def _close(server: Server, sent: SimpleQueue[bytes]) -> None:
     sent.put(b"")
     server.close(0.0)
+
+
+def _identity_of(target: Target) -> ServerInfo:
+    """Return the identity that `serve` reports for a target."""
+    first = next(iter(target), None) if isinstance(target, list | tuple) else target
+    if isinstance(first, ModuleType):
+        first = first.__name__
+    return find_server_info([str(first)]) if isinstance(first, str | Path) else UNKNOWN
 
 
 def _validate_revision(date: str | None) -> str:

@@ -72,7 +72,9 @@ def test_other_environments(folder, uvx, project, promptkit, monkeypatch):
     monkeypatch.setattr(sys, "prefix", str(project / folder))
     promptkit("install", "cursor")
 
-    assert entries("cursor")["team-prompts"]["args"] == ["serve", str(project / "prompts")]
+    args = entries("cursor")["team-prompts"]["args"]
+    assert args[-2:] == ["serve", str(project / "prompts")]
+    assert "--from" not in args
 
 
 @pytest.mark.parametrize(
