@@ -160,7 +160,8 @@ def test_exception_shows_a_traceback(visit):
 
     expect(page.locator("#conversation")).to_contain_text("ValueError: cannot do <that>")
     expect(page.locator("#conversation")).to_contain_text("recipes/messages.py")
-    expect(page.locator("#state")).to_have_text("Rendering failed")
+    expect(page.locator("#state")).to_have_text("This prompt failed")
+    expect(page.get_by_text("This prompt failed")).to_have_count(1)
 
 
 def test_refused_defaults_show_the_message(visit):

@@ -45,7 +45,7 @@ TYPES = [
     ("list[bytes]", "upload", "hi", "[b'hi']"),
     ("list[str]", "fill", "one, and\ntwo", "['one, and', 'two']"),
     ("list[int]", "fill", "1\n2", "[1, 2]"),
-    ("list[Tone]", "fill", "cold\nwarm", "[<Tone.COLD: 'Cold'>, <Tone.WARM: 'warm'>]"),
+    ("list[Tone]", "tick", "Cold\nwarm", "[<Tone.COLD: 'Cold'>, <Tone.WARM: 'warm'>]"),
     ("set[int]", "fill", "2", "{2}"),
     ("frozenset[str]", "fill", "a", "frozenset({'a'})"),
     ("tuple[int, ...]", "fill", "1, 2", "(1, 2)"),
@@ -110,6 +110,7 @@ ROLES = {
     "fill": "textbox",
     "type": "spinbutton",
     "check": "radiogroup",
+    "tick": "group",
     "select": "combobox",
     "complete": "combobox",
     "upload": "button",
@@ -126,6 +127,9 @@ def enter_value(page, how, value):
     control = find_field(page, "value", ROLES[how])
     if how == "check":
         control.get_by_role("radio", name=value, exact=True).check()
+    elif how == "tick":
+        for label in value.splitlines():
+            control.get_by_role("checkbox", name=label, exact=True).check()
     elif how == "select":
         control.select_option(value)
     elif how == "upload":

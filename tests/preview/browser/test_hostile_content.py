@@ -148,8 +148,8 @@ def test_typed_text_is_harmless(visit):
     [
         (f"needs?number={quote(ALL)}", "1 argument needs attention"),
         (f"needs?number=1&{quote(ALL.replace('.', ''))}=x", "1 argument needs attention"),
-        ("raises?which=all", "Rendering failed"),
-        ("refuses?which=all", "Rendering failed"),
+        ("raises?which=all", "This prompt failed"),
+        ("refuses?which=all", "This prompt failed"),
     ],
     ids=["value", "name", "exception", "refusal"],
 )
