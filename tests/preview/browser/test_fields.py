@@ -45,7 +45,7 @@ TYPES = [
     ("list[bytes]", "upload", "hi", "[b'hi']"),
     ("list[str]", "fill", "one, and\ntwo", "['one, and', 'two']"),
     ("list[int]", "fill", "1\n2", "[1, 2]"),
-    ("list[Tone]", "tick", "Cold\nwarm", "[<Tone.COLD: 'Cold'>, <Tone.WARM: 'warm'>]"),
+    ("list[Tone]", "tick", "Cold\nwarm", "[<Tone.WARM: 'warm'>, <Tone.COLD: 'Cold'>]"),
     ("set[int]", "fill", "2", "{2}"),
     ("frozenset[str]", "fill", "a", "frozenset({'a'})"),
     ("tuple[int, ...]", "fill", "1, 2", "(1, 2)"),
