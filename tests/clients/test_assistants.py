@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.node_clients import PATIENT, install
+from tests.clients.node_clients import PATIENT, RUNNING, install
 from tests.clients.outing import ENTERED, FIELDS, PLAN
 from tests.clients.outing import RECIPE as OUTING
 from tests.clients.scripted_model import ScriptedModel
@@ -94,6 +94,17 @@ ASKING = {
         {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "scripted"},
     ),
 }
+
+
+DOWN, ENTER = "\x1b[B", "\r"
+
+#: What Copilot CLI shows in a terminal, and what is then typed.
+COPILOT_FORM = [
+    ("Do you trust the files", [ENTER]),
+    ("needs topic, tone and days", [ENTERED["topic"], ENTER]),
+    ("❯ warm", [DOWN, ENTER]),
+    ("a whole number", ["3", ENTER]),
+]
 
 
 def codex_options(url):
@@ -427,13 +438,41 @@ def test_copilot_cli_calls_tools(ask_client, run_as_user):
     assert PLAN in ask_client("copilot-cli", "Hello.", "outing", **ENTERED)[1]
 
 
-def test_copilot_cli_shows_no_form(ask_client, run_as_user, observe, versions):
+def test_copilot_cli_declines_without_a_terminal(ask_client, run_as_user):
     """Without a terminal, Copilot CLI declines forms, and the model gets the error."""
     run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
     expected = "MCP server 'team': prompt 'outing': 'tone' is missing; 'days' is missing"
 
     assert ask_client("copilot-cli", "Hello.", "outing", topic="bees")[1] == [expected]
-    observe("copilot-cli", versions["copilot-cli"], "tool call with topic=bees", "declined", expected)
+
+
+def test_copilot_cli_shows_the_form(assistants, run_as_user, user, observe, versions):
+    """In a terminal, Copilot CLI shows a form for what the model omits, and the model gets what was entered."""
+    pexpect = pytest.importorskip("pexpect", reason="Windows has no such terminals")
+    project, environment = user
+    run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
+    _, variables = ASKING["copilot-cli"]("", "")
+    with ScriptedModel("outing", {}) as model:
+        terminal = pexpect.spawn(
+            str(program("copilot-cli", assistants)),
+            ["--allow-all-tools", "--interactive", "Hello."],
+            cwd=project,
+            env={**environment, **variables, "COPILOT_PROVIDER_BASE_URL": f"{model.url}/v1", "TERM": "xterm"},
+            dimensions=(50, 120),
+            encoding="utf-8",
+            timeout=RUNNING,
+        )
+        terminal.delaybeforesend = 0.5  # what arrives at once is taken for pasted text
+        for shown, typed in COPILOT_FORM:
+            terminal.expect(shown)
+            for keys in typed:
+                terminal.send(keys)
+        while not model.tool_results:
+            terminal.expect(pexpect.TIMEOUT, timeout=0.5)  # it draws, also parts of words
+        terminal.terminate(force=True)
+
+    assert model.tool_results == [PLAN]
+    observe("copilot-cli", versions["copilot-cli"], "tool call without arguments", "yes", PLAN)
 
 
 def test_codex_shows_the_form(assistants, run_as_user, user, observe, versions):
