@@ -102,7 +102,7 @@ DOWN, ENTER = "\x1b[B", "\r"
 COPILOT_FORM = [
     ("Do you trust the files", [ENTER]),
     ("needs topic, tone and days", [ENTERED["topic"], ENTER]),
-    ("❯ warm", [DOWN, ENTER]),
+    ("\N{HEAVY RIGHT-POINTING ANGLE QUOTATION MARK ORNAMENT} warm", [DOWN, ENTER]),
     ("a whole number", ["3", ENTER]),
 ]
 
@@ -447,7 +447,7 @@ def test_copilot_cli_declines_without_a_terminal(ask_client, run_as_user):
 
 
 def test_copilot_cli_shows_the_form(assistants, run_as_user, user, observe, versions):
-    """In a terminal, Copilot CLI shows a form for what the model omits, and the model gets what was entered."""
+    """In a terminal, Copilot CLI shows a form for missing arguments, and the model gets what was entered."""
     pexpect = pytest.importorskip("pexpect", reason="Windows has no such terminals")
     project, environment = user
     run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
