@@ -98,7 +98,7 @@ ASKING = {
 
 DOWN, ENTER = "\x1b[B", "\r"
 
-#: What Copilot CLI shows in a terminal, and what is then typed.
+#: Texts of Copilot CLI in a terminal, each with the keys to press then.
 COPILOT_FORM = [
     ("Do you trust the files", [ENTER]),
     ("needs topic, tone and days", [ENTERED["topic"], ENTER]),
@@ -247,7 +247,7 @@ def test_claude_code_writes_its_own_file(run_as_user):
     assert servers == {"team": {"type": "http", "url": url}}
 
 
-#: The clients that connect to servers in their status command, and those that do so in a session.
+#: The clients that connect to servers in their status command, and two that connect in a session.
 HEADERS = [*STATUS, "codex", "copilot-cli"]
 
 
@@ -293,7 +293,7 @@ def ask_claude_code(assistants, run_as_user, user):
                     "ANTHROPIC_BASE_URL": model.url,
                     "ANTHROPIC_API_KEY": "none",
                     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-                    "MCP_CONNECTION_NONBLOCKING": "false",  # otherwise it goes on without a slow server
+                    "MCP_CONNECTION_NONBLOCKING": "false",  # else it ignores a slow server
                     "MCP_CONNECT_TIMEOUT_MS": "60000",
                 },
                 stdin=subprocess.PIPE,
@@ -447,7 +447,7 @@ def test_copilot_cli_declines_without_a_terminal(ask_client, run_as_user):
 
 
 def test_copilot_cli_shows_the_form(assistants, run_as_user, user, observe, versions):
-    """In a terminal, Copilot CLI shows a form for missing arguments, and the model gets what was entered."""
+    """In a terminal, Copilot CLI shows a form for missing arguments, and the model gets the entered values."""
     pexpect = pytest.importorskip("pexpect", reason="Windows has no such terminals")
     project, environment = user
     run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
@@ -463,9 +463,9 @@ def test_copilot_cli_shows_the_form(assistants, run_as_user, user, observe, vers
             timeout=RUNNING,
         )
         terminal.delaybeforesend = 0.5  # what arrives at once is taken for pasted text
-        for shown, typed in COPILOT_FORM:
-            terminal.expect(shown)
-            for keys in typed:
+        for text, presses in COPILOT_FORM:
+            terminal.expect(text)
+            for keys in presses:
                 terminal.send(keys)
         while not model.tool_results:
             terminal.expect(pexpect.TIMEOUT, timeout=0.5)  # it draws, also parts of words
