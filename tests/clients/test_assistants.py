@@ -293,7 +293,7 @@ def ask_claude_code(assistants, run_as_user, user):
                     "ANTHROPIC_BASE_URL": model.url,
                     "ANTHROPIC_API_KEY": "none",
                     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-                    "MCP_CONNECTION_NONBLOCKING": "false",  # else it ignores a slow server
+                    "MCP_CONNECTION_NONBLOCKING": "false",  # otherwise it ignores a slow server
                     "MCP_CONNECT_TIMEOUT_MS": "60000",
                 },
                 stdin=subprocess.PIPE,
@@ -447,7 +447,7 @@ def test_copilot_cli_declines_without_a_terminal(ask_client, run_as_user):
 
 
 def test_copilot_cli_shows_the_form(assistants, run_as_user, user, observe, versions):
-    """In a terminal, Copilot CLI shows a form for missing arguments, and the model gets the entered values."""
+    """In a terminal, Copilot CLI shows a form for missing arguments, and sends the entered values."""
     pexpect = pytest.importorskip("pexpect", reason="Windows has no such terminals")
     project, environment = user
     run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
