@@ -40,11 +40,10 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.server.clock import Clock
 from promptkit.server.pending import PendingRequest, reply_to, timeout_error
 from promptkit.server.request_limits import WaitingLine, queue_full_error
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.threads import DaemonThread, Watchdog
+from promptkit.server.threads import Clock, DaemonThread, Watchdog
 from promptkit.standard_error import say
 
 if TYPE_CHECKING:

@@ -27,7 +27,6 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.protocol import wire
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Request
 from promptkit.protocol.jsonrpc import (
     InvalidParams,
@@ -38,6 +37,7 @@ from promptkit.protocol.jsonrpc import (
     encode_request,
 )
 from promptkit.protocol.key_ring import RequestStateSigner
+from promptkit.protocol.session import Connection
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 from promptkit.types.errors import ConversionError

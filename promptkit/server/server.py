@@ -13,24 +13,27 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skill_access import SkillForm
 from promptkit.language.annotations import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.http.messages import STREAM
 from promptkit.protocol.jsonrpc import InternalError, Reply, encode
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import MODERN
-from promptkit.protocol.session import Observe
+from promptkit.protocol.session import Connection, Observe
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.identity import UNKNOWN
 from promptkit.server.lookup import find_missing_scopes
-from promptkit.server.methods import CompletionMethod, ResourceMethods, get_skill, read_directory
-from promptkit.server.notifier import Notifier, Streams, SubscriptionChange
+from promptkit.server.methods import (
+    CompletionMethod,
+    PromptMethods,
+    ResourceMethods,
+    get_skill,
+    read_directory,
+)
+from promptkit.server.notifier import Notifier, ResourceWatch, Streams, SubscriptionChange
 from promptkit.server.pending import PendingRequest
-from promptkit.server.prompts import PromptMethods
 from promptkit.server.request_limits import TokenBuckets
-from promptkit.server.resource_watch import ResourceWatch
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say

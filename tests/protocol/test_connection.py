@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit.protocol.capabilities import METHODS, ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request
 from promptkit.protocol.jsonrpc import CANCELLED, Reply
 from promptkit.protocol.limits import CutOff
 from promptkit.protocol.revisions import REVISIONS
+from promptkit.protocol.session import Connection
 from tests.wire import HANDSHAKES, initialize, line, modern, request
 
 

@@ -3,10 +3,10 @@ import json
 import pytest
 
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, ClientResponse, Request
 from promptkit.protocol.jsonrpc import Reply
 from promptkit.protocol.limits import LARGE_MESSAGE
+from promptkit.protocol.session import Connection
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
 HALF = "\\ud800"

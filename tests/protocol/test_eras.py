@@ -5,9 +5,9 @@ import pytest
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Request
 from promptkit.protocol.jsonrpc import Reply
+from promptkit.protocol.session import Connection
 from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, request
 

@@ -14,8 +14,8 @@ from promptkit import Arg, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import CANCELLED
+from promptkit.protocol.session import Connection
 from promptkit.server.audit import MAX_ARGUMENTS, MAX_TEXT, Audit
 from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, modern, notification, request
 

@@ -12,9 +12,9 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import Limits
+from promptkit.protocol.session import Connection
 from promptkit.server import Server
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.event_loop import EventLoopThread

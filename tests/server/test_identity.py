@@ -10,7 +10,7 @@ from promptkit import asgi
 from promptkit.errors.exceptions import ConfigurationError
 from promptkit.language.media import Icon
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.connection import Connection
+from promptkit.protocol.session import Connection
 from promptkit.server.identity import UNKNOWN, find_server_info
 from tests.wire import MODERN, check, initialize, line, modern
 

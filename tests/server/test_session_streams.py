@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.http.messages import STREAM
 from promptkit.protocol.jsonrpc import InternalError, MethodNotFound
+from promptkit.protocol.session import Connection
 from promptkit.server import notifier
 from promptkit.server.notifier import Streams
 

@@ -17,11 +17,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol.http.endpoint import Endpoint, response_to
-from promptkit.protocol.http.head_checks import ENDPOINT, Guard, check_framing
-from promptkit.protocol.http.messages import CLOSE, JSON_BODY, RETRY, STREAM, Head, HttpResponse, read_head
-from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.http.messages import (
+    CLOSE,
+    ENDPOINT,
+    JSON_BODY,
+    RETRY,
+    STREAM,
+    Guard,
+    Head,
+    HttpResponse,
+    check_framing,
+    read_head,
+)
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests, encode
-from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner, Sessions
 from promptkit.protocol.principals import Principal
 from promptkit.server.audit import Audit
 from promptkit.server.server import Observer, SharedServer
@@ -35,7 +44,7 @@ from promptkit.transports.http.channel import (
     discard,
 )
 from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
-from promptkit.transports.http.siblings import Siblings
+from promptkit.transports.http.supervisor import Siblings
 
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics

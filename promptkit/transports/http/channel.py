@@ -12,8 +12,15 @@ from msgspec import Struct
 from promptkit.memory import return_free_memory
 from promptkit.protocol.events import ClientResponse, Event, MemoryBudget, Request, Send
 from promptkit.protocol.http.endpoint import ACCEPTED, Endpoint
-from promptkit.protocol.http.head_checks import accepts, read_session_id
-from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, reject
+from promptkit.protocol.http.messages import (
+    CLOSE,
+    RETRY,
+    Head,
+    HttpResponse,
+    accepts,
+    read_session_id,
+    reject,
+)
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.head_checks import Guard
-from promptkit.protocol.http.messages import read_head
-from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.http.messages import Guard, read_head
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.key_ring import KeyRing, Sessions
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import REVISIONS
 from tests.faults.shapes import Shapes

@@ -2,7 +2,7 @@
 
 import pytest
 
-from promptkit.protocol.http.head_checks import Guard, accepts
+from promptkit.protocol.http.messages import Guard, accepts
 from tests.posting import head
 from tests.wire import MODERN
 
