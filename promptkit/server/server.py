@@ -141,9 +141,7 @@ class Server:
         self._send = send
         self._observers = observers
         visible = Catalog() if catalog is None else self._visible(catalog)
-        self.snapshot = Snapshot(
-            visible, identity, page_size, changes=changes, tools=tools, skills_as=skills_as
-        )
+        self.snapshot = Snapshot(visible, identity, page_size, Capabilities(changes, tools, skills_as))
         self._connection = Connection(identity, self.snapshot.capabilities, limits)
         if observers:
             self._connection.observe = self._observe_answered

@@ -11,7 +11,7 @@ from promptkit import Arg, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.session import Connection
@@ -405,7 +405,7 @@ class TestFirstCompletion:
         sent, dispatched = [], []
         identity = ServerInfo("shelf", "1")
         (event,) = Connection(identity).receive_data(line(modern(1, *QUESTION)))
-        snapshot = Snapshot(Catalog(), identity, 10, changes=False)
+        snapshot = Snapshot(Catalog(), identity, 10, Capabilities())
         dispatcher = Dispatcher(
             {"prompts/get": dispatched.append},
             lambda _: snapshot,
