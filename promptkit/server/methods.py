@@ -137,7 +137,11 @@ class PromptMethods:
         try:
             values = read_hiding_secrets(arguments, supplied, arguments.read)
         except ArgumentsError as errors:
-            return self._ask(Question(pending, prompt, supplied or {}, errors, count))
+            question = self._elicitation.ask(Question(pending, prompt, supplied or {}, errors, count))
+            if question is None:
+                return None
+            pending.asks = True
+            return pending.snapshot.lowerings[pending.request.revision].results.encode(question)
         if prompt.context is not None:
             values[prompt.context] = _context(pending.request, pending.request.sender(self._send))
         renderer, limit = prompt.renderer, self._limits.reply
@@ -153,20 +157,6 @@ class PromptMethods:
         return self._dispatcher.call(
             pending, partial(_result, pending, key, renderer.render_sync, values, limit)
         )
-
-    def _ask(self, question: Question) -> bytes | None:
-        """Ask for missing arguments: with a result in the modern era, otherwise with a request."""
-        pending, revision = question.pending, question.pending.request.revision
-        is_call, elicit = pending.request.method == "tools/call", question.prompt.elicit
-        if elicit is False or (is_call and elicit is None) or not revision.elicitation:
-            raise question.errors
-        params = self._elicitation.params(question)
-        if revision.stateless:
-            pending.asks = True
-            result = self._elicitation.input_required(question, params)
-            return pending.snapshot.lowerings[revision].results.encode(result)
-        self._elicitation.ask(question, params)
-        return None
 
 
 def _result(
