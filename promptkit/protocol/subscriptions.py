@@ -95,7 +95,7 @@ class Subscriptions:
             self._uris.discard(uri)
 
     def listen(
-        self, request_id: RequestId, requested: "wire.SubscriptionFilter", offered: Capabilities
+        self, request_id: RequestId, requested: wire.SubscriptionFilter, offered: Capabilities
     ) -> bytes:
         """
         Open a stream, and return its acknowledgement, which must be sent before any notification.
@@ -174,11 +174,11 @@ class Subscriptions:
         return b"".join(_end_stream(request_id, results) for request_id in stream_ids)
 
 
-def _uris(requested: "wire.SubscriptionFilter") -> Collection[str]:
+def _uris(requested: wire.SubscriptionFilter) -> Collection[str]:
     return requested.resource_subscriptions or ()
 
 
-def _accepted(requested: "wire.SubscriptionFilter", offered: Capabilities) -> "wire.SubscriptionFilter":
+def _accepted(requested: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
     return wire.SubscriptionFilter(
         (offered.changes and requested.prompts_list_changed is True) or UNSET,
         (offered.changes and requested.resources_list_changed is True) or UNSET,

@@ -60,7 +60,7 @@ Handler: TypeAlias = Callable[[PendingRequest], bytes | None]
 #: because late completions are useless.
 _RENDERS: Final = frozenset({"prompts/get", "tools/call", "resources/read"})
 
-#: The maximum number of streams and questions per client that are open at the same time.
+#: The maximum number of streams and questions that are open at the same time.
 _MAX_HELD: Final = 1024
 
 #: A slow prompt that takes less than this, in seconds, no longer counts as slow.
@@ -171,7 +171,6 @@ class Dispatcher:
         self._limits = limits
         # Requests of many clients are identified by their identity, because ids are not unique.
         self._key: Callable[[Request], RequestId] = id if many_clients else attrgetter("id")
-        self._has_many_clients = many_clients
         self._lock = Lock()
         self._open: dict[RequestId, PendingRequest] = {}
         self._held = 0
@@ -443,8 +442,8 @@ class Dispatcher:
 
     def check_held(self) -> None:
         """Raise TooManyRequests if no more requests may be held open."""
-        if self._held >= _MAX_HELD and not self._has_many_clients:
-            msg = f"{self._held:,} requests are pending, which is the limit: end some of them first"
+        if self._held >= _MAX_HELD:
+            msg = f"{_MAX_HELD:,} streams and forms are open, which is the limit: try again later"
             raise TooManyRequests(msg)
 
     def _close_request(self, pending: PendingRequest) -> None:

@@ -32,7 +32,6 @@ from promptkit.protocol.jsonrpc import (
     InvalidParams,
     MissingCapability,
     RequestId,
-    TooManyRequests,
     encode_notification,
     encode_request,
 )
@@ -50,9 +49,6 @@ from promptkit.types.unstructuring import typed_text
 _ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
-
-#: The maximum number of open questions.
-_MAX_OPEN: Final = 1024
 
 #: The maximum number of questions per request: a second one if the first answer is incomplete.
 _MAX_QUESTIONS: Final = 2
@@ -255,9 +251,7 @@ class Elicitation:
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
         """
-        if len(self._open) >= _MAX_OPEN:
-            msg = f"{_MAX_OPEN:,} questions to users are open, which is the limit: try again later"
-            raise TooManyRequests(msg)
+        self._dispatcher.check_held()
         question_id = f"{self.prefix}{next(self._numbers)}"
         deadline = time.monotonic() + _ANSWER_WITHIN_S
         withdraw = partial(self._withdraw, question_id)

@@ -286,11 +286,7 @@ def read_icon(path: str | os.PathLike[str]) -> Icon:
     Raises:
         ValueError: If it cannot be read, is too large, or is not an image.
     """
-    try:
-        return Icon(image_uri(os.fspath(path), read_regular_file(path, _MAX_ICON)))
-    except OSError as error:
-        msg = f"{os.fspath(path)!r} cannot be read: {error.strerror}"
-        raise ValueError(msg) from None
+    return Icon(image_uri(os.fspath(path), _read_file(path, _MAX_ICON)))
 
 
 def read_instructions(path: str | os.PathLike[str]) -> str:
@@ -301,9 +297,15 @@ def read_instructions(path: str | os.PathLike[str]) -> str:
         ValueError: If it cannot be read, is too large, or is not UTF-8.
     """
     try:
-        return read_regular_file(path, MAX_INSTRUCTIONS).decode("utf-8-sig").strip()
-    except OSError as error:
-        msg = f"{os.fspath(path)!r} cannot be read: {error.strerror}"
+        return _read_file(path, MAX_INSTRUCTIONS).decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         msg = f"{os.fspath(path)!r} is not UTF-8"
-    raise ValueError(msg)
+        raise ValueError(msg) from None
+
+
+def _read_file(path: str | os.PathLike[str], limit: int) -> bytes:
+    try:
+        return read_regular_file(path, limit)
+    except OSError as error:
+        msg = f"{os.fspath(path)!r} cannot be read: {error.strerror}"
+        raise ValueError(msg) from None

@@ -269,6 +269,7 @@ class ResourceMethods:
 
     def stream(self, pending: PendingRequest) -> None:
         """Notify a client with a session of changes until the client or the server ends the request."""
+        self._dispatcher.check_held()
         replaced = self._notifier.stream(pending.request, partial(self._hold, pending))
         if replaced is not None:
             self._dispatcher.drop(replaced)

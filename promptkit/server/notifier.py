@@ -17,14 +17,11 @@ from promptkit.protocol.subscriptions import Subscriptions
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import say
 
-#: The maximum number of open streams.
-MAX_STREAMS: Final = 1024
-
 #: The maximum number of subscriptions to resources, in all streams and sessions together.
 _MAX_URIS: Final = 100_000
 
-#: The maximum number of sessions whose subscriptions are known. It exceeds the number of streams.
-_MAX_SESSIONS: Final = 4 * MAX_STREAMS
+#: The maximum number of sessions whose subscriptions are known. It exceeds the maximum number of streams.
+_MAX_SESSIONS: Final = 4096
 
 
 class Notifier:
@@ -198,11 +195,7 @@ class Streams(Notifier):
         Open the stream of a session, and call *hold*, which keeps the request open.
 
         Return the request of the stream that it replaces, if any: each message is sent on one stream only.
-
-        Raises:
-            InternalError: If too many streams are open.
         """
-        self._check_streams()
         subscriptions = self._subscriptions_of(request.session_id)
         with self._lock:
             open_streams = list(self._open.values())
@@ -218,9 +211,8 @@ class Streams(Notifier):
         Open the stream that *request* asks for, and call *hold*, which keeps the request open.
 
         Raises:
-            InternalError: If too many streams are open.
+            InternalError: If all clients together have too many subscriptions.
         """
-        self._check_streams()
         self._check_subscriptions(len(request.params.notifications.resource_subscriptions or ()))
         # Separate subscriptions, because requests of several clients can have the same id.
         stream = Notifier(self._session, request.sender(self._send), Subscriptions())
@@ -250,11 +242,6 @@ class Streams(Notifier):
         for request in requests:
             if request.revision.stateless:
                 request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)).line)
-
-    def _check_streams(self) -> None:
-        if len(self._open) >= MAX_STREAMS:
-            msg = f"{MAX_STREAMS:,} streams are open, which is the limit: try again later"
-            raise InternalError(msg)
 
     def _check_subscriptions(self, added: int) -> None:
         with self._lock:

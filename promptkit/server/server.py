@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from msgspec.json import Decoder
 
@@ -16,6 +16,7 @@ from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.events import ClientResponse, Event, Request
 from promptkit.protocol.http.messages import STREAM
 from promptkit.protocol.jsonrpc import InternalError, Reply, encode
+from promptkit.protocol.key_ring import RequestStateSigner
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import MODERN
@@ -37,9 +38,6 @@ from promptkit.server.request_limits import TokenBuckets
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say
-
-if TYPE_CHECKING:
-    from promptkit.protocol.key_ring import RequestStateSigner
 
 #: The id of a question of one of several workers.
 _QUESTION_ID: Final = re.compile(r"promptkit-(?P<number>\d{1,4})-[0-9a-f]{8}-\d+", re.ASCII)
@@ -131,7 +129,7 @@ class Server:
         skills_as: frozenset[SkillForm] = frozenset(),
         limits: Limits = Limits(),  # noqa: B008 (it is immutable)
         observers: Sequence[Observer] = (),
-        signer: "RequestStateSigner | None" = None,
+        signer: RequestStateSigner | None = None,
         scopes: frozenset[str] = frozenset(),
         guard: Watchdog | None = None,
         importing: Callable[[], str] = str,
@@ -276,8 +274,9 @@ class Server:
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:  # noqa: ARG002
         return snapshot  # it only contains what the single client may see
 
-    def _snapshot_for(self, request: Request) -> Snapshot:  # noqa: ARG002
-        return self.snapshot
+    def _snapshot_for(self, request: Request) -> Snapshot:
+        snapshot = self.snapshot
+        return self._view(snapshot, request.scopes) if snapshot.requirements else snapshot
 
     def _resume(self, response: ClientResponse) -> tuple[PendingRequest, Handler] | None:
         """Return the request whose question a client has answered, and the handler that resumes it."""
@@ -449,7 +448,3 @@ class SharedServer(Server):
 
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:
         return snapshot.view(self._scopes if scopes is None else scopes)
-
-    def _snapshot_for(self, request: Request) -> Snapshot:
-        snapshot = self.snapshot
-        return self._view(snapshot, request.scopes) if snapshot.requirements else snapshot

@@ -40,7 +40,6 @@ from promptkit.transports.http.channel import (
     Inbox,
     Outgoing,
     PendingRequests,
-    StreamEvent,
     discard,
 )
 from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
@@ -304,11 +303,11 @@ class Application:
         channel.watch()
         headers = [*_EVENTS, *self._guard.cors(channel.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while isinstance(reply, StreamEvent):
-            if not reply.line and await self._has_ended(channel):
+        while isinstance(reply, bytes):
+            if not reply and await self._has_ended(channel):
                 reply = CANCELLED
                 break
-            body = _events(reply.line) or b":\n\n"
+            body = _events(reply) or b":\n\n"
             await send({"type": "http.response.body", "body": body, "more_body": True})
             reply = await channel.next_event(self.comment_interval)
         if isinstance(reply, Reply):
