@@ -30,10 +30,11 @@ from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.decoding import check_arguments
 from promptkit.protocol.events import Request
+from promptkit.protocol.http.messages import STREAM
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound, encode, encode_notification
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import Pages
-from promptkit.server.dispatch import Dispatcher
+from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.lookup import call_author, chosen_arguments, read_hiding_secrets
 from promptkit.server.notifier import Notifier, ResourceWatch
@@ -41,16 +42,22 @@ from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import REPORTS_PER_S, TokenBucket, TokenBuckets
 
 
-class PromptMethods:
+class Methods:
     """
-    The handlers of ``prompts/get`` and ``tools/call``.
+    The handlers of the methods.
 
     Args:
         dispatcher:
-            The dispatcher, which runs authors' functions.
+            The dispatcher, which runs authors' functions, and keeps streams open.
 
         elicitation:
             The elicitation, which asks the client for missing arguments.
+
+        notifier:
+            The notifier, which notifies clients of changes.
+
+        watch:
+            Detects changes to subscribed resources.
 
         send:
             A function that sends whole lines, such as progress notifications.
@@ -59,15 +66,53 @@ class PromptMethods:
             The limits on requests and replies.
     """
 
-    def __init__(
-        self, dispatcher: Dispatcher, elicitation: Elicitation, send: Callable[[bytes], None], limits: Limits
+    def __init__(  # noqa: PLR0913, PLR0917 (they are independent)
+        self,
+        dispatcher: Dispatcher,
+        elicitation: Elicitation,
+        notifier: Notifier,
+        watch: ResourceWatch,
+        send: Callable[[bytes], None],
+        limits: Limits,
     ) -> None:
         self._dispatcher = dispatcher
         self._elicitation = elicitation
+        self._notifier = notifier
+        self._watch = watch
         self._send = send
         self._limits = limits
+        self._completions = TokenBuckets(limits.completions, "requests for completion")
 
-    def get(self, pending: PendingRequest) -> bytes | None:
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handler of each method, with the rate limit of requests."""
+        handlers: dict[str, Handler] = {
+            "prompts/get": self._get,
+            "prompts/list": self._list,
+            "resources/list": self._list,
+            "resources/templates/list": self._list,
+            "tools/list": self._list,
+            "skills/list": self._list,
+            "tools/call": self._call,
+            "completion/complete": self._complete,
+            "resources/read": self._read,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "subscriptions/listen": self._listen,
+            STREAM: self._stream,
+            "skills/get": _get_skill,
+            "resources/directory/read": _read_directory,
+        }
+        if self._limits.rate == inf:
+            return handlers
+        buckets = TokenBuckets(self._limits.rate, "requests")
+
+        def limited(pending: PendingRequest) -> bytes | None:
+            buckets.take(pending.request.subject)
+            return handlers[pending.request.method](pending)
+
+        return dict.fromkeys(handlers, limited)
+
+    def _get(self, pending: PendingRequest) -> bytes | None:
         """Return the result of ``prompts/get``, or None if the reply is sent later."""
         request = pending.request
         params = request.params
@@ -82,19 +127,19 @@ class PromptMethods:
         supplied, count = self._elicitation.arguments(pending, prompt)
         return self._render(pending, prompt, self._check_arguments(prompt, supplied), count)
 
-    def list(self, pending: PendingRequest) -> bytes:
-        """Return the result of ``prompts/list``, in which forms can replace required arguments."""
+    def _list(self, pending: PendingRequest) -> bytes:
+        """Return a page of a list. Forms can replace required arguments of prompts."""
         request = pending.request
-        forms = self._elicitation.needs_forms(request)
+        forms = request.method == "prompts/list" and self._elicitation.needs_forms(request)
         return pending.snapshot.page(request.method, request.revision, request.params.cursor, forms=forms)
 
-    def call(self, pending: PendingRequest) -> bytes | None:
+    def _call(self, pending: PendingRequest) -> bytes | None:
         """Return the result of ``tools/call``, or None if the reply is sent later."""
         tools = pending.snapshot.tools
         pending.about = tools[pending.request.params.name]
         if tools.is_search and pending.about.name == GET:
             self._resolve_tool(pending)
-        return self.get(pending)
+        return self._get(pending)
 
     def _resolve_tool(self, pending: PendingRequest) -> None:
         """Turn a call of the tool that renders prompts by name into a call of that prompt."""
@@ -158,6 +203,69 @@ class PromptMethods:
             pending, partial(_result, pending, key, renderer.render_sync, values, limit)
         )
 
+    def _read(self, pending: PendingRequest) -> bytes | None:
+        """Return the contents of a resource, or None if the reply is sent later."""
+        params: wire.ResourceParams = pending.request.params
+        resource, values = _find_resource(pending)
+        if resource.is_fixed:
+            return _read_constant(pending, resource)
+
+        def work() -> bytes:
+            content = call_author(resource.content, params.uri, values)
+            return pending.snapshot.lowerings[pending.request.revision].contents(content)
+
+        return self._dispatcher.call(pending, work)
+
+    def _subscribe(self, pending: PendingRequest) -> bytes:
+        """Subscribe the session to a resource."""
+        _find_resource(pending)
+        self._notifier.subscribe(pending.request)
+        self._watch.start()
+        return b"{}"
+
+    def _unsubscribe(self, pending: PendingRequest) -> bytes:
+        """Unsubscribe the session from a resource."""
+        self._notifier.unsubscribe(pending.request)
+        return b"{}"
+
+    def _listen(self, pending: PendingRequest) -> None:
+        """Notify the client of changes until the client or the server ends the request."""
+        self._dispatcher.check_held()
+        if pending.request.params.notifications.resource_subscriptions:
+            self._watch.start()
+        self._notifier.listen(pending.request, partial(self._hold, pending))
+
+    def _stream(self, pending: PendingRequest) -> None:
+        """Notify a client with a session of changes until the client or the server ends the request."""
+        self._dispatcher.check_held()
+        replaced = self._notifier.stream(pending.request, partial(self._hold, pending))
+        if replaced is not None:
+            self._dispatcher.drop(replaced)
+
+    def _hold(self, pending: PendingRequest) -> None:
+        stop = partial(self._notifier.cancel, pending.request)
+        if not self._dispatcher.hold(pending, stop):  # the client has disconnected meanwhile
+            stop()
+
+    def _complete(self, pending: PendingRequest) -> bytes | None:
+        """Return the result, or None if the reply is sent later."""
+        params: wire.CompleteParams = pending.request.params
+        self._completions.take(pending.request.subject)
+        completer = _find_completer(pending)
+        lowering = pending.snapshot.lowerings[pending.request.revision]
+        if completer is None:
+            return lowering.completion(Completion())
+        text, context = params.argument.value, params.chosen
+
+        def finish(get_completion: Callable[[], Completion]) -> bytes:
+            return lowering.completion(call_author(get_completion))
+
+        self._dispatcher.check_capacity()
+        if not completer.is_async:
+            return self._dispatcher.call(pending, lambda: finish(lambda: completer.complete(text, context)))
+        self._dispatcher.call_on_loop(pending, completer.complete_async(text, context), finish)
+        return None
+
 
 def _result(
     pending: PendingRequest,
@@ -215,71 +323,6 @@ def _progress_sender(
     return report
 
 
-class ResourceMethods:
-    """
-    The handlers of the per-resource methods, and of streams of notifications.
-
-    Args:
-        dispatcher:
-            The dispatcher, which runs authors' functions, and keeps streams open.
-
-        notifier:
-            The notifier, which notifies clients of changes.
-
-        watch:
-            Detects changes to subscribed resources.
-    """
-
-    def __init__(self, dispatcher: Dispatcher, notifier: Notifier, watch: ResourceWatch) -> None:
-        self._dispatcher = dispatcher
-        self._notifier = notifier
-        self._watch = watch
-
-    def read(self, pending: PendingRequest) -> bytes | None:
-        """Return the contents of a resource, or None if the reply is sent later."""
-        params: wire.ResourceParams = pending.request.params
-        resource, values = _find_resource(pending)
-        if resource.is_fixed:
-            return _read_constant(pending, resource)
-
-        def work() -> bytes:
-            content = call_author(resource.content, params.uri, values)
-            return pending.snapshot.lowerings[pending.request.revision].contents(content)
-
-        return self._dispatcher.call(pending, work)
-
-    def subscribe(self, pending: PendingRequest) -> bytes:
-        """Subscribe the session to a resource."""
-        _find_resource(pending)
-        self._notifier.subscribe(pending.request)
-        self._watch.start()
-        return b"{}"
-
-    def unsubscribe(self, pending: PendingRequest) -> bytes:
-        """Unsubscribe the session from a resource."""
-        self._notifier.unsubscribe(pending.request)
-        return b"{}"
-
-    def listen(self, pending: PendingRequest) -> None:
-        """Notify the client of changes until the client or the server ends the request."""
-        self._dispatcher.check_held()
-        if pending.request.params.notifications.resource_subscriptions:
-            self._watch.start()
-        self._notifier.listen(pending.request, partial(self._hold, pending))
-
-    def stream(self, pending: PendingRequest) -> None:
-        """Notify a client with a session of changes until the client or the server ends the request."""
-        self._dispatcher.check_held()
-        replaced = self._notifier.stream(pending.request, partial(self._hold, pending))
-        if replaced is not None:
-            self._dispatcher.drop(replaced)
-
-    def _hold(self, pending: PendingRequest) -> None:
-        stop = partial(self._notifier.cancel, pending.request)
-        if not self._dispatcher.hold(pending, stop):  # the client has disconnected meanwhile
-            stop()
-
-
 def _read_constant(pending: PendingRequest, resource: CompiledResource) -> bytes:
     """Return the result of reading a constant resource, from the cache if possible."""
     request, snapshot = pending.request, pending.snapshot
@@ -305,7 +348,7 @@ def _find_resource(pending: PendingRequest) -> tuple[CompiledResource, dict[str,
     return resource, read_hiding_secrets(resource.arguments, variables, resource.bind)
 
 
-def get_skill(pending: PendingRequest) -> bytes:
+def _get_skill(pending: PendingRequest) -> bytes:
     """
     Return a skill: its frontmatter, and the digests of its files.
 
@@ -324,7 +367,7 @@ def get_skill(pending: PendingRequest) -> bytes:
     return lowering.results.encode_cacheable(result, changes=snapshot.capabilities.changes)
 
 
-def read_directory(pending: PendingRequest) -> bytes:
+def _read_directory(pending: PendingRequest) -> bytes:
     """
     Return a page of the contents of a folder of a skill.
 
@@ -347,42 +390,6 @@ def read_directory(pending: PendingRequest) -> bytes:
         lambda items, cursor: lowering.results.encode(wire.ListResourcesResult(items, cursor)),
     )
     return pages.page(params.cursor)
-
-
-class CompletionMethod:
-    """
-    The handler of ``completion/complete``.
-
-    Args:
-        dispatcher:
-            The dispatcher, which runs authors' functions.
-
-        rate:
-            The number of requests per second that each client may send.
-    """
-
-    def __init__(self, dispatcher: Dispatcher, rate: float) -> None:
-        self._dispatcher = dispatcher
-        self._buckets = TokenBuckets(rate, "requests for completion")
-
-    def complete(self, pending: PendingRequest) -> bytes | None:
-        """Return the result, or None if the reply is sent later."""
-        params: wire.CompleteParams = pending.request.params
-        self._buckets.take(pending.request.subject)
-        completer = _find_completer(pending)
-        lowering = pending.snapshot.lowerings[pending.request.revision]
-        if completer is None:
-            return lowering.completion(Completion())
-        text, context = params.argument.value, params.chosen
-
-        def finish(get_completion: Callable[[], Completion]) -> bytes:
-            return lowering.completion(call_author(get_completion))
-
-        self._dispatcher.check_capacity()
-        if not completer.is_async:
-            return self._dispatcher.call(pending, lambda: finish(lambda: completer.complete(text, context)))
-        self._dispatcher.call_on_loop(pending, completer.complete_async(text, context), finish)
-        return None
 
 
 def _find_completer(pending: PendingRequest) -> Completer | None:

@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from math import inf
 from typing import ClassVar, Final, Protocol
 
 from msgspec.json import Decoder
@@ -14,7 +13,6 @@ from promptkit.catalog.skill_access import SkillForm
 from promptkit.language.annotations import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.events import ClientResponse, Event, Request
-from promptkit.protocol.http.messages import STREAM
 from promptkit.protocol.jsonrpc import InternalError, Reply, encode
 from promptkit.protocol.key_ring import RequestStateSigner
 from promptkit.protocol.limits import Limits
@@ -25,16 +23,9 @@ from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.identity import UNKNOWN
 from promptkit.server.lookup import find_missing_scopes
-from promptkit.server.methods import (
-    CompletionMethod,
-    PromptMethods,
-    ResourceMethods,
-    get_skill,
-    read_directory,
-)
+from promptkit.server.methods import Methods
 from promptkit.server.notifier import Notifier, ResourceWatch, Streams, SubscriptionChange
 from promptkit.server.pending import PendingRequest
-from promptkit.server.request_limits import TokenBuckets
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say
@@ -159,11 +150,11 @@ class Server:
         self._dispatcher.waiting_changed = waiting_changed
         self._notifier = self._make_notifier(send)
         self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
-        self._prompts = PromptMethods(self._dispatcher, self._elicitation, send, limits)
         self._watch = ResourceWatch(self._seen_with, self._notifier)
-        resources = ResourceMethods(self._dispatcher, self._notifier, self._watch)
-        completion = CompletionMethod(self._dispatcher, limits.completions)
-        handlers.update(_rate_limited(_collect_handlers(self._prompts, resources, completion), limits.rate))
+        self._methods = Methods(
+            self._dispatcher, self._elicitation, self._notifier, self._watch, send, limits
+        )
+        handlers.update(self._methods.handlers())
 
     @property
     def capabilities(self) -> Capabilities:
@@ -283,7 +274,7 @@ class Server:
         question = self._elicitation.close_question(response)
         if question is None:  # its deadline has passed
             return None
-        return question.pending, partial(self._prompts.resume, question, response.result)
+        return question.pending, partial(self._methods.resume, question, response.result)
 
     def _observe(self, request: Request) -> None:
         for observer in self._observers:
@@ -296,47 +287,6 @@ class Server:
 
     def _current_catalog(self) -> Catalog:
         return self.snapshot.catalog
-
-
-def _collect_handlers(
-    prompts: PromptMethods, resources: ResourceMethods, completion: CompletionMethod
-) -> dict[str, Handler]:
-    """Return the handler of each method."""
-    return {
-        "prompts/get": prompts.get,
-        "prompts/list": prompts.list,
-        "resources/list": _list,
-        "resources/templates/list": _list,
-        "tools/list": _list,
-        "skills/list": _list,
-        "tools/call": prompts.call,
-        "completion/complete": completion.complete,
-        "resources/read": resources.read,
-        "resources/subscribe": resources.subscribe,
-        "resources/unsubscribe": resources.unsubscribe,
-        "subscriptions/listen": resources.listen,
-        STREAM: resources.stream,
-        "skills/get": get_skill,
-        "resources/directory/read": read_directory,
-    }
-
-
-def _rate_limited(handlers: dict[str, Handler], rate: float) -> dict[str, Handler]:
-    """Return the handlers with a rate limit."""
-    if rate == inf:
-        return handlers
-    buckets = TokenBuckets(rate, "requests")
-
-    def limited(pending: PendingRequest) -> bytes | None:
-        buckets.take(pending.request.subject)
-        return handlers[pending.request.method](pending)
-
-    return dict.fromkeys(handlers, limited)
-
-
-def _list(pending: PendingRequest) -> bytes:
-    request = pending.request
-    return pending.snapshot.page(request.method, request.revision, request.params.cursor)
 
 
 def _shutdown_error(request: Request) -> InternalError:
