@@ -75,9 +75,9 @@ class Subscriptions:
         with self._lock:
             return self._uris.union(self._listening)
 
-    def subscribe(self, uri: str) -> None:
+    def subscribe(self, uri: str, *, is_subscribed: bool) -> None:
         """
-        Subscribe the session to a resource.
+        Start or end the session's subscription to a resource.
 
         Raises:
             InvalidParams: If the URI is too long.
@@ -85,14 +85,11 @@ class Subscriptions:
             TooManyRequests: If there are too many subscriptions.
         """
         with self._lock:
-            if uri not in self._uris:
+            if not is_subscribed:
+                self._uris.discard(uri)
+            elif uri not in self._uris:
                 self._check_limits((uri,))
                 self._uris.add(uri)
-
-    def unsubscribe(self, uri: str) -> None:
-        """End the session's subscription to a resource."""
-        with self._lock:
-            self._uris.discard(uri)
 
     def listen(
         self, request_id: RequestId, requested: wire.SubscriptionFilter, offered: Capabilities
@@ -171,7 +168,13 @@ class Subscriptions:
             self._streams.clear()
             self._listening.clear()
             self._stream_uris = 0
-        return b"".join(_end_stream(request_id, results) for request_id in stream_ids)
+        lines = b""
+        for stream in stream_ids:
+            # One page of the specification requires a result, another one a cancellation. Clients treat a
+            # result as the end and a cancellation as a loss, so that a cancellation after it is harmless.
+            lines += encode_result(stream, results.encode_end(stream)).line
+            lines += encode_notification("notifications/cancelled", wire.CancelledParams(stream))
+        return lines
 
 
 def _uris(requested: wire.SubscriptionFilter) -> Collection[str]:
@@ -193,10 +196,3 @@ def _notifications(
     notifications = [wire.ChangeParams(uri)] if in_session else []
     notifications += [wire.ChangeParams(uri, meta=wire.NotificationMeta(stream)) for stream in streams]
     return b"".join(encode_notification(method, params) for params in notifications)
-
-
-def _end_stream(request_id: RequestId, results: ResultEncoder) -> bytes:
-    # One page of the specification requires a result, another one a cancellation. Clients treat a result as
-    # the end and a cancellation as a loss, so that a cancellation after the result is harmless.
-    cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
-    return encode_result(request_id, results.encode_end(request_id)).line + cancelled

@@ -131,7 +131,8 @@ class Methods:
         """Return a page of a list. Forms can replace required arguments of prompts."""
         request = pending.request
         forms = request.method == "prompts/list" and self._elicitation.needs_forms(request)
-        return pending.snapshot.page(request.method, request.revision, request.params.cursor, forms=forms)
+        pages = pending.snapshot.pages(request.method, request.revision, forms=forms)
+        return pages.page(request.params.cursor)
 
     def _call(self, pending: PendingRequest) -> bytes | None:
         """Return the result of ``tools/call``, or None if the reply is sent later."""
@@ -219,13 +220,13 @@ class Methods:
     def _subscribe(self, pending: PendingRequest) -> bytes:
         """Subscribe the session to a resource."""
         _find_resource(pending)
-        self._notifier.subscribe(pending.request)
+        self._notifier.subscribe(pending.request, is_subscribed=True)
         self._watch.start()
         return b"{}"
 
     def _unsubscribe(self, pending: PendingRequest) -> bytes:
         """Unsubscribe the session from a resource."""
-        self._notifier.unsubscribe(pending.request)
+        self._notifier.subscribe(pending.request, is_subscribed=False)
         return b"{}"
 
     def _listen(self, pending: PendingRequest) -> None:

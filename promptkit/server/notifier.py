@@ -52,13 +52,9 @@ class Notifier:
         """The notifiers, grouped by their clients' scopes; the key is None without authentication."""
         return {None: [self]}
 
-    def subscribe(self, request: Request) -> None:
-        """Subscribe the session to the resource that *request* names."""
-        self.subscriptions.subscribe(request.params.uri)
-
-    def unsubscribe(self, request: Request) -> None:
-        """End the session's subscription to the resource that *request* names."""
-        self.subscriptions.unsubscribe(request.params.uri)
+    def subscribe(self, request: Request, *, is_subscribed: bool) -> None:
+        """Start or end the session's subscription to the resource that *request* names."""
+        self.subscriptions.subscribe(request.params.uri, is_subscribed=is_subscribed)
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """Open the stream that *request* asks for, and call *hold*, which keeps the request open."""
@@ -136,27 +132,15 @@ class Streams(Notifier):
                 notifiers.setdefault(scopes, []).append(stream)
         return notifiers
 
-    def subscribe(self, request: Request) -> None:
+    def subscribe(self, request: Request, *, is_subscribed: bool) -> None:
         """
-        Subscribe the client's session to the resource that *request* names, in all workers.
+        Start or end the subscription of a session to the resource that *request* names, in all workers.
 
         Raises:
             MethodNotFound: If the client has no session.
 
             InternalError: If all clients together have too many subscriptions.
         """
-        self._change(request, is_subscribed=True)
-
-    def unsubscribe(self, request: Request) -> None:
-        """
-        End the subscription of the client's session to the resource that *request* names, in all workers.
-
-        Raises:
-            MethodNotFound: If the client has no session.
-        """
-        self._change(request, is_subscribed=False)
-
-    def _change(self, request: Request, *, is_subscribed: bool) -> None:
         if not request.session_id:
             raise method_not_found(request.method)
         change = SubscriptionChange(request.session_id, request.params.uri, is_subscribed)
@@ -173,9 +157,7 @@ class Streams(Notifier):
         subscriptions = self._subscriptions_of(change.session_id)
         if change.is_subscribed:
             self._check_subscriptions(1)
-            subscriptions.subscribe(change.uri)
-        else:
-            subscriptions.unsubscribe(change.uri)
+        subscriptions.subscribe(change.uri, is_subscribed=change.is_subscribed)
 
     def _subscriptions_of(self, session_id: str) -> Subscriptions:
         """Return the subscriptions of a session, and forget those of a session without a stream if needed."""

@@ -18,7 +18,7 @@ from promptkit.protocol.key_ring import RequestStateSigner
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import MODERN
-from promptkit.protocol.session import Connection, Observe
+from promptkit.protocol.session import Connection
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.identity import UNKNOWN
@@ -103,6 +103,9 @@ class Server:
     Attributes:
         snapshot:
             The served catalog, with everything that was encoded from it.
+
+        observe:
+            The callback for requests that are answered before they reach the server, and their replies.
     """
 
     #: Whether requests come from many clients, without a session.
@@ -132,8 +135,7 @@ class Server:
         visible = Catalog() if catalog is None else self._visible(catalog)
         self.snapshot = Snapshot(visible, identity, page_size, Capabilities(changes, tools, skills_as))
         self._connection = Connection(identity, self.snapshot.capabilities, limits)
-        if observers:
-            self._connection.observe = self._observe_answered
+        self.observe = self._connection.observe = self._observe_answered if observers else None
         handlers: dict[str, Handler] = {}
         self._dispatcher = Dispatcher(
             handlers,
@@ -278,15 +280,12 @@ class Server:
 
     def _observe(self, request: Request) -> None:
         for observer in self._observers:
-            request.when_answered(observer.begin(request, self._current_catalog))
+            request.when_answered(observer.begin(request, lambda: self.snapshot.catalog))
 
     def _observe_answered(self, request: Request, reply: Reply) -> None:
         """Report a request that the connection has answered itself."""
         for observer in self._observers:
-            observer.begin(request, self._current_catalog)(reply)
-
-    def _current_catalog(self) -> Catalog:
-        return self.snapshot.catalog
+            observer.begin(request, lambda: self.snapshot.catalog)(reply)
 
 
 def _shutdown_error(request: Request) -> InternalError:
@@ -358,15 +357,6 @@ class SharedServer(Server):
     def _make_notifier(self, send: Callable[[bytes], None]) -> Notifier:
         self._streams = Streams(self._connection, send, self._pass_on)
         return self._streams
-
-    @property
-    def observe(self) -> Observe | None:
-        """
-        The callback for requests that are answered before they reach the server.
-
-        It is called with the request and its reply.
-        """
-        return self._connection.observe
 
     def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:
         """

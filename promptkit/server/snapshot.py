@@ -69,6 +69,7 @@ class Snapshot:
         self._identity = identity
         self.page_size = page_size
         self._pages: dict[tuple[str, Revision, bool], Pages] = {}
+        self._view = lru_cache(MAX_VIEWS)(self._create_view)
 
     def replaced_by(self, catalog: Catalog) -> "Snapshot":
         """Return a snapshot of another catalog with the same settings."""
@@ -81,23 +82,10 @@ class Snapshot:
         With *forms*, arguments that a form can ask for are not required.
         """
         if (pages := self._pages.get((method, revision, forms))) is None:
-            lowering = (
-                lowering_for(revision, self._identity, forms=True) if forms else self.lowerings[revision]
-            )
+            lowering = lowering_for(revision, self._identity, forms=forms)
             pages = pages_of(method, self.catalog, lowering, self.page_size, offered=self.capabilities)
             self._pages[method, revision, forms] = pages
         return pages
-
-    def page(
-        self, method: str, revision: Revision, cursor: str | None = None, *, forms: bool = False
-    ) -> bytes:
-        """
-        Return the encoded page of a list at *cursor*; for *forms* see `pages`.
-
-        Raises:
-            InvalidParams: If *cursor* does not belong to this list.
-        """
-        return self.pages(method, revision, forms=forms).page(cursor)
 
     def changed_lists(self, other: "Snapshot") -> set[str]:
         """Return the methods whose lists differ from those of *other*."""
@@ -135,10 +123,6 @@ class Snapshot:
             return self
         # Callers that meet the same requirements share a view. Their tokens may also have other scopes.
         return self._view(frozenset(required for required in self.requirements if required <= scopes))
-
-    @cached_property
-    def _view(self) -> Callable[[frozenset[frozenset[str]]], "Snapshot"]:
-        return lru_cache(MAX_VIEWS)(self._create_view)
 
     def _create_view(self, met_requirements: frozenset[frozenset[str]]) -> "Snapshot":
         if met_requirements == self.requirements:

@@ -109,8 +109,7 @@ class Application:
         self._catalog = catalog
         self._settings = settings
         self._on_start = on_start
-        self._siblings: Siblings | None = None
-        self._number = 0
+        self._siblings: tuple[Siblings, int] | None = None
         self._authorizer = authorizer = settings.authorizer
         self._metrics = settings.metrics
         self._counters = [each for each in (settings.telemetry, settings.metrics) if each is not None]
@@ -146,7 +145,7 @@ class Application:
             number:
                 The number of this worker, from 0.
         """
-        self._siblings, self._number = siblings, number
+        self._siblings = siblings, number
 
     def is_idle(self) -> bool:
         """Return whether the last request was more than a second ago."""
@@ -173,7 +172,10 @@ class Application:
                 waiting_changed=bool if self._metrics is None else self._metrics.waiting_changed,
             )
             self._offer(server)
-            self._join_siblings(server)
+            if self._siblings is None:
+                server.join()
+            else:
+                self._exchange(server, *self._siblings)
             if (authorizer := self._authorizer) is not None:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
             server.handle_from(self._inbox.next_events)
@@ -181,17 +183,15 @@ class Application:
         self._on_start(self.replace, self.is_idle)
         return server
 
-    def _join_siblings(self, server: SharedServer) -> None:
-        if self._siblings is None:
-            server.join()
-            return
+    def _exchange(self, server: SharedServer, siblings: Siblings, number: int) -> None:
+        """Exchange messages with other workers from now on."""
 
         def receive(message: bytes) -> None:
             if (answer := server.receive_from_worker(message)) is not None:
                 self._inbox.put(answer)
 
-        server.join(self._number, len(self._siblings), self._siblings.send)
-        self._siblings.receive(self._number, receive)
+        server.join(number, len(siblings), siblings.send)
+        siblings.receive(number, receive)
 
     def _offer(self, server: SharedServer) -> None:
         self._endpoint.offer(server.capabilities, server.observe)

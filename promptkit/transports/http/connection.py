@@ -91,8 +91,7 @@ class HttpConnection(asyncio.Protocol):
         # Report all unread bytes, until the last one: a reply stays in memory until all of it is written.
         transport.set_write_buffer_limits(0)
         self._scope = _base_scope(transport)
-        self.connections.add(self)
-        if self.connections.are_too_many:
+        if not self.connections.add(self):
             self._reject(503)
             if not self.connections.linger(self):  # other connections need its descriptor
                 transport.close()

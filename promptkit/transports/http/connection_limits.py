@@ -186,14 +186,10 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    @property
-    def are_too_many(self) -> bool:
-        """Whether the newest connection must be rejected."""
-        return len(self._open) - len(self._rejected) > self.limits.connections
-
-    def add(self, connection: Any) -> None:
-        """Register a connection."""
+    def add(self, connection: Any) -> bool:
+        """Register a connection. Return False if it must be rejected, because there are too many."""
         self._open.add(connection)
+        return len(self._open) - len(self._rejected) <= self.limits.connections
 
     def linger(self, connection: Any) -> bool:
         """Return whether a rejected connection can stay open until its client has read the error response."""
