@@ -65,8 +65,6 @@ from promptkit.standard_error import say
 
 Observe: TypeAlias = Callable[[Request, Reply], object]
 
-_decode_any: Final = msgspec.json.Decoder().decode
-_decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
 _decode_params: Final = msgspec.json.Decoder(wire.Params).decode
 
 
@@ -194,7 +192,7 @@ class Session:
         """Return the event for a notification, or None if it is unknown or malformed."""
         if message.method == "notifications/cancelled":
             with suppress(*UNREADABLE):
-                return Cancelled(_decode_cancelled(message.params).request_id)
+                return Cancelled(msgspec.json.decode(message.params, type=wire.CancelledParams).request_id)
         if message.method == "notifications/initialized" and self.revision is not None:
             self.subscriptions.session = True
         return None
@@ -299,7 +297,7 @@ class Session:
         value = None
         if response.result is not UNSET:
             with suppress(*UNREADABLE):  # such as a number that is too large: handled like an error
-                value = _decode_any(response.result)
+                value = msgspec.json.decode(response.result)
         return ClientResponse(response.id, value, self.id)
 
     def _receive_array(self, elements: list[Raw], channel: Channel | None) -> list[Event]:

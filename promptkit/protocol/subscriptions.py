@@ -22,8 +22,6 @@ _KINDS: Final = {
     "resources": {"resources/list", "resources/templates/list", "skills/list"},
     "tools": {"tools/list"},
 }
-_UPDATED: Final = "notifications/resources/updated"
-_ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 #: The number of subscriptions to resources per client, in its session and all of its streams together.
 MAX_SUBSCRIPTIONS: Final = 10_000
@@ -113,7 +111,7 @@ class Subscriptions:
             for uri in _uris(accepted):
                 self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
-        return encode_notification(_ACKNOWLEDGED, params)
+        return encode_notification("notifications/subscriptions/acknowledged", params)
 
     def cancel(self, request_id: RequestId) -> None:
         """Close a stream that the client has cancelled."""
@@ -159,7 +157,7 @@ class Subscriptions:
         with self._lock:
             streams = list(self._listening.get(uri, ()))
             in_session = self.session and uri in self._uris
-        return _notifications(_UPDATED, streams, in_session=in_session, uri=uri)
+        return _notifications("notifications/resources/updated", streams, in_session=in_session, uri=uri)
 
     def end(self, results: ResultEncoder) -> bytes:
         """Close every stream, and return the lines that notify the client."""

@@ -710,16 +710,11 @@ class Dispatcher:
             while True:  # no thread is left to handle these events
                 event = self._events.popleft()
                 if isinstance(event, Request):
-                    self._send(
-                        event.answer(
-                            encode_error(event.id, shutdown_error(event)) if shutdown_error else _UNANSWERED
-                        )
-                    )
+                    reply = encode_error(event.id, shutdown_error(event)) if shutdown_error else _UNANSWERED
+                    self._send(event.answer(reply))
         for pending in self._open_requests():
-            self._end(
-                pending,
-                pending.error_reply(shutdown_error(pending.request)) if shutdown_error else _UNANSWERED,
-            )
+            reply = pending.error_reply(shutdown_error(pending.request)) if shutdown_error else _UNANSWERED
+            self._end(pending, reply)
         with self._lock:
             loop, self._loop = self._loop, None  # later requests start a new loop
         if loop is not None:
@@ -730,9 +725,8 @@ class Dispatcher:
         """Answer the held requests, because their clients can no longer act."""
         for pending in self._open_requests():
             if pending.is_held:
-                self._end(
-                    pending, pending.error_reply(pending.on_deadline()) if pending.on_deadline else CANCELLED
-                )
+                on_deadline = pending.on_deadline
+                self._end(pending, pending.error_reply(on_deadline()) if on_deadline else CANCELLED)
 
     @property
     def _is_drained(self) -> bool:

@@ -66,7 +66,8 @@ def find_project_file(target: str) -> str | None:
 
     None for a target that does not exist, or that is installed in an environment.
     """
-    location = locate_target(split_prefix(target)[1])
+    target = split_prefix(target)[1]
+    location = locate_target(target)
     origin = _module_folder(_top_module(target)) if location is None else location[0]
     project = None if origin is None else project_of(origin)
     if origin is None or project is None:
@@ -82,11 +83,12 @@ def _of_target(target: str) -> ServerInfo:
     if (file := find_project_file(target)) is not None:
         document = read_pyproject(file)
         return UNKNOWN if document is None else read_server_info(document, file)
-    return UNKNOWN if locate_target(split_prefix(target)[1]) else _of_module(_top_module(target))
+    target = split_prefix(target)[1]
+    return UNKNOWN if locate_target(target) else _of_module(_top_module(target))
 
 
 def _top_module(target: str) -> str:
-    return split_target(split_prefix(target)[1])[0].partition(".")[0]
+    return split_target(target)[0].partition(".")[0]
 
 
 def _module_folder(module: str) -> str | None:

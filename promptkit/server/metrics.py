@@ -32,9 +32,7 @@ _BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30)
 #: metrics do not reveal whether such a prompt exists.
 _OTHER: Final = "(other)"
 
-_RENDERS: Final = ("prompts/get", "tools/call")
 _PARENT: Final = "parent"
-_FIRST: Final = "0"
 
 
 class Metrics:
@@ -91,7 +89,7 @@ class Metrics:
         """Count *request* as open. Return a function to call with the reply before it is sent."""
         self._open_gauge.inc()
         method = known_method(request, _OTHER)
-        prompt = _prompt_of(request, catalog()) if method in _RENDERS else None
+        prompt = _prompt_of(request, catalog()) if method in ("prompts/get", "tools/call") else None
         return partial(self._end, method, prompt, time.perf_counter())
 
     def waiting_changed(self, difference: int) -> None:
@@ -104,7 +102,7 @@ class Metrics:
 
     def reloaded(self) -> None:
         """Count a reload, in the first worker only, because every worker reloads."""
-        if self._worker == _FIRST:
+        if self._worker == "0":
             self._reloads.inc()
 
     def text(self, invalid: int) -> bytes:

@@ -200,9 +200,7 @@ class Endpoint:
         if not request.revision.stateless:
             return [request]
         params = request.params
-        name = getattr(params, "name", None)
-        if name is None:
-            name = getattr(params, "uri", None)
+        name = getattr(params, "name", getattr(params, "uri", None))
         error = find_header_mismatch(head, request.revision.date, request.method, name)
         if error is None:
             return [request]

@@ -131,10 +131,6 @@ _TRANSFER_ENCODING: Final = b"transfer-encoding"
 #: The header with the id of a session, in the handshake era.
 SESSION_ID: Final = b"mcp-session-id"
 
-#: The method whose reply is a stream.
-_METHOD: Final = b"mcp-method"
-_LISTEN: Final = b"subscriptions/listen"
-
 #: The headers that a page of an allowed origin may send, and those of a response that it may read.
 _ALLOWED_HEADERS: Final = (
     b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
@@ -219,9 +215,14 @@ class Guard:
 
     def _check_caller(self, head: Head) -> HttpResponse | None:
         """Return the error response to a request with a disallowed host or origin, or None."""
-        if (response := self._check_host(head)) is not None:
-            return response
-        origin = head.get(b"origin")
+        host, origin = head.get(b"host"), head.get(b"origin")
+        if b"host" in head.repeated or not host:
+            return reject(421, InvalidRequest("a request must have exactly one Host header"))
+        name = host.decode("latin-1").lower()
+        if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
+            name = shortened(name)
+            hint = f"to allow it, use --allow-host {name}"
+            return reject(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
         if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
             page_origin = shortened(origin.decode("latin-1"))
             hint = f"to allow them, use --allow-origin {page_origin}"
@@ -242,17 +243,6 @@ class Guard:
         if origin is None or not self.allows(origin):
             return ()
         return ((b"access-control-allow-origin", origin), _EXPOSED_HEADERS, _VARY)
-
-    def _check_host(self, head: Head) -> HttpResponse | None:
-        host = head.get(b"host")
-        if b"host" in head.repeated or not host:
-            return reject(421, InvalidRequest("a request must have exactly one Host header"))
-        name = host.decode("latin-1").lower()
-        if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
-            name = shortened(name)
-            hint = f"to allow it, use --allow-host {name}"
-            return reject(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
-        return None
 
 
 def check_framing(head: Head) -> HttpResponse | None:
@@ -303,7 +293,7 @@ def _check_form(head: Head) -> HttpResponse | None:
         return None
     json, events = accepts(accept)
     # A request gets a stream only if its headers name the method: the body is read later, and must match.
-    if events if head.get(_METHOD) == _LISTEN else json:
+    if events if head.get(b"mcp-method") == b"subscriptions/listen" else json:
         return None
     msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"
     return reject(406, InvalidRequest(msg))

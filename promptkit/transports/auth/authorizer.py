@@ -94,25 +94,19 @@ class BearerScheme:
                 The query string of its URL. A token in it is rejected because logs contain URLs.
         """
         if query and any(name == "access_token" for name, _ in parse_qsl(query.decode("latin-1"))):
-            return self._malformed(
+            return self.reject_malformed(
                 "a token in the URL would appear in logs: send it as Authorization: Bearer"
             )
         if b"authorization" in head.repeated:
-            return self._malformed("Authorization was sent more than once")
+            return self.reject_malformed("Authorization was sent more than once")
         value = head.get(b"authorization")
         if value is None:
             return self._unauthorized("send a token as Authorization: Bearer TOKEN")
         if value[: len(_BEARER)].lower() != _BEARER:
             if value.lower() == _BEARER.rstrip():
-                return self._malformed("there is no token after Bearer")
+                return self.reject_malformed("there is no token after Bearer")
             return self._unauthorized("only Authorization: Bearer TOKEN is accepted")
         return value[len(_BEARER) :].strip(b" ")
-
-    def text(self, token: bytes) -> str | HttpResponse:
-        """Return a token as text, or the response that rejects it."""
-        if not is_token(token):
-            return self._malformed("a token contains only letters, digits and -._~+/=")
-        return token.decode()
 
     def admit(self, principal: Principal | None) -> Principal | HttpResponse:
         """
@@ -144,7 +138,8 @@ class BearerScheme:
         message = f"this token lacks a required scope: it needs {scopes}"
         return self._reject(403, message, "insufficient_scope", scopes, request_id)
 
-    def _malformed(self, message: str) -> HttpResponse:
+    def reject_malformed(self, message: str) -> HttpResponse:
+        """Return the response that rejects a request with a malformed token."""
         return self._reject(400, message, "invalid_request")
 
     def _unauthorized(self, message: str, error: str | None = None) -> HttpResponse:
@@ -273,11 +268,10 @@ class Authorizer:
         return response
 
     async def _verify(self, token: bytes, digest: bytes) -> Principal | HttpResponse:
-        text = self.scheme.text(token)
-        if isinstance(text, HttpResponse):
-            return text
+        if not is_token(token):
+            return self.scheme.reject_malformed("a token contains only letters, digits and -._~+/=")
         try:
-            answer = self._verifier.verify(text)
+            answer = self._verifier.verify(token.decode())
             principal = await answer if isawaitable(answer) else answer
             if principal is not None and not isinstance(principal, Principal):
                 msg = f"a verifier returns a Principal or None, not {type(principal).__name__}"
