@@ -36,7 +36,7 @@ from promptkit.protocol.jsonrpc import (
     encode_request,
 )
 from promptkit.protocol.key_ring import RequestStateSigner
-from promptkit.protocol.session import Connection
+from promptkit.protocol.session import Session
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 from promptkit.types.errors import ConversionError
@@ -135,8 +135,8 @@ class Elicitation:
     The elicitation requests sent to one client, with or without a session.
 
     Args:
-        connection:
-            The client's connection.
+        session:
+            The client's session.
 
         dispatcher:
             The dispatcher, which keeps a request pending while its question is open.
@@ -154,12 +154,12 @@ class Elicitation:
 
     def __init__(
         self,
-        connection: Connection,
+        session: Session,
         dispatcher: Dispatcher,
         send: Callable[[bytes], None],
         signer: RequestStateSigner | None = None,
     ) -> None:
-        self._connection = connection
+        self._session = session
         self._dispatcher = dispatcher
         self._send = send
         self.prefix = "promptkit-"
@@ -298,7 +298,7 @@ class Elicitation:
     def _has_session(self, request: Request) -> bool:
         """Return whether the client has a session, in which it can be sent a question."""
         if request.channel is None:
-            return self._connection.subscriptions.session
+            return self._session.subscriptions.session
         return bool(request.channel.session_id) and request.channel.takes_stream
 
 

@@ -18,7 +18,7 @@ from promptkit.protocol.key_ring import RequestStateSigner
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import MODERN
-from promptkit.protocol.session import Connection
+from promptkit.protocol.session import Session
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.identity import UNKNOWN
@@ -134,8 +134,8 @@ class Server:
         self._observers = observers
         visible = Catalog() if catalog is None else self._visible(catalog)
         self.snapshot = Snapshot(visible, identity, page_size, Capabilities(changes, tools, skills_as))
-        self._connection = Connection(identity, self.snapshot.capabilities, limits)
-        self.observe = self._connection.observe = self._observe_answered if observers else None
+        self._session = Session(identity, self.snapshot.capabilities, limits)
+        self.observe = self._session.observe = self._observe_answered if observers else None
         handlers: dict[str, Handler] = {}
         self._dispatcher = Dispatcher(
             handlers,
@@ -151,7 +151,7 @@ class Server:
         self._dispatcher.watch(guard)
         self._dispatcher.waiting_changed = waiting_changed
         self._notifier = self._make_notifier(send)
-        self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
+        self._elicitation = Elicitation(self._session, self._dispatcher, send, signer=signer)
         self._watch = ResourceWatch(self._seen_with, self._notifier)
         self._methods = Methods(
             self._dispatcher, self._elicitation, self._notifier, self._watch, send, limits
@@ -186,7 +186,7 @@ class Server:
         Raises:
             Exception: The error that *send* raises.
         """
-        self._dispatcher.handle_events(self._connection.receive_data(data))
+        self._dispatcher.handle_events(self._session.receive_data(data))
 
     def read_from(self, read: Callable[[], bytes], ended: Callable[[], object]) -> None:
         """
@@ -210,7 +210,7 @@ class Server:
                 ended()
                 return None
             data = read()
-            return self._connection.receive_data(data)
+            return self._session.receive_data(data)
 
         self._dispatcher.start(next_events)
 
@@ -255,7 +255,7 @@ class Server:
         self._dispatcher.close(grace, _shutdown_error if answer_rest else None)
 
     def _make_notifier(self, send: Callable[[bytes], None]) -> Notifier:
-        return Notifier(self._connection, send)
+        return Notifier(self._session, send)
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
@@ -355,7 +355,7 @@ class SharedServer(Server):
         return None
 
     def _make_notifier(self, send: Callable[[bytes], None]) -> Notifier:
-        self._streams = Streams(self._connection, send, self._pass_on)
+        self._streams = Streams(self._session, send, self._pass_on)
         return self._streams
 
     def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.http.messages import STREAM
 from promptkit.protocol.jsonrpc import InternalError, MethodNotFound
-from promptkit.protocol.session import Connection
+from promptkit.protocol.session import Session
 from promptkit.server import notifier
 from promptkit.server.notifier import Streams
 
@@ -43,7 +43,7 @@ def passed_on():
 @pytest.fixture
 def streams(passed_on):
     """The streams of a server whose recipes can change."""
-    connection = Connection(ServerInfo("tests", "1"), Capabilities(changes=True))
+    connection = Session(ServerInfo("tests", "1"), Capabilities(changes=True))
     return Streams(connection, lambda _line: None, passed_on.append)
 
 
