@@ -185,17 +185,6 @@ class MemoryBudget:
         self._taken = 0
         self._lock = Lock()  # replies may come from several threads
 
-    def take(self, request: Request, size: int) -> bool:
-        """
-        Reserve *size* bytes until *request* is answered, and return whether they were available.
-
-        A request larger than the whole budget is accepted if it is the only one.
-        """
-        if not self.reserve(size):
-            return False
-        request.when_answered(lambda _reply: self.release(size))
-        return True
-
     def reserve(self, size: int, own: int = 0) -> bool:
         """
         Reserve *size* bytes, and return whether they were available.

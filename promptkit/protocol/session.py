@@ -321,9 +321,12 @@ class Session:
         request = Request(
             request_id, name, params, revision, client, capabilities, channel, batch, large=large
         )
-        if message.size > LARGE_MESSAGE and not self._budget.take(request, message.size):
-            msg = f"the pending requests exceed {self._limits.held:,} bytes: wait for their replies"
-            raise TooManyRequests(msg)
+        if message.size > LARGE_MESSAGE:
+            if not self._budget.reserve(message.size):
+                msg = f"the pending requests exceed {self._limits.held:,} bytes: wait for their replies"
+                raise TooManyRequests(msg)
+            size = message.size
+            request.when_answered(lambda _: self._budget.release(size))
         return request
 
     def _find_sender(

@@ -33,7 +33,7 @@ from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests, encode
 from promptkit.protocol.key_ring import KeyRing, RequestStateSigner, Sessions
 from promptkit.protocol.principals import Principal
 from promptkit.server.audit import Audit
-from promptkit.server.server import Observer, SharedServer
+from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
 from promptkit.transports.http.channel import (
     HttpChannel,
@@ -157,6 +157,8 @@ class Application:
             if self._server is not None:
                 return self._server
             settings = self._settings
+            # Each process opens the audit log itself.
+            audits = [] if settings.audit is None else [Audit(settings.audit)]
             server = SharedServer(
                 self._catalog,
                 discard,
@@ -167,7 +169,7 @@ class Application:
                 changes=settings.changes,
                 limits=settings.limits,
                 signer=RequestStateSigner(self._ring),
-                observers=_observers(settings),
+                observers=[*audits, *self._counters],
                 scopes=settings.scopes,
                 waiting_changed=bool if self._metrics is None else self._metrics.waiting_changed,
             )
@@ -402,14 +404,6 @@ class LoggedApplication(Application):
                 f"access address={address} method={scope['method']} path={path} "
                 f"status={status}{code} bytes={size} ms={elapsed:.1f}"
             )
-
-
-def _observers(settings: Settings) -> list[Observer]:
-    """Return the observers of requests. Each process opens the audit log itself."""
-    observers: list[Observer] = [each for each in (settings.telemetry, settings.metrics) if each is not None]
-    if settings.audit is not None:
-        observers.insert(0, Audit(settings.audit))
-    return observers
 
 
 def _path(scope: Scope) -> str:

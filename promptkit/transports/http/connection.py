@@ -198,23 +198,23 @@ class Connections:
             Phase.NEXT: limits.keep_alive,
             Phase.NOTHING: limits.read_on_s,
         }
-        self._open: set[Any] = set()
-        self._rejected: set[Any] = set()
+        self._open: set[HttpConnection] = set()
+        self._rejected: set[HttpConnection] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: Any) -> bool:
+    def add(self, connection: "HttpConnection") -> bool:
         """Register a connection. Return False if it must be rejected, because there are too many."""
         self._open.add(connection)
         return len(self._open) - len(self._rejected) <= self.limits.connections
 
-    def linger(self, connection: Any) -> bool:
+    def linger(self, connection: "HttpConnection") -> bool:
         """Return whether a rejected connection can stay open until its client has read the error response."""
         self._rejected.add(connection)
         return len(self._rejected) <= self.limits.rejected
 
-    def remove(self, connection: Any) -> None:
+    def remove(self, connection: "HttpConnection") -> None:
         """Unregister a connection that has ended."""
         self._open.discard(connection)
         self._rejected.discard(connection)
