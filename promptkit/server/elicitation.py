@@ -259,7 +259,8 @@ class Elicitation:
             if not self._dispatcher.hold(question.pending, withdraw, lambda: question.errors, deadline):
                 return  # the deadline of the request has passed, or the client has cancelled it
             self._open[question_id] = question
-            self._send_about(question, encode_request(question_id, _METHOD, params))
+            send = question.pending.request.sender(self._send)
+            send(encode_request(question_id, _METHOD, params))
 
     def close_question(self, response: ClientResponse) -> Question | None:
         """
@@ -278,10 +279,7 @@ class Elicitation:
         with self._asking:
             if question := self._open.pop(question_id, None):
                 cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(question_id))
-                self._send_about(question, cancelled)
-
-    def _send_about(self, question: Question, line: bytes) -> None:
-        question.pending.request.sender(self._send)(line)
+                question.pending.request.sender(self._send)(cancelled)
 
     def needs_forms(self, request: Request) -> bool:
         """Return whether the client would reject a prompt with missing arguments that a form can ask for."""
