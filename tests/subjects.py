@@ -6,8 +6,7 @@ from contextlib import suppress
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.messages import HttpResponse
-from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner, Sessions
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.principals import Principal
 from promptkit.server.server import SharedServer

@@ -38,8 +38,7 @@ from promptkit.lints.prompts import lint_instructions
 from promptkit.lints.skill_routing import LISTING_TOKENS, lint_listing
 from promptkit.server.direct_calls import CallTimeoutError
 from promptkit.server.identity import find_project_file, find_server_info
-from promptkit.transports.auth.token_file import TokenFile
-from promptkit.transports.secret_files import InvalidSecretsError, read_key_file
+from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
 
 #: The lengths of the prefix and of the shortest rendering, and the number of different renderings; or the
 #: reason why a prompt is not measured.

@@ -32,7 +32,7 @@ from promptkit.preview.live import LiveCatalog
 from promptkit.preview.routes import create_application
 from promptkit.server.identity import find_server_info
 from promptkit.standard_error import say
-from promptkit.transports.http.connection_limits import ConnectionLimits
+from promptkit.transports.http.connection import ConnectionLimits
 from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
 from promptkit.transports.http.worker import HttpWorker

@@ -30,11 +30,10 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.authorizer import create_authorizer
 from promptkit.transports.http import sockets
 from promptkit.transports.http.application import Application, LoggedApplication
-from promptkit.transports.http.connection_limits import ConnectionLimits
+from promptkit.transports.http.connection import ConnectionLimits
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-from promptkit.transports.http.siblings import Siblings
 from promptkit.transports.http.sockets import Listener, ListenError
-from promptkit.transports.http.supervisor import Supervisor
+from promptkit.transports.http.supervisor import Siblings, Supervisor
 from promptkit.transports.http.worker import HttpWorker, die_of
 from promptkit.transports.secret_files import own_key, state_keys
 from promptkit.transports.stdio import exit_now

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, Raw, Struct
 from msgspec.json import Decoder
@@ -10,12 +10,10 @@ from msgspec.json import Decoder
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skill_access import SkillForm, skill_tools
 from promptkit.catalog.tools import Tools
+from promptkit.language.media import Icon
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import MethodNotFound, RequestId, encode
 from promptkit.protocol.revisions import Revision
-
-if TYPE_CHECKING:
-    from promptkit.language.media import Icon
 
 #: How long a client may cache a result that does not change while the server runs, in milliseconds.
 _CACHE_MS: Final = 300_000
@@ -61,7 +59,7 @@ class ServerInfo(Struct, frozen=True):
     title: str | None = None
     description: str | None = None
     website: str | None = None
-    icons: "tuple[Icon, ...]" = ()
+    icons: tuple[Icon, ...] = ()
 
     def implementation(self, revision: Revision) -> wire.Implementation:
         """Return the members that *revision* has, without the instructions."""

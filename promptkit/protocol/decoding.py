@@ -8,9 +8,9 @@ server does not need is therefore never decoded.
 
 import re
 from codecs import BOM_UTF8, getincrementaldecoder
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -38,6 +38,8 @@ from promptkit.protocol.limits import (
     OverlongLine,
 )
 from promptkit.types.scalar_parsers import extent
+
+T = TypeVar("T")
 
 #: The longest id and the longest method name, in bytes.
 _MAX_NAME: Final = 1024
@@ -117,7 +119,6 @@ _NULL: Final = Raw(b"null")
 _NO_PARAMS: Final = Raw(b"{}")
 
 _decode_members: Final = Decoder(_Members).decode
-_decode_elements: Final = Decoder(list[Raw]).decode
 _decode_any: Final = Decoder(Raw).decode
 _decode_id: Final = Decoder(int | str).decode
 _decode_text: Final = Decoder(str).decode
@@ -182,7 +183,7 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     """Decode JSON; raise `msgspec.DecodeError` or `RecursionError` for other text."""
     if line.lstrip().startswith(b"["):
         if error is None:
-            return Message(elements=_decode_elements(line))
+            return Message(elements=msgspec.json.decode(line, type=list[Raw]))
         _decode_any(line)
         return Message(elements=[], error=error)
     try:
@@ -190,14 +191,14 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     except msgspec.ValidationError:
         _decode_any(line)  # validation stops early: the rest may not be JSON
         return Message(error=error or InvalidRequest("a message must be a JSON object"))
-    request_id = UNSET if members.id is UNSET else _parse_id(members.id)
+    request_id = _parse_short(members.id, _decode_id)
     if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
         return Message(request_id, result=UNSET if error else members.result, is_response=True)
-    method = _parse_text(members.method)
+    method = _parse_short(members.method, _decode_text)
     params = members.params if members.params != _NULL else _NO_PARAMS
-    if _parse_text(members.jsonrpc) != "2.0":
+    if _parse_short(members.jsonrpc, _decode_text) != "2.0":
         error = error or InvalidRequest('a message must have the member "jsonrpc": "2.0"')
-    elif method is None:
+    elif method is UNSET:
         error = error or _method_error(members.method)
     elif members.id is UNSET:
         return Message(method=method, params=params, is_notification=True)
@@ -208,21 +209,12 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     return Message(request_id, method or "", params, error=error)
 
 
-def _parse_id(raw: Raw) -> RequestId | UnsetType:
-    """Decode an id, or return `UNSET` for any other value."""
+def _parse_short(raw: Raw | UnsetType, decode: Callable[[Raw], T]) -> T | UnsetType:
+    """Decode an id or a short string, or return `UNSET` for any other value."""
     try:
-        request_id: RequestId | UnsetType = _decode_id(raw) if len(raw) <= _MAX_NAME else UNSET
+        return UNSET if raw is UNSET or len(raw) > _MAX_NAME else decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return UNSET
-    return request_id
-
-
-def _parse_text(raw: Raw | UnsetType) -> str | None:
-    """Decode a short string, or return None for any other value."""
-    try:
-        return None if raw is UNSET or len(raw) > _MAX_NAME else _decode_text(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return None
 
 
 def _method_error(raw: Raw | UnsetType) -> JsonRpcError:
@@ -253,7 +245,7 @@ def _without_surrogates(line: bytes) -> bytes:
 def leading_id(line: bytes) -> RequestId | UnsetType:
     """Return the id of a request from the beginning of its line, without decoding the line."""
     match = re.match(_LEADING_ID, line[:PREFIX_BYTES])
-    return _parse_id(Raw(match[1])) if match else UNSET
+    return _parse_short(Raw(match[1]), _decode_id) if match else UNSET
 
 
 def check_params(name: str, params_type: type[wire.Params], params: Raw, limits: Limits) -> None:

@@ -3,17 +3,15 @@
 from collections.abc import Callable
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import CANCELLED, InternalError, Reply, RequestId, encode_error
+from promptkit.protocol.principals import Principal
 from promptkit.protocol.revisions import Revision
 from promptkit.standard_error import say
-
-if TYPE_CHECKING:
-    from promptkit.protocol.principals import Principal
 
 #: Sends whole lines. It may be called from several threads.
 Send: TypeAlias = Callable[[bytes], None]
@@ -27,7 +25,7 @@ class Channel(Protocol):
         """Whether the client has disconnected, so that the reply is no longer needed."""
 
     @property
-    def principal(self) -> "Principal | None":
+    def principal(self) -> Principal | None:
         """The caller; None without authentication."""
 
     @property
@@ -144,7 +142,7 @@ class Request(Struct, gc=False):
         return reply.line if self.channel is None else self.channel.add(reply)
 
     @property
-    def principal(self) -> "Principal | None":
+    def principal(self) -> Principal | None:
         """The caller; None without authentication, or once the request is closed."""
         return None if self.channel is None else self.channel.principal
 
@@ -186,17 +184,6 @@ class MemoryBudget:
         self._limit = limit
         self._taken = 0
         self._lock = Lock()  # replies may come from several threads
-
-    def take(self, request: Request, size: int) -> bool:
-        """
-        Reserve *size* bytes until *request* is answered, and return whether they were available.
-
-        A request larger than the whole budget is accepted if it is the only one.
-        """
-        if not self.reserve(size):
-            return False
-        request.when_answered(lambda _reply: self.release(size))
-        return True
 
     def reserve(self, size: int, own: int = 0) -> bool:
         """

@@ -10,13 +10,16 @@ from datetime import UTC
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.catalog.argument_schema import DIALECT
 from promptkit.catalog.arguments import Argument
+from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import ANSWER, SCHEMA, CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.skills import CompiledSkill
 from promptkit.errors.exceptions import (
     ArgumentsError,
     PromptError,
@@ -26,19 +29,14 @@ from promptkit.errors.exceptions import (
 )
 from promptkit.language.annotations import Tool
 from promptkit.language.content import Content
+from promptkit.language.documents import EmbeddedResource, ResourceLink
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.text import Text
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
 from promptkit.protocol.jsonrpc import InternalError, encode, format_message
 from promptkit.protocol.revisions import Revision
-
-if TYPE_CHECKING:  # most prompts hold nothing but text
-    from promptkit.catalog.completion import Completion
-    from promptkit.catalog.resources import CompiledResource
-    from promptkit.catalog.skills import CompiledSkill
-    from promptkit.language.documents import EmbeddedResource, ResourceLink
-    from promptkit.language.media import Audio, Image
 
 T = TypeVar("T")
 
@@ -85,14 +83,14 @@ class Lowering:
         """Convert a content block."""
         if type(content) is Text and not content.annotated:
             return wire.TextContent(content.text)
-        return _LOWERED[type(content).__name__](self, content)
+        return _LOWERED[type(content)](self, content)
 
-    def completion(self, completion: "Completion") -> bytes:
+    def completion(self, completion: Completion) -> bytes:
         """Encode the result of ``completion/complete``."""
         values = wire.CompletionValues(completion.values, completion.total, completion.has_more)
         return self.results.encode(wire.CompleteResult(values))
 
-    def contents(self, resource: "EmbeddedResource", *, changes: bool = True) -> bytes:
+    def contents(self, resource: EmbeddedResource, *, changes: bool = True) -> bytes:
         """
         Encode the result of ``resources/read``.
 
@@ -108,7 +106,7 @@ class Lowering:
         """
         return self.results.encode_cacheable(wire.ReadResourceResult([_contents(resource)]), changes=changes)
 
-    def prompt(self, prompt: CompiledPrompt) -> "wire.PromptEntry":
+    def prompt(self, prompt: CompiledPrompt) -> wire.PromptEntry:
         """Convert a prompt to its entry in ``prompts/list``."""
         revision = self.revision
         return wire.PromptEntry(
@@ -123,7 +121,7 @@ class Lowering:
             meta=_meta(prompt) if revision.metadata else {},
         )
 
-    def tool(self, prompt: CompiledPrompt) -> "wire.ToolEntry":
+    def tool(self, prompt: CompiledPrompt) -> wire.ToolEntry:
         """Convert a prompt to its entry in ``tools/list``."""
         revision = self.revision
         return wire.ToolEntry(
@@ -157,19 +155,19 @@ class Lowering:
             return None
         return self._call_result([wire.TextContent(format_message(error))], is_error=True)
 
-    def icons(self, item: "CompiledPrompt | CompiledResource | CompiledSkill") -> list[wire.IconEntry]:
+    def icons(self, item: CompiledPrompt | CompiledResource | CompiledSkill) -> list[wire.IconEntry]:
         """Convert the icons of a prompt or a resource, if the revision has icons."""
         return wire.icon_entries(item.icons) if self.revision.icons else []
 
-    def resource(self, resource: "CompiledResource | CompiledSkill") -> "wire.ResourceEntry":
+    def resource(self, resource: CompiledResource | CompiledSkill) -> wire.ResourceEntry:
         """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
         return wire.ResourceEntry(resource.uri_template, size=resource.size, **self._described(resource))
 
-    def template(self, resource: "CompiledResource") -> "wire.ResourceTemplate":
+    def template(self, resource: CompiledResource) -> wire.ResourceTemplate:
         """Convert a resource with variables to its entry in ``resources/templates/list``."""
         return wire.ResourceTemplate(resource.uri_template, **self._described(resource))
 
-    def skill(self, skill: "CompiledSkill") -> "wire.SkillEntry":
+    def skill(self, skill: CompiledSkill) -> wire.SkillEntry:
         """Convert a skill to its entry in ``skills/list``."""
         files = [
             wire.SkillFileEntry(skill.uri_of(file.path), f"sha256:{file.content.digest}", file.content.size)
@@ -177,7 +175,7 @@ class Lowering:
         ]
         return wire.SkillEntry(skill.uri_template, skill.frontmatter, files)
 
-    def directory(self, skill: "CompiledSkill", uri: str) -> "list[wire.ResourceEntry]":
+    def directory(self, skill: CompiledSkill, uri: str) -> list[wire.ResourceEntry]:
         """Return the list entries of the files and folders in a folder of a skill."""
         from urllib.parse import unquote  # imported here because few clients read folders
 
@@ -216,7 +214,7 @@ class Lowering:
     def _call_result(self, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
-    def _described(self, resource: "CompiledResource | CompiledSkill") -> dict[str, Any]:
+    def _described(self, resource: CompiledResource | CompiledSkill) -> dict[str, Any]:
         """Return the common members of list entries for a resource, template or skill."""
         annotations = UNSET if resource.annotations is None else self.annotations(resource.annotations)
         return {
@@ -228,7 +226,7 @@ class Lowering:
             "annotations": None if annotations is UNSET else annotations,
         }
 
-    def _argument(self, argument: Argument, *, is_asked: bool) -> "wire.PromptArgument":
+    def _argument(self, argument: Argument, *, is_asked: bool) -> wire.PromptArgument:
         return wire.PromptArgument(
             name=argument.name,
             title=argument.title if self.revision.titles else None,
@@ -245,7 +243,7 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     return {**own, **prompt.meta}
 
 
-def _tool_annotations(prompt: CompiledPrompt) -> "wire.ToolAnnotations":
+def _tool_annotations(prompt: CompiledPrompt) -> wire.ToolAnnotations:
     tool = Tool() if isinstance(prompt.tool, bool | None) else prompt.tool
     return wire.ToolAnnotations(
         tool.read_only,
@@ -266,11 +264,11 @@ def _base64(data: bytes) -> Raw:
     return Raw(encoded)
 
 
-def _image(lowering: Lowering, content: "Image") -> wire.Content:
+def _image(lowering: Lowering, content: Image) -> wire.Content:
     return wire.ImageContent(_base64(content.data), str(content.mime_type), lowering.annotations(content))
 
 
-def _audio(lowering: Lowering, content: "Audio") -> wire.Content:
+def _audio(lowering: Lowering, content: Audio) -> wire.Content:
     annotations = lowering.annotations(content)
     if lowering.revision.audio:
         return wire.AudioContent(_base64(content.data), str(content.mime_type), annotations)
@@ -281,7 +279,7 @@ def _audio(lowering: Lowering, content: "Audio") -> wire.Content:
     return wire.EmbeddedContent(contents, annotations)
 
 
-def _contents(content: "EmbeddedResource") -> wire.ResourceContents:
+def _contents(content: EmbeddedResource) -> wire.ResourceContents:
     # The specification requires a MIME type. Without one, send the most general type.
     if content.text is None:
         mime_type = content.mime_type or "application/octet-stream"
@@ -289,7 +287,7 @@ def _contents(content: "EmbeddedResource") -> wire.ResourceContents:
     return wire.ResourceContents(content.uri, content.mime_type or "text/plain", text=content.text)
 
 
-def _link(lowering: Lowering, content: "ResourceLink") -> wire.Content:
+def _link(lowering: Lowering, content: ResourceLink) -> wire.Content:
     annotations = lowering.annotations(content)
     if not lowering.revision.resource_links:
         return wire.TextContent(str(content), annotations)
@@ -304,15 +302,15 @@ def _link(lowering: Lowering, content: "ResourceLink") -> wire.Content:
     )
 
 
-#: The converter of each kind of content, by class name, because most prompts never import the classes.
-_LOWERED: Final[dict[str, Callable[[Lowering, Any], wire.Content]]] = {
-    "Text": lambda lowering, text: wire.TextContent(text.text, lowering.annotations(text)),
-    "Image": _image,
-    "Audio": _audio,
-    "EmbeddedResource": lambda lowering, item: wire.EmbeddedContent(
+#: The converter of each kind of content.
+_LOWERED: Final[dict[type[Content], Callable[[Lowering, Any], wire.Content]]] = {
+    Text: lambda lowering, text: wire.TextContent(text.text, lowering.annotations(text)),
+    Image: _image,
+    Audio: _audio,
+    EmbeddedResource: lambda lowering, item: wire.EmbeddedContent(
         _contents(item), lowering.annotations(item)
     ),
-    "ResourceLink": _link,
+    ResourceLink: _link,
 }
 
 

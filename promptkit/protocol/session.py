@@ -2,7 +2,8 @@
 One client's session, sans I/O: messages in, replies or requests out.
 
 A `Session` answers the handshake and rejects invalid requests itself. It returns all other requests, with
-their protocol revision, for the server. It never blocks, and does not depend on prompts.
+their protocol revision, for the server. It never blocks, and does not depend on prompts. Over stdio, it
+splits the input into lines, with one message each; over HTTP, each message comes separately.
 
 A request that names a revision in its ``_meta``, its envelope, belongs to the modern era, even if it is
 otherwise invalid. See https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
@@ -25,7 +26,7 @@ from promptkit.protocol.capabilities import (
     ServerInfo,
     method_not_found,
 )
-from promptkit.protocol.decoding import Message, check_params, decode_message
+from promptkit.protocol.decoding import Message, check_params, decode_message, leading_id
 from promptkit.protocol.events import (
     Batch,
     Cancelled,
@@ -37,6 +38,7 @@ from promptkit.protocol.events import (
 )
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
+    InternalError,
     InvalidParams,
     InvalidRequest,
     JsonRpcError,
@@ -48,15 +50,95 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
     encode_result,
 )
-from promptkit.protocol.limits import LARGE_MESSAGE, MAX_PARAMS, Limits
+from promptkit.protocol.limits import (
+    LARGE_MESSAGE,
+    MAX_PARAMS,
+    PREFIX_BYTES,
+    CutOff,
+    Limits,
+    OutOfMemoryLine,
+    OverlongLine,
+)
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
+from promptkit.standard_error import say
 
 Observe: TypeAlias = Callable[[Request, Reply], object]
 
-_decode_any: Final = msgspec.json.Decoder().decode
-_decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
 _decode_params: Final = msgspec.json.Decoder(wire.Params).decode
+
+
+class LineBuffer:
+    """
+    Splits incoming bytes into lines.
+
+    Args:
+        limit:
+            The longest line, in bytes. The beginning of a longer line is returned as an `OverlongLine` as
+            soon as it exceeds the limit, and the rest of the line is dropped.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pending = bytearray()  # a list of tiny chunks would take many times their size
+        self._dropping = False
+
+    def receive_data(self, data: bytes) -> list[bytes]:
+        """
+        Add *data* to the buffer, and return every line that is now complete, without its newline.
+
+        ``b""`` means the end of the stream, which also completes the last line, unless it is `CutOff`.
+        """
+        if not data:
+            if isinstance(data, CutOff):
+                self._pending = bytearray()
+                return []
+            data = b"\n"
+        elif b"\n" not in data:
+            return self._buffer(data)
+        first: list[bytes] = []
+        if self._dropping or self._pending:
+            end = data.index(b"\n")
+            first = self._buffer(data[:end])
+            if not self._dropping:
+                first = [self._take_pending()]
+            self._dropping = False
+            data = data[end + 1 :]
+        *lines, rest = data.split(b"\n")
+        if len(data) > self._limit:
+            lines = [
+                line if len(line) <= self._limit else OverlongLine(line[:PREFIX_BYTES]) for line in lines
+            ]
+        if first:
+            lines = first + lines
+        return lines + self._buffer(rest) if rest else lines
+
+    def _buffer(self, data: bytes) -> list[bytes]:
+        """Buffer the beginning of a line. If it is already too long, return it instead."""
+        if self._dropping:
+            return []
+        try:
+            if len(self._pending) + len(data) <= self._limit:
+                self._pending += data
+                return []
+            kind: type[OverlongLine] = OverlongLine
+        except MemoryError:
+            kind = OutOfMemoryLine
+        self._dropping = True
+        beginning = self._pending[:PREFIX_BYTES] + data[:PREFIX_BYTES]
+        self._pending = bytearray()
+        return [kind(beginning[:PREFIX_BYTES])]
+
+    def _take_pending(self) -> bytes:
+        try:
+            return bytes(self._pending)
+        except MemoryError:
+            return OutOfMemoryLine(self._pending[:PREFIX_BYTES])
+        finally:
+            self._pending = bytearray()
 
 
 class Session:
@@ -120,6 +202,26 @@ class Session:
         # Params up to this length cannot exceed the limits on arguments and values.
         self._small_params = min(limits.argument, limits.arguments * len('"":0,'), limits.values, MAX_PARAMS)
         self._budget = budget or MemoryBudget(limits.held)
+        self._lines = LineBuffer(limits.line)
+
+    def receive_data(self, data: bytes) -> list[Event]:
+        """
+        Return the events of every line that *data* completes.
+
+        Args:
+            data:
+                The next bytes of the stream, split anywhere. ``b""`` means the end of the stream, which also
+                completes the last line, unless it is `CutOff`.
+        """
+        events: list[Event] = []
+        for line in self._lines.receive_data(data):
+            if not line or line.isspace():
+                continue
+            try:
+                events += self.receive_message(decode_message(line, self._limits))
+            except Exception as error:  # noqa: BLE001 (memory may be short: continue with the next line)
+                events.append(_reject_unread(line, error))
+        return events
 
     def receive_message(
         self, message: Message, channel: Channel | None = None, batch: Batch | None = None
@@ -183,7 +285,7 @@ class Session:
         """Return the event for a notification, or None if it is unknown or malformed."""
         if message.method == "notifications/cancelled":
             with suppress(*UNREADABLE):
-                return Cancelled(_decode_cancelled(message.params).request_id)
+                return Cancelled(msgspec.json.decode(message.params, type=wire.CancelledParams).request_id)
         if message.method == "notifications/initialized" and self.revision is not None:
             self.subscriptions.session = True
         return None
@@ -219,9 +321,12 @@ class Session:
         request = Request(
             request_id, name, params, revision, client, capabilities, channel, batch, large=large
         )
-        if message.size > LARGE_MESSAGE and not self._budget.take(request, message.size):
-            msg = f"the pending requests exceed {self._limits.held:,} bytes: wait for their replies"
-            raise TooManyRequests(msg)
+        if message.size > LARGE_MESSAGE:
+            if not self._budget.reserve(message.size):
+                msg = f"the pending requests exceed {self._limits.held:,} bytes: wait for their replies"
+                raise TooManyRequests(msg)
+            size = message.size
+            request.when_answered(lambda _: self._budget.release(size))
         return request
 
     def _find_sender(
@@ -288,7 +393,7 @@ class Session:
         value = None
         if response.result is not UNSET:
             with suppress(*UNREADABLE):  # such as a number that is too large: handled like an error
-                value = _decode_any(response.result)
+                value = msgspec.json.decode(response.result)
         return ClientResponse(response.id, value, self.id)
 
     def _receive_array(self, elements: list[Raw], channel: Channel | None) -> list[Event]:
@@ -376,3 +481,13 @@ def _request_error(
     if method is None:
         return method_not_found(name)
     return InvalidParams(f"the params of {name} are invalid: {error}")
+
+
+def _reject_unread(line: bytes, error: Exception) -> Reply:
+    """Return the reply to a line that could not be processed because of *error*."""
+    if isinstance(error, MemoryError):
+        reason = "the message is rejected: there is not enough memory for it"
+    else:
+        say(f"a line of {len(line):,} bytes could not be read: {error!r}")
+        reason = "the message could not be read"
+    return encode_error(leading_id(line), InternalError(reason))

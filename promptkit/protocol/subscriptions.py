@@ -22,8 +22,6 @@ _KINDS: Final = {
     "resources": {"resources/list", "resources/templates/list", "skills/list"},
     "tools": {"tools/list"},
 }
-_UPDATED: Final = "notifications/resources/updated"
-_ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
 #: The number of subscriptions to resources per client, in its session and all of its streams together.
 MAX_SUBSCRIPTIONS: Final = 10_000
@@ -75,9 +73,9 @@ class Subscriptions:
         with self._lock:
             return self._uris.union(self._listening)
 
-    def subscribe(self, uri: str) -> None:
+    def subscribe(self, uri: str, *, is_subscribed: bool) -> None:
         """
-        Subscribe the session to a resource.
+        Start or end the session's subscription to a resource.
 
         Raises:
             InvalidParams: If the URI is too long.
@@ -85,17 +83,14 @@ class Subscriptions:
             TooManyRequests: If there are too many subscriptions.
         """
         with self._lock:
-            if uri not in self._uris:
+            if not is_subscribed:
+                self._uris.discard(uri)
+            elif uri not in self._uris:
                 self._check_limits((uri,))
                 self._uris.add(uri)
 
-    def unsubscribe(self, uri: str) -> None:
-        """End the session's subscription to a resource."""
-        with self._lock:
-            self._uris.discard(uri)
-
     def listen(
-        self, request_id: RequestId, requested: "wire.SubscriptionFilter", offered: Capabilities
+        self, request_id: RequestId, requested: wire.SubscriptionFilter, offered: Capabilities
     ) -> bytes:
         """
         Open a stream, and return its acknowledgement, which must be sent before any notification.
@@ -116,7 +111,7 @@ class Subscriptions:
             for uri in _uris(accepted):
                 self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
-        return encode_notification(_ACKNOWLEDGED, params)
+        return encode_notification("notifications/subscriptions/acknowledged", params)
 
     def cancel(self, request_id: RequestId) -> None:
         """Close a stream that the client has cancelled."""
@@ -162,7 +157,7 @@ class Subscriptions:
         with self._lock:
             streams = list(self._listening.get(uri, ()))
             in_session = self.session and uri in self._uris
-        return _notifications(_UPDATED, streams, in_session=in_session, uri=uri)
+        return _notifications("notifications/resources/updated", streams, in_session=in_session, uri=uri)
 
     def end(self, results: ResultEncoder) -> bytes:
         """Close every stream, and return the lines that notify the client."""
@@ -171,14 +166,20 @@ class Subscriptions:
             self._streams.clear()
             self._listening.clear()
             self._stream_uris = 0
-        return b"".join(_end_stream(request_id, results) for request_id in stream_ids)
+        lines = b""
+        for stream in stream_ids:
+            # One page of the specification requires a result, another one a cancellation. Clients treat a
+            # result as the end and a cancellation as a loss, so that a cancellation after it is harmless.
+            lines += encode_result(stream, results.encode_end(stream)).line
+            lines += encode_notification("notifications/cancelled", wire.CancelledParams(stream))
+        return lines
 
 
-def _uris(requested: "wire.SubscriptionFilter") -> Collection[str]:
+def _uris(requested: wire.SubscriptionFilter) -> Collection[str]:
     return requested.resource_subscriptions or ()
 
 
-def _accepted(requested: "wire.SubscriptionFilter", offered: Capabilities) -> "wire.SubscriptionFilter":
+def _accepted(requested: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
     return wire.SubscriptionFilter(
         (offered.changes and requested.prompts_list_changed is True) or UNSET,
         (offered.changes and requested.resources_list_changed is True) or UNSET,
@@ -193,10 +194,3 @@ def _notifications(
     notifications = [wire.ChangeParams(uri)] if in_session else []
     notifications += [wire.ChangeParams(uri, meta=wire.NotificationMeta(stream)) for stream in streams]
     return b"".join(encode_notification(method, params) for params in notifications)
-
-
-def _end_stream(request_id: RequestId, results: ResultEncoder) -> bytes:
-    # One page of the specification requires a result, another one a cancellation. Clients treat a result as
-    # the end and a cancellation as a loss, so that a cancellation after the result is harmless.
-    cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
-    return encode_result(request_id, results.encode_end(request_id)).line + cancelled

@@ -5,13 +5,12 @@ A member that a revision lacks, or that has no value, is `UNSET` and is not sent
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-if TYPE_CHECKING:
-    from promptkit.language.media import Icon
+from promptkit.language.media import Icon
 
 #: Keys of ``_meta`` that the specification reserves.
 PROTOCOL_VERSION: Final = "io.modelcontextprotocol/protocolVersion"
@@ -333,7 +332,7 @@ class IconEntry(Entry):
     theme: str | None = None
 
 
-def icon_entries(icons: "Iterable[Icon]") -> list[IconEntry]:
+def icon_entries(icons: Iterable[Icon]) -> list[IconEntry]:
     """Convert icons."""
     return [IconEntry(icon.src, icon.mime_type, icon.sizes, icon.theme) for icon in icons]
 

@@ -13,12 +13,9 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
-
-import attrs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
@@ -34,16 +31,6 @@ MAX_TEXT: Final = 64
 MAX_ARGUMENTS: Final = 64
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}(?=:)")
-
-
-@attrs.frozen
-class _Entry:
-    request: Request
-    address: str | None
-    principal: Principal | None
-    catalog: Callable[[], Catalog]
-    time: float
-    started: float
 
 
 class Audit:
@@ -73,10 +60,23 @@ class Audit:
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """Open an entry for *request*. Return a function that appends the line, to call with the reply."""
+        received, started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
         # Once a request is answered, its address and principal are gone.
-        sender = request.address, request.principal
-        entry = _Entry(request, *sender, catalog, time.time(), time.perf_counter())
-        return partial(self._end, entry)
+        sender = _sender_fields(request.address, request.principal)
+
+        def end(reply: Reply) -> None:
+            self._write(
+                {
+                    "time": received.replace("+00:00", "Z"),
+                    "process": os.getpid(),
+                    **sender,
+                    **_request_fields(request, catalog()),
+                    "duration_ms": round((time.perf_counter() - started) * 1000, 3),
+                    **_outcome_fields(request, reply),
+                }
+            )
+
+        return end
 
     def close(self) -> None:
         """Close the file."""
@@ -84,8 +84,7 @@ class Audit:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _end(self, entry: _Entry, reply: Reply) -> None:
-        record = _record(entry, _outcome_fields(entry.request, reply))
+    def _write(self, record: dict[str, Any]) -> None:
         with self._lock:
             if self._lost:
                 record["lost"] = self._lost
@@ -140,23 +139,14 @@ class Audit:
                 self._has_partial_line = False
 
 
-def _record(entry: _Entry, outcome: dict[str, Any]) -> dict[str, Any]:
-    request = entry.request
+def _request_fields(request: Request, catalog: Catalog) -> dict[str, Any]:
     client = request.client
-    time_text = datetime.fromtimestamp(entry.time, UTC).isoformat(timespec="milliseconds")
     return {
-        "time": time_text.replace("+00:00", "Z"),
-        "process": os.getpid(),
-        **_sender_fields(entry.address, entry.principal),
-        "client": {"name": _shorten(client.name), "version": _shorten(client.version or "")}
-        if client
-        else None,
+        "client": client and {"name": _shorten(client.name), "version": _shorten(client.version or "")},
         "id": _shorten(request.id) if isinstance(request.id, str) else request.id,
         "method": _shorten(request.method),
-        **_target_fields(find_target(request, entry.catalog())),
+        **_target_fields(find_target(request, catalog)),
         "revision": request.revision.date,
-        "duration_ms": round((time.perf_counter() - entry.started) * 1000, 3),
-        **outcome,
     }
 
 

@@ -40,11 +40,10 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.server.clock import Clock
 from promptkit.server.pending import PendingRequest, reply_to, timeout_error
 from promptkit.server.request_limits import WaitingLine, queue_full_error
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.threads import DaemonThread, Watchdog
+from promptkit.server.threads import Clock, DaemonThread, Watchdog
 from promptkit.standard_error import say
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ Handler: TypeAlias = Callable[[PendingRequest], bytes | None]
 #: because late completions are useless.
 _RENDERS: Final = frozenset({"prompts/get", "tools/call", "resources/read"})
 
-#: The maximum number of streams and questions per client that are open at the same time.
+#: The maximum number of streams and questions that are open at the same time.
 _MAX_HELD: Final = 1024
 
 #: A slow prompt that takes less than this, in seconds, no longer counts as slow.
@@ -172,7 +171,6 @@ class Dispatcher:
         self._limits = limits
         # Requests of many clients are identified by their identity, because ids are not unique.
         self._key: Callable[[Request], RequestId] = id if many_clients else attrgetter("id")
-        self._has_many_clients = many_clients
         self._lock = Lock()
         self._open: dict[RequestId, PendingRequest] = {}
         self._held = 0
@@ -444,8 +442,8 @@ class Dispatcher:
 
     def check_held(self) -> None:
         """Raise TooManyRequests if no more requests may be held open."""
-        if self._held >= _MAX_HELD and not self._has_many_clients:
-            msg = f"{self._held:,} requests are pending, which is the limit: end some of them first"
+        if self._held >= _MAX_HELD:
+            msg = f"{_MAX_HELD:,} streams and forms are open, which is the limit: try again later"
             raise TooManyRequests(msg)
 
     def _close_request(self, pending: PendingRequest) -> None:
@@ -712,16 +710,11 @@ class Dispatcher:
             while True:  # no thread is left to handle these events
                 event = self._events.popleft()
                 if isinstance(event, Request):
-                    self._send(
-                        event.answer(
-                            encode_error(event.id, shutdown_error(event)) if shutdown_error else _UNANSWERED
-                        )
-                    )
+                    reply = encode_error(event.id, shutdown_error(event)) if shutdown_error else _UNANSWERED
+                    self._send(event.answer(reply))
         for pending in self._open_requests():
-            self._end(
-                pending,
-                pending.error_reply(shutdown_error(pending.request)) if shutdown_error else _UNANSWERED,
-            )
+            reply = pending.error_reply(shutdown_error(pending.request)) if shutdown_error else _UNANSWERED
+            self._end(pending, reply)
         with self._lock:
             loop, self._loop = self._loop, None  # later requests start a new loop
         if loop is not None:
@@ -732,9 +725,8 @@ class Dispatcher:
         """Answer the held requests, because their clients can no longer act."""
         for pending in self._open_requests():
             if pending.is_held:
-                self._end(
-                    pending, pending.error_reply(pending.on_deadline()) if pending.on_deadline else CANCELLED
-                )
+                on_deadline = pending.on_deadline
+                self._end(pending, pending.error_reply(on_deadline()) if on_deadline else CANCELLED)
 
     @property
     def _is_drained(self) -> bool:

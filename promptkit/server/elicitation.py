@@ -27,17 +27,16 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.protocol import wire
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Request
 from promptkit.protocol.jsonrpc import (
     InvalidParams,
     MissingCapability,
     RequestId,
-    TooManyRequests,
     encode_notification,
     encode_request,
 )
 from promptkit.protocol.key_ring import RequestStateSigner
+from promptkit.protocol.session import Session
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 from promptkit.types.errors import ConversionError
@@ -50,9 +49,6 @@ from promptkit.types.unstructuring import typed_text
 _ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
-
-#: The maximum number of open questions.
-_MAX_OPEN: Final = 1024
 
 #: The maximum number of questions per request: a second one if the first answer is incomplete.
 _MAX_QUESTIONS: Final = 2
@@ -68,13 +64,6 @@ Schema: TypeAlias = dict[str, Any]
 
 #: The formats that a text field can declare.
 _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
-
-#: For each numeric type, the type of its field, and a function that returns the next number above (1) or
-#: below (-1) a bound, because forms have no exclusive bounds.
-_NUMBERS: Final[dict[type, tuple[str, Callable[[Any, int], float]]]] = {
-    int: ("integer", lambda bound, direction: bound + direction),
-    float: ("number", lambda bound, direction: nextafter(bound, direction * inf)),
-}
 
 
 class _Answer(msgspec.Struct):
@@ -146,17 +135,14 @@ class Elicitation:
     The elicitation requests sent to one client, with or without a session.
 
     Args:
-        connection:
-            The client's connection.
+        session:
+            The client's session.
 
         dispatcher:
             The dispatcher, which keeps a request pending while its question is open.
 
         send:
             A function that sends whole lines. It may be called from several threads.
-
-        answer_within:
-            How long to wait for an answer, in seconds.
 
         signer:
             The signer of each ``requestState``. By default, its key is random.
@@ -168,16 +154,14 @@ class Elicitation:
 
     def __init__(
         self,
-        connection: Connection,
+        session: Session,
         dispatcher: Dispatcher,
         send: Callable[[bytes], None],
-        answer_within: float = _ANSWER_WITHIN_S,
         signer: RequestStateSigner | None = None,
     ) -> None:
-        self._connection = connection
+        self._session = session
         self._dispatcher = dispatcher
         self._send = send
-        self._answer_within = answer_within
         self.prefix = "promptkit-"
         self._numbers = count(1)
         self._open: dict[RequestId, Question] = {}
@@ -213,19 +197,35 @@ class Elicitation:
             answers[_QUESTION_KEY]
         ), count
 
-    def params(self, question: Question) -> dict[str, Any]:
+    def ask(self, question: Question) -> wire.InputRequiredResult | None:
         """
-        Return the params of the ``elicitation/create`` request that asks *question*.
+        Ask *question*: with a result, which makes a modern client repeat its request, or with a request.
+
+        After a request, the result is None, and the client's own request is held open until it answers.
 
         Raises:
             ArgumentsError: If the user cannot be asked, or was already asked the maximum number of times.
 
             MissingCapability: If the client has declared elicitation before, but no longer does.
+
+            TooManyRequests: If too many questions are open.
         """
+        params, request = self._params(question), question.pending.request
+        if not request.revision.stateless:
+            self._send_question(question, params)
+            return None
+        count = question.count + 1
+        state = f"{count}.{self._signer.sign(request.method, _signed_fields(request, count))}"
+        requests = {_QUESTION_KEY: {"method": _METHOD, "params": params}}
+        return wire.InputRequiredResult(requests, state, result_type="input_required")
+
+    def _params(self, question: Question) -> dict[str, Any]:
+        """Return the params of the ``elicitation/create`` request that asks *question*."""
         request, prompt, errors = question.pending.request, question.prompt, question.errors
-        if question.count >= _MAX_QUESTIONS or not askable(prompt, errors):
+        is_opt_in = request.method == "tools/call" and prompt.elicit is None
+        if is_opt_in or question.count >= _MAX_QUESTIONS or not askable(prompt, errors):
             raise errors
-        if not self.can_ask(request):
+        if not self._can_ask(request):
             if request.params.request_state is None or not request.revision.stateless:
                 raise errors
             msg = "arguments are still missing, but the request no longer declares elicitation"
@@ -244,40 +244,23 @@ class Elicitation:
             errors=question.errors,
         )
 
-    def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
-        """
-        Return the result that makes a modern client ask *question* and repeat its request.
-
-        *params* must be the result of calling `params` with the same question.
-        """
-        request, count = question.pending.request, question.count + 1
-        state = f"{count}.{self._signer.sign(request.method, _signed_fields(request, count))}"
-        requests = {_QUESTION_KEY: {"method": _METHOD, "params": params}}
-        return wire.InputRequiredResult(requests, state, result_type="input_required")
-
-    def ask(self, question: Question, params: dict[str, Any]) -> None:
+    def _send_question(self, question: Question, params: dict[str, Any]) -> None:
         """
         Send *question* to a client with a session. The request is held open until the client answers.
-
-        *params* must be the result of calling `params` with the same question.
-
-        Raises:
-            TooManyRequests: If too many questions are open.
 
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
         """
-        if len(self._open) >= _MAX_OPEN:
-            msg = f"{_MAX_OPEN:,} questions to users are open, which is the limit: try again later"
-            raise TooManyRequests(msg)
+        self._dispatcher.check_held()
         question_id = f"{self.prefix}{next(self._numbers)}"
-        deadline = time.monotonic() + self._answer_within
+        deadline = time.monotonic() + _ANSWER_WITHIN_S
         withdraw = partial(self._withdraw, question_id)
         with self._asking:
             if not self._dispatcher.hold(question.pending, withdraw, lambda: question.errors, deadline):
                 return  # the deadline of the request has passed, or the client has cancelled it
             self._open[question_id] = question
-            self._send_about(question, encode_request(question_id, _METHOD, params))
+            send = question.pending.request.sender(self._send)
+            send(encode_request(question_id, _METHOD, params))
 
     def close_question(self, response: ClientResponse) -> Question | None:
         """
@@ -296,16 +279,13 @@ class Elicitation:
         with self._asking:
             if question := self._open.pop(question_id, None):
                 cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(question_id))
-                self._send_about(question, cancelled)
-
-    def _send_about(self, question: Question, line: bytes) -> None:
-        question.pending.request.sender(self._send)(line)
+                question.pending.request.sender(self._send)(cancelled)
 
     def needs_forms(self, request: Request) -> bool:
         """Return whether the client would reject a prompt with missing arguments that a form can ask for."""
-        return self.can_ask(request) and _profile_field(request, "refuses_missing")
+        return self._can_ask(request) and _profile_field(request, "refuses_missing")
 
-    def can_ask(self, request: Request) -> bool:
+    def _can_ask(self, request: Request) -> bool:
         """Return whether the client can show forms, which elicitation without details implies."""
         if not request.revision.elicitation:
             return False
@@ -316,7 +296,7 @@ class Elicitation:
     def _has_session(self, request: Request) -> bool:
         """Return whether the client has a session, in which it can be sent a question."""
         if request.channel is None:
-            return self._connection.subscriptions.session
+            return self._session.subscriptions.session
         return bool(request.channel.session_id) and request.channel.takes_stream
 
 
@@ -601,15 +581,15 @@ def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
 
 def _number_field(annotation: Any, schema: Schema) -> Schema | None:
     """Return a number field, or None for other types, and for numbers with constraints other than bounds."""
-    if not isinstance(annotation, type) or annotation not in _NUMBERS or "multipleOf" in schema:
+    if annotation not in {int, float} or "multipleOf" in schema:
         return None
-    kind, next_number = _NUMBERS[annotation]
-    bounds = _pick(schema, "minimum", "maximum")
+    is_int, bounds = annotation is int, _pick(schema, "minimum", "maximum")
+    # Forms have no exclusive bounds.
     if (bound := schema.get("exclusiveMinimum")) is not None:
-        bounds["minimum"] = next_number(bound, 1)
+        bounds["minimum"] = bound + 1 if is_int else nextafter(bound, inf)
     if (bound := schema.get("exclusiveMaximum")) is not None:
-        bounds["maximum"] = next_number(bound, -1)
-    return {"type": kind} | bounds
+        bounds["maximum"] = bound - 1 if is_int else nextafter(bound, -inf)
+    return {"type": "integer" if is_int else "number"} | bounds
 
 
 def _text_field(argument: Argument, annotation: Any, schema: Schema) -> Schema:

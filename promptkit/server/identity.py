@@ -66,7 +66,8 @@ def find_project_file(target: str) -> str | None:
 
     None for a target that does not exist, or that is installed in an environment.
     """
-    location = locate_target(split_prefix(target)[1])
+    target = split_prefix(target)[1]
+    location = locate_target(target)
     origin = _module_folder(_top_module(target)) if location is None else location[0]
     project = None if origin is None else project_of(origin)
     if origin is None or project is None:
@@ -82,11 +83,12 @@ def _of_target(target: str) -> ServerInfo:
     if (file := find_project_file(target)) is not None:
         document = read_pyproject(file)
         return UNKNOWN if document is None else read_server_info(document, file)
-    return UNKNOWN if locate_target(split_prefix(target)[1]) else _of_module(_top_module(target))
+    target = split_prefix(target)[1]
+    return UNKNOWN if locate_target(target) else _of_module(_top_module(target))
 
 
 def _top_module(target: str) -> str:
-    return split_target(split_prefix(target)[1])[0].partition(".")[0]
+    return split_target(target)[0].partition(".")[0]
 
 
 def _module_folder(module: str) -> str | None:
@@ -286,11 +288,7 @@ def read_icon(path: str | os.PathLike[str]) -> Icon:
     Raises:
         ValueError: If it cannot be read, is too large, or is not an image.
     """
-    try:
-        return Icon(image_uri(os.fspath(path), read_regular_file(path, _MAX_ICON)))
-    except OSError as error:
-        msg = f"{os.fspath(path)!r} cannot be read: {error.strerror}"
-        raise ValueError(msg) from None
+    return Icon(image_uri(os.fspath(path), _read_file(path, _MAX_ICON)))
 
 
 def read_instructions(path: str | os.PathLike[str]) -> str:
@@ -301,9 +299,15 @@ def read_instructions(path: str | os.PathLike[str]) -> str:
         ValueError: If it cannot be read, is too large, or is not UTF-8.
     """
     try:
-        return read_regular_file(path, MAX_INSTRUCTIONS).decode("utf-8-sig").strip()
-    except OSError as error:
-        msg = f"{os.fspath(path)!r} cannot be read: {error.strerror}"
+        return _read_file(path, MAX_INSTRUCTIONS).decode("utf-8-sig").strip()
     except UnicodeDecodeError:
         msg = f"{os.fspath(path)!r} is not UTF-8"
-    raise ValueError(msg)
+        raise ValueError(msg) from None
+
+
+def _read_file(path: str | os.PathLike[str], limit: int) -> bytes:
+    try:
+        return read_regular_file(path, limit)
+    except OSError as error:
+        msg = f"{os.fspath(path)!r} cannot be read: {error.strerror}"
+        raise ValueError(msg) from None

@@ -1,7 +1,7 @@
 """Lookup of the prompt or resource of a request and of its arguments, and calls of its function."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
+from typing import Any, Final, TypeVar, TypeVarTuple
 
 from msgspec import Struct
 
@@ -9,17 +9,14 @@ from promptkit.catalog import redaction
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.skills import CompiledSkill
 from promptkit.catalog.tools import GET
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS
 from promptkit.protocol.events import Request
 from promptkit.server.snapshot import Snapshot
-
-if TYPE_CHECKING:  # most recipes have none
-    from promptkit.catalog.resources import CompiledResource
-    from promptkit.catalog.skills import CompiledSkill
-
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
@@ -48,7 +45,7 @@ class RequestTarget(Struct, frozen=True):
 
     kind: str
     identifier: str
-    item: "CompiledPrompt | CompiledResource | None"
+    item: CompiledPrompt | CompiledResource | None
     arguments: Mapping[str, Any]
 
     def __repr__(self) -> str:
@@ -65,7 +62,7 @@ class RequestTarget(Struct, frozen=True):
         return frozenset() if self.item is None else self.item.arguments.secret
 
 
-def name_of(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> str:
+def name_of(item: CompiledPrompt | CompiledResource | CompiledSkill) -> str:
     """Return the name of a prompt, the URI template of a resource, or the URI of a skill."""
     return item.name if isinstance(item, CompiledPrompt) else item.uri_template
 
@@ -108,7 +105,7 @@ def find_missing_scopes(request: Request, full: Snapshot, view: Snapshot) -> fro
     return item.scopes
 
 
-def _find_item(request: Request, snapshot: Snapshot) -> "CompiledPrompt | CompiledResource | None":
+def _find_item(request: Request, snapshot: Snapshot) -> CompiledPrompt | CompiledResource | None:
     """Return the item that a request asks for, or None if it does not exist."""
     if request.method == "tools/call":
         return _find_called_prompt(request.params, snapshot)

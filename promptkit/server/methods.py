@@ -1,58 +1,210 @@
 """
-The handlers of the methods for resources, skills and completion.
+The handlers of the methods: they render prompts, read resources and skills, and complete arguments.
 
-`promptkit.server.prompts` has those for prompts and tools. See also
-https://modelcontextprotocol.io/extensions/skills.
+See also https://modelcontextprotocol.io/extensions/skills.
 """
 
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from promptkit.catalog import redaction
-from promptkit.catalog.completion import Completion
+from promptkit.catalog.completion import Completer, Completion
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.tools import GET
 from promptkit.catalog.uri_templates import normalized
-from promptkit.errors.exceptions import UnknownResourceError, shortened
+from promptkit.errors.exceptions import (
+    ArgumentsError,
+    UnknownPromptError,
+    UnknownResourceError,
+    UnknownToolError,
+    shortened,
+)
 from promptkit.errors.suggestions import nearest
+from promptkit.language.context import Context, Progress
+from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
-from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound, encode
+from promptkit.protocol.decoding import check_arguments
+from promptkit.protocol.events import Request
+from promptkit.protocol.http.messages import STREAM
+from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound, encode, encode_notification
+from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import Pages
-from promptkit.server.dispatch import Dispatcher
+from promptkit.server.dispatch import Dispatcher, Handler
+from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.lookup import call_author, chosen_arguments, read_hiding_secrets
-from promptkit.server.notifier import Notifier
+from promptkit.server.notifier import Notifier, ResourceWatch
 from promptkit.server.pending import PendingRequest
-from promptkit.server.request_limits import TokenBuckets
-from promptkit.server.resource_watch import ResourceWatch
-
-if TYPE_CHECKING:  # most recipes have none
-    from promptkit.catalog.completion import Completer
-    from promptkit.catalog.resources import CompiledResource
+from promptkit.server.request_limits import REPORTS_PER_S, TokenBucket, TokenBuckets
 
 
-class ResourceMethods:
+class Methods:
     """
-    The handlers of the per-resource methods, and of streams of notifications.
+    The handlers of the methods.
 
     Args:
         dispatcher:
             The dispatcher, which runs authors' functions, and keeps streams open.
+
+        elicitation:
+            The elicitation, which asks the client for missing arguments.
 
         notifier:
             The notifier, which notifies clients of changes.
 
         watch:
             Detects changes to subscribed resources.
+
+        send:
+            A function that sends whole lines, such as progress notifications.
+
+        limits:
+            The limits on requests and replies.
     """
 
-    def __init__(self, dispatcher: Dispatcher, notifier: Notifier, watch: ResourceWatch) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 (they are independent)
+        self,
+        dispatcher: Dispatcher,
+        elicitation: Elicitation,
+        notifier: Notifier,
+        watch: ResourceWatch,
+        send: Callable[[bytes], None],
+        limits: Limits,
+    ) -> None:
         self._dispatcher = dispatcher
+        self._elicitation = elicitation
         self._notifier = notifier
         self._watch = watch
+        self._send = send
+        self._limits = limits
+        self._completions = TokenBuckets(limits.completions, "requests for completion")
 
-    def read(self, pending: PendingRequest) -> bytes | None:
+    def handlers(self) -> dict[str, Handler]:
+        """Return the handler of each method, with the rate limit of requests."""
+        handlers: dict[str, Handler] = {
+            "prompts/get": self._get,
+            "prompts/list": self._list,
+            "resources/list": self._list,
+            "resources/templates/list": self._list,
+            "tools/list": self._list,
+            "skills/list": self._list,
+            "tools/call": self._call,
+            "completion/complete": self._complete,
+            "resources/read": self._read,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "subscriptions/listen": self._listen,
+            STREAM: self._stream,
+            "skills/get": _get_skill,
+            "resources/directory/read": _read_directory,
+        }
+        if self._limits.rate == inf:
+            return handlers
+        buckets = TokenBuckets(self._limits.rate, "requests")
+
+        def limited(pending: PendingRequest) -> bytes | None:
+            buckets.take(pending.request.subject)
+            return handlers[pending.request.method](pending)
+
+        return dict.fromkeys(handlers, limited)
+
+    def _get(self, pending: PendingRequest) -> bytes | None:
+        """Return the result of ``prompts/get``, or None if the reply is sent later."""
+        request = pending.request
+        params = request.params
+        prompt = pending.about
+        if prompt is None:
+            prompt = pending.about = pending.snapshot.catalog[params.name]
+        if params.request_state is None and params.input_responses is None:
+            if request.large:
+                prompt.arguments.check_values(params.arguments or {}, self._limits.values)
+            return self._render(pending, prompt, params.arguments)
+        # A modern client repeats its request with the values that the user has entered.
+        supplied, count = self._elicitation.arguments(pending, prompt)
+        return self._render(pending, prompt, self._check_arguments(prompt, supplied), count)
+
+    def _list(self, pending: PendingRequest) -> bytes:
+        """Return a page of a list. Forms can replace required arguments of prompts."""
+        request = pending.request
+        forms = request.method == "prompts/list" and self._elicitation.needs_forms(request)
+        pages = pending.snapshot.pages(request.method, request.revision, forms=forms)
+        return pages.page(request.params.cursor)
+
+    def _call(self, pending: PendingRequest) -> bytes | None:
+        """Return the result of ``tools/call``, or None if the reply is sent later."""
+        tools = pending.snapshot.tools
+        pending.about = tools[pending.request.params.name]
+        if tools.is_search and pending.about.name == GET:
+            self._resolve_tool(pending)
+        return self._get(pending)
+
+    def _resolve_tool(self, pending: PendingRequest) -> None:
+        """Turn a call of the tool that renders prompts by name into a call of that prompt."""
+        request = pending.request
+        params = request.params
+        arguments = pending.about.arguments
+        if request.large:
+            arguments.check_values(params.arguments or {}, self._limits.values)
+        supplied = arguments.read(params.arguments)
+        try:
+            pending.about = pending.snapshot.tools.prompt(supplied["name"])
+        except UnknownToolError as error:
+            raise UnknownPromptError(error.name, error.nearest) from None
+        params.name, params.arguments = supplied["name"], supplied.get("arguments")
+
+    def resume(self, question: Question, answer: Any, pending: PendingRequest) -> bytes | None:
+        """Return the result after a client with a session has answered *question*."""
+        supplied = self._check_arguments(question.prompt, question.merge_answer(answer))
+        return self._render(pending, question.prompt, supplied, question.count + 1)
+
+    def _check_arguments(
+        self, prompt: CompiledPrompt, supplied: dict[str, Any] | None
+    ) -> dict[str, Any] | None:
+        """Check the sizes of arguments that come from several messages, and return the arguments."""
+        check_arguments({name: Raw(encode(value)) for name, value in (supplied or {}).items()}, self._limits)
+        prompt.arguments.check_values(supplied or {}, self._limits.values)
+        return supplied
+
+    def _render(
+        self, pending: PendingRequest, prompt: CompiledPrompt, supplied: dict[str, Any] | None, count: int = 0
+    ) -> bytes | None:
+        """Render *prompt*, or ask for missing arguments, after *count* earlier questions."""
+        key = None
+        if prompt.cache is not None:
+            replies = pending.snapshot.replies
+            key = replies.key(prompt, pending.request, supplied)
+            if key is not None and (result := replies.get(key)) is not None:
+                return result
+        arguments = prompt.arguments
+        try:
+            values = read_hiding_secrets(arguments, supplied, arguments.read)
+        except ArgumentsError as errors:
+            question = self._elicitation.ask(Question(pending, prompt, supplied or {}, errors, count))
+            if question is None:
+                return None
+            pending.asks = True
+            return pending.snapshot.lowerings[pending.request.revision].results.encode(question)
+        if prompt.context is not None:
+            values[prompt.context] = _context(pending.request, pending.request.sender(self._send))
+        renderer, limit = prompt.renderer, self._limits.reply
+        if prompt.timeout is not None:
+            self._dispatcher.set_limit(pending, prompt.timeout)
+        if renderer.is_async:
+            self._dispatcher.call_on_loop(
+                pending,
+                renderer.render_awaited(values, limit=limit),
+                lambda get_result: _result(pending, key, lambda *_: get_result(), values, limit),
+            )
+            return None
+        return self._dispatcher.call(
+            pending, partial(_result, pending, key, renderer.render_sync, values, limit)
+        )
+
+    def _read(self, pending: PendingRequest) -> bytes | None:
         """Return the contents of a resource, or None if the reply is sent later."""
         params: wire.ResourceParams = pending.request.params
         resource, values = _find_resource(pending)
@@ -65,27 +217,28 @@ class ResourceMethods:
 
         return self._dispatcher.call(pending, work)
 
-    def subscribe(self, pending: PendingRequest) -> bytes:
+    def _subscribe(self, pending: PendingRequest) -> bytes:
         """Subscribe the session to a resource."""
         _find_resource(pending)
-        self._notifier.subscribe(pending.request)
+        self._notifier.subscribe(pending.request, is_subscribed=True)
         self._watch.start()
         return b"{}"
 
-    def unsubscribe(self, pending: PendingRequest) -> bytes:
+    def _unsubscribe(self, pending: PendingRequest) -> bytes:
         """Unsubscribe the session from a resource."""
-        self._notifier.unsubscribe(pending.request)
+        self._notifier.subscribe(pending.request, is_subscribed=False)
         return b"{}"
 
-    def listen(self, pending: PendingRequest) -> None:
+    def _listen(self, pending: PendingRequest) -> None:
         """Notify the client of changes until the client or the server ends the request."""
         self._dispatcher.check_held()
         if pending.request.params.notifications.resource_subscriptions:
             self._watch.start()
         self._notifier.listen(pending.request, partial(self._hold, pending))
 
-    def stream(self, pending: PendingRequest) -> None:
+    def _stream(self, pending: PendingRequest) -> None:
         """Notify a client with a session of changes until the client or the server ends the request."""
+        self._dispatcher.check_held()
         replaced = self._notifier.stream(pending.request, partial(self._hold, pending))
         if replaced is not None:
             self._dispatcher.drop(replaced)
@@ -95,8 +248,83 @@ class ResourceMethods:
         if not self._dispatcher.hold(pending, stop):  # the client has disconnected meanwhile
             stop()
 
+    def _complete(self, pending: PendingRequest) -> bytes | None:
+        """Return the result, or None if the reply is sent later."""
+        params: wire.CompleteParams = pending.request.params
+        self._completions.take(pending.request.subject)
+        completer = _find_completer(pending)
+        lowering = pending.snapshot.lowerings[pending.request.revision]
+        if completer is None:
+            return lowering.completion(Completion())
+        text, context = params.argument.value, params.chosen
 
-def _read_constant(pending: PendingRequest, resource: "CompiledResource") -> bytes:
+        def finish(get_completion: Callable[[], Completion]) -> bytes:
+            return lowering.completion(call_author(get_completion))
+
+        self._dispatcher.check_capacity()
+        if not completer.is_async:
+            return self._dispatcher.call(pending, lambda: finish(lambda: completer.complete(text, context)))
+        self._dispatcher.call_on_loop(pending, completer.complete_async(text, context), finish)
+        return None
+
+
+def _result(
+    pending: PendingRequest,
+    key: Any,
+    render: Callable[[dict[str, Any], int], Workflow | str],
+    values: dict[str, Any],
+    limit: int,
+) -> bytes:
+    rendered = call_author(render, values, limit)
+    request, prompt = pending.request, pending.about
+    lowering = pending.snapshot.lowerings[request.revision]
+    is_call = request.method == "tools/call"
+    result = lowering.tool_result(rendered) if is_call else lowering.result(prompt, rendered)
+    if key is not None:
+        pending.snapshot.replies.put(key, result, prompt.cache or 0)
+    return result
+
+
+def _context(request: Request, send: Callable[[bytes], None]) -> Context:
+    """Return the context of a prompt for *request*; *send* sends whole lines."""
+    client = request.client
+    progress = Progress(_progress_sender(request, send))
+    request.when_answered(lambda _: progress.end())
+    return Context(
+        client_name=client.name if client else "",
+        client_version=client.version or "" if client else "",
+        revision=request.revision.date,
+        request_id=request.id,
+        capabilities=request.capabilities,
+        progress=progress,
+    )
+
+
+def _progress_sender(
+    request: Request, send: Callable[[bytes], None]
+) -> Callable[[float, float | None, str | None], None] | None:
+    """Return a function that sends progress notifications, or None if the client did not request them."""
+    meta = request.params.meta
+    if not meta or meta.progress_token is None:
+        return None
+    has_messages = request.revision.progress_messages
+    bucket = TokenBucket(REPORTS_PER_S, "reports of progress")
+
+    def report(progress: float, total: float | None, message: str | None) -> None:
+        if not bucket.allows():
+            return
+        params = wire.ProgressParams(
+            meta.progress_token,
+            progress,
+            UNSET if total is None else total,
+            UNSET if message is None or not has_messages else message,
+        )
+        send(encode_notification("notifications/progress", params))
+
+    return report
+
+
+def _read_constant(pending: PendingRequest, resource: CompiledResource) -> bytes:
     """Return the result of reading a constant resource, from the cache if possible."""
     request, snapshot = pending.request, pending.snapshot
     # The key contains the resource's identity: callers with other scopes may see a different resource.
@@ -109,7 +337,7 @@ def _read_constant(pending: PendingRequest, resource: "CompiledResource") -> byt
     return result
 
 
-def _find_resource(pending: PendingRequest) -> "tuple[CompiledResource, dict[str, Any]]":
+def _find_resource(pending: PendingRequest) -> tuple[CompiledResource, dict[str, Any]]:
     """Return the resource of a request, and the values of the variables in its URI."""
     request = pending.request
     try:
@@ -121,7 +349,7 @@ def _find_resource(pending: PendingRequest) -> "tuple[CompiledResource, dict[str
     return resource, read_hiding_secrets(resource.arguments, variables, resource.bind)
 
 
-def get_skill(pending: PendingRequest) -> bytes:
+def _get_skill(pending: PendingRequest) -> bytes:
     """
     Return a skill: its frontmatter, and the digests of its files.
 
@@ -140,7 +368,7 @@ def get_skill(pending: PendingRequest) -> bytes:
     return lowering.results.encode_cacheable(result, changes=snapshot.capabilities.changes)
 
 
-def read_directory(pending: PendingRequest) -> bytes:
+def _read_directory(pending: PendingRequest) -> bytes:
     """
     Return a page of the contents of a folder of a skill.
 
@@ -165,43 +393,7 @@ def read_directory(pending: PendingRequest) -> bytes:
     return pages.page(params.cursor)
 
 
-class CompletionMethod:
-    """
-    The handler of ``completion/complete``.
-
-    Args:
-        dispatcher:
-            The dispatcher, which runs authors' functions.
-
-        rate:
-            The number of requests per second that each client may send.
-    """
-
-    def __init__(self, dispatcher: Dispatcher, rate: float) -> None:
-        self._dispatcher = dispatcher
-        self._buckets = TokenBuckets(rate, "requests for completion")
-
-    def complete(self, pending: PendingRequest) -> bytes | None:
-        """Return the result, or None if the reply is sent later."""
-        params: wire.CompleteParams = pending.request.params
-        self._buckets.take(pending.request.subject)
-        completer = _find_completer(pending)
-        lowering = pending.snapshot.lowerings[pending.request.revision]
-        if completer is None:
-            return lowering.completion(Completion())
-        text, context = params.argument.value, params.chosen
-
-        def finish(get_completion: "Callable[[], Completion]") -> bytes:
-            return lowering.completion(call_author(get_completion))
-
-        self._dispatcher.check_capacity()
-        if not completer.is_async:
-            return self._dispatcher.call(pending, lambda: finish(lambda: completer.complete(text, context)))
-        self._dispatcher.call_on_loop(pending, completer.complete_async(text, context), finish)
-        return None
-
-
-def _find_completer(pending: PendingRequest) -> "Completer | None":
+def _find_completer(pending: PendingRequest) -> Completer | None:
     """Return the completer of the argument, or None if it has none."""
     catalog, params = pending.snapshot.catalog, pending.request.params
     ref = params.ref

@@ -9,9 +9,9 @@ See https://prometheus.github.io/client_python/multiprocess/.
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -32,36 +32,7 @@ _BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30)
 #: metrics do not reveal whether such a prompt exists.
 _OTHER: Final = "(other)"
 
-#: The counters, with their descriptions and labels.
-_COUNTERS: Final = {
-    "requests": ("Requests, by outcome.", ("method", "outcome", "code")),
-    "prompts": (
-        "Requests for prompts, as prompts or as tools, by outcome.",
-        ("prompt", "outcome", "code"),
-    ),
-    "reloads": ("Reloads that changed the served recipes.", ()),
-    "http_refusals": (
-        "HTTP requests that were rejected before their body was parsed.",
-        ("status",),
-    ),
-}
-
-#: The histograms, with their descriptions and labels.
-_HISTOGRAMS: Final = {
-    "request": ("Duration of a request.", "method"),
-    "prompt": ("Duration of requests for prompts.", "prompt"),
-}
-
-#: The gauges, with their descriptions, and how the values of several workers are combined.
-_GAUGES: Final[Sequence[tuple[str, str, Literal["sum", "mostrecent"]]]] = (
-    ("requests_in_flight", "Pending requests, including open streams.", "sum"),
-    ("requests_waiting", "Requests that wait for a free slot.", "sum"),
-    ("recipes_with_errors", "Recipes with an error at the last load.", "mostrecent"),
-)
-
-_RENDERS: Final = ("prompts/get", "tools/call")
 _PARENT: Final = "parent"
-_FIRST: Final = "0"
 
 
 class Metrics:
@@ -84,20 +55,25 @@ class Metrics:
         self._worker = _PARENT
         # The module may have been imported before the variable was set.
         values.ValueClass = values.MultiProcessValue(lambda: self._worker)  # type: ignore[no-untyped-call]
-        self._counters = {
-            name: Counter(f"promptkit_{name}", description, labels, registry=None)
-            for name, (description, labels) in _COUNTERS.items()
-        }
-        self._durations = {
-            name: Histogram(
-                f"promptkit_{name}_duration_seconds", description, (label,), buckets=_BOUNDS, registry=None
-            )
-            for name, (description, label) in _HISTOGRAMS.items()
-        }
-        self._open_gauge, self._waiting_gauge, self._errors_gauge = (
-            Gauge(f"promptkit_{name}", description, registry=None, multiprocess_mode=mode)
-            for name, description, mode in _GAUGES
+        counter = partial(Counter, namespace="promptkit", registry=None)
+        self._requests = counter("requests", "Requests, by outcome.", ("method", "outcome", "code"))
+        about_prompts = "Requests for prompts, as prompts or as tools, by outcome."
+        self._prompts = counter("prompts", about_prompts, ("prompt", "outcome", "code"))
+        self._reloads = counter("reloads", "Reloads that changed the served recipes.")
+        about_refusals = "HTTP requests that were rejected before their body was parsed."
+        self._refusals = counter("http_refusals", about_refusals, ("status",))
+
+        histogram = partial(Histogram, namespace="promptkit", registry=None, buckets=_BOUNDS)
+        self._request_s = histogram("request_duration_seconds", "Duration of a request.", ("method",))
+        self._prompt_s = histogram(
+            "prompt_duration_seconds", "Duration of requests for prompts.", ("prompt",)
         )
+
+        gauge = partial(Gauge, namespace="promptkit", registry=None, multiprocess_mode="sum")
+        self._open_gauge = gauge("requests_in_flight", "Pending requests, including open streams.")
+        self._waiting_gauge = gauge("requests_waiting", "Requests that wait for a free slot.")
+        about_errors = "Recipes with an error at the last load."
+        self._errors_gauge = gauge("recipes_with_errors", about_errors, multiprocess_mode="mostrecent")
         for number in range(workers):
             self.serve_as(str(number))  # create the files now, so that no scrape finds an incomplete one
         self.serve_as(_PARENT)
@@ -107,13 +83,13 @@ class Metrics:
         self._worker = worker
         self._open_gauge.set(0)
         self._waiting_gauge.set(0)
-        self._durations["request"].labels("prompts/get")
+        self._request_s.labels("prompts/get")
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """Count *request* as open. Return a function to call with the reply before it is sent."""
         self._open_gauge.inc()
         method = known_method(request, _OTHER)
-        prompt = _prompt_of(request, catalog()) if method in _RENDERS else None
+        prompt = _prompt_of(request, catalog()) if method in ("prompts/get", "tools/call") else None
         return partial(self._end, method, prompt, time.perf_counter())
 
     def waiting_changed(self, difference: int) -> None:
@@ -122,12 +98,12 @@ class Metrics:
 
     def rejected(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
-        self._counters["http_refusals"].labels(status).inc()
+        self._refusals.labels(status).inc()
 
     def reloaded(self) -> None:
         """Count a reload, in the first worker only, because every worker reloads."""
-        if self._worker == _FIRST:
-            self._counters["reloads"].inc()
+        if self._worker == "0":
+            self._reloads.inc()
 
     def text(self, invalid: int) -> bytes:
         """Return the metrics from all workers, with the number of recipes with errors (*invalid*)."""
@@ -147,11 +123,11 @@ class Metrics:
         seconds = time.perf_counter() - started
         outcome = reply.outcome, "" if reply.code is None else reply.code
         self._open_gauge.dec()
-        self._counters["requests"].labels(method, *outcome).inc()
-        self._durations["request"].labels(method).observe(seconds)
+        self._requests.labels(method, *outcome).inc()
+        self._request_s.labels(method).observe(seconds)
         if prompt is not None:
-            self._counters["prompts"].labels(prompt, *outcome).inc()
-            self._durations["prompt"].labels(prompt).observe(seconds)
+            self._prompts.labels(prompt, *outcome).inc()
+            self._prompt_s.labels(prompt).observe(seconds)
 
 
 def _prompt_of(request: Request, catalog: Catalog) -> str:

@@ -1,25 +1,27 @@
-"""Notifications to clients about changed lists and resources."""
+"""Notifications to clients about changed lists and resources, and the watch that notices changes."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from threading import Lock
+from threading import Event, Lock
 from typing import Final
 
 from msgspec import Struct
 
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.resources import CompiledResource
+from promptkit.errors.exceptions import UnknownResourceError
 from promptkit.protocol.capabilities import ResultEncoder, method_not_found
 from promptkit.protocol.events import Request, Send
 from promptkit.protocol.jsonrpc import InternalError, encode_result
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
-
-#: The maximum number of open streams.
-MAX_STREAMS: Final = 1024
+from promptkit.server.threads import DaemonThread
+from promptkit.standard_error import say
 
 #: The maximum number of subscriptions to resources, in all streams and sessions together.
 _MAX_URIS: Final = 100_000
 
-#: The maximum number of sessions whose subscriptions are known. It exceeds the number of streams.
-_MAX_SESSIONS: Final = 4 * MAX_STREAMS
+#: The maximum number of sessions whose subscriptions are known. It exceeds the maximum number of streams.
+_MAX_SESSIONS: Final = 4096
 
 
 class Notifier:
@@ -50,13 +52,9 @@ class Notifier:
         """The notifiers, grouped by their clients' scopes; the key is None without authentication."""
         return {None: [self]}
 
-    def subscribe(self, request: Request) -> None:
-        """Subscribe the session to the resource that *request* names."""
-        self.subscriptions.subscribe(request.params.uri)
-
-    def unsubscribe(self, request: Request) -> None:
-        """End the session's subscription to the resource that *request* names."""
-        self.subscriptions.unsubscribe(request.params.uri)
+    def subscribe(self, request: Request, *, is_subscribed: bool) -> None:
+        """Start or end the session's subscription to the resource that *request* names."""
+        self.subscriptions.subscribe(request.params.uri, is_subscribed=is_subscribed)
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """Open the stream that *request* asks for, and call *hold*, which keeps the request open."""
@@ -134,27 +132,15 @@ class Streams(Notifier):
                 notifiers.setdefault(scopes, []).append(stream)
         return notifiers
 
-    def subscribe(self, request: Request) -> None:
+    def subscribe(self, request: Request, *, is_subscribed: bool) -> None:
         """
-        Subscribe the client's session to the resource that *request* names, in all workers.
+        Start or end the subscription of a session to the resource that *request* names, in all workers.
 
         Raises:
             MethodNotFound: If the client has no session.
 
             InternalError: If all clients together have too many subscriptions.
         """
-        self._change(request, is_subscribed=True)
-
-    def unsubscribe(self, request: Request) -> None:
-        """
-        End the subscription of the client's session to the resource that *request* names, in all workers.
-
-        Raises:
-            MethodNotFound: If the client has no session.
-        """
-        self._change(request, is_subscribed=False)
-
-    def _change(self, request: Request, *, is_subscribed: bool) -> None:
         if not request.session_id:
             raise method_not_found(request.method)
         change = SubscriptionChange(request.session_id, request.params.uri, is_subscribed)
@@ -171,9 +157,7 @@ class Streams(Notifier):
         subscriptions = self._subscriptions_of(change.session_id)
         if change.is_subscribed:
             self._check_subscriptions(1)
-            subscriptions.subscribe(change.uri)
-        else:
-            subscriptions.unsubscribe(change.uri)
+        subscriptions.subscribe(change.uri, is_subscribed=change.is_subscribed)
 
     def _subscriptions_of(self, session_id: str) -> Subscriptions:
         """Return the subscriptions of a session, and forget those of a session without a stream if needed."""
@@ -193,11 +177,7 @@ class Streams(Notifier):
         Open the stream of a session, and call *hold*, which keeps the request open.
 
         Return the request of the stream that it replaces, if any: each message is sent on one stream only.
-
-        Raises:
-            InternalError: If too many streams are open.
         """
-        self._check_streams()
         subscriptions = self._subscriptions_of(request.session_id)
         with self._lock:
             open_streams = list(self._open.values())
@@ -213,9 +193,8 @@ class Streams(Notifier):
         Open the stream that *request* asks for, and call *hold*, which keeps the request open.
 
         Raises:
-            InternalError: If too many streams are open.
+            InternalError: If all clients together have too many subscriptions.
         """
-        self._check_streams()
         self._check_subscriptions(len(request.params.notifications.resource_subscriptions or ()))
         # Separate subscriptions, because requests of several clients can have the same id.
         stream = Notifier(self._session, request.sender(self._send), Subscriptions())
@@ -246,11 +225,6 @@ class Streams(Notifier):
             if request.revision.stateless:
                 request.sender(self._send)(encode_result(request.id, results.encode_end(request.id)).line)
 
-    def _check_streams(self) -> None:
-        if len(self._open) >= MAX_STREAMS:
-            msg = f"{MAX_STREAMS:,} streams are open, which is the limit: try again later"
-            raise InternalError(msg)
-
     def _check_subscriptions(self, added: int) -> None:
         with self._lock:
             subscriptions = {stream.subscriptions for _, stream, _ in self._open.values()}
@@ -258,3 +232,83 @@ class Streams(Notifier):
         if sum(each.count for each in subscriptions) + added > _MAX_URIS:
             msg = f"the limit is {_MAX_URIS:,} subscriptions to resources: try again later"
             raise InternalError(msg)
+
+
+#: Interval between two checks of the stamps of watched resources, in seconds.
+_EVERY_S = 1.0
+
+
+class ResourceWatch:
+    """
+    A thread that compares the stamps of watched resources, from the first subscription to a resource on.
+
+    A stamp function that hangs delays only these notifications.
+
+    Args:
+        catalog:
+            A function that returns what callers with the given scopes can see.
+
+        notifier:
+            Notifies the subscribers.
+    """
+
+    def __init__(self, catalog: Callable[[frozenset[str] | None], Catalog], notifier: Notifier) -> None:
+        self._catalog = catalog
+        self._notifier = notifier
+        self._stamps: dict[str, object] = {}
+        self._failed: frozenset[str] = frozenset()
+        self._ended = Event()
+        self._lock = Lock()
+        self._is_started = False
+
+    def start(self) -> None:
+        """Start to compare stamps with those of now, unless no resource is watched."""
+        if not self._watched():
+            return
+        with self._lock:
+            is_first, self._is_started = not self._is_started, True
+        if is_first:
+            self._compare()  # before the client learns that it has subscribed
+            DaemonThread(self._run, "resources").start()
+
+    def end(self) -> None:
+        """End the thread soon, without waiting."""
+        self._ended.set()
+
+    def _run(self) -> None:
+        while not self._ended.wait(_EVERY_S):
+            if changed := self._compare():
+                self._notify(changed)
+
+    def _watched(self) -> list[CompiledResource]:
+        return [resource for resource in self._catalog(None).resources if resource.stamp is not None]
+
+    def _compare(self) -> list[CompiledResource]:
+        """Return the resources whose stamps have changed since the last comparison."""
+        changed, stamps, errors = list[CompiledResource](), dict[str, object](), set[str]()
+        for resource in self._watched():
+            uri = resource.uri_template
+            stamps[uri] = None  # after an error, the resource may have changed
+            try:
+                stamps[uri] = resource.stamp and resource.stamp()
+                if self._stamps.get(uri, stamps[uri]) != stamps[uri]:
+                    changed.append(resource)
+            except Exception as error:  # noqa: BLE001 (an author's function can raise anything)
+                errors.add(f"resource {resource.name!r} cannot be watched: {type(error).__name__}: {error}")
+        for message in sorted(errors - self._failed):
+            say(message)
+        self._stamps, self._failed = stamps, frozenset(errors)
+        return changed
+
+    def _notify(self, changed: list[CompiledResource]) -> None:
+        for scopes, notifiers in self._notifier.by_scopes.items():
+            catalog = self._catalog(scopes)
+
+            def is_changed(uri: str, catalog: Catalog = catalog) -> bool:
+                try:
+                    return catalog.resource(uri)[0] in changed
+                except UnknownResourceError:
+                    return False
+
+            for notifier in notifiers:
+                notifier.notify((), is_changed)

@@ -4,8 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
-from math import inf
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 from msgspec.json import Decoder
 
@@ -13,30 +12,23 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skill_access import SkillForm
 from promptkit.language.annotations import NO_SCOPES
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Event, Request
-from promptkit.protocol.http.messages import STREAM
 from promptkit.protocol.jsonrpc import InternalError, Reply, encode
+from promptkit.protocol.key_ring import RequestStateSigner
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import MODERN
-from promptkit.protocol.session import Observe
+from promptkit.protocol.session import Session
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation
 from promptkit.server.identity import UNKNOWN
 from promptkit.server.lookup import find_missing_scopes
-from promptkit.server.methods import CompletionMethod, ResourceMethods, get_skill, read_directory
-from promptkit.server.notifier import Notifier, Streams, SubscriptionChange
+from promptkit.server.methods import Methods
+from promptkit.server.notifier import Notifier, ResourceWatch, Streams, SubscriptionChange
 from promptkit.server.pending import PendingRequest
-from promptkit.server.prompts import PromptMethods
-from promptkit.server.request_limits import TokenBuckets
-from promptkit.server.resource_watch import ResourceWatch
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say
-
-if TYPE_CHECKING:
-    from promptkit.protocol.key_ring import RequestStateSigner
 
 #: The id of a question of one of several workers.
 _QUESTION_ID: Final = re.compile(r"promptkit-(?P<number>\d{1,4})-[0-9a-f]{8}-\d+", re.ASCII)
@@ -111,6 +103,9 @@ class Server:
     Attributes:
         snapshot:
             The served catalog, with everything that was encoded from it.
+
+        observe:
+            The callback for requests that are answered before they reach the server, and their replies.
     """
 
     #: Whether requests come from many clients, without a session.
@@ -128,7 +123,7 @@ class Server:
         skills_as: frozenset[SkillForm] = frozenset(),
         limits: Limits = Limits(),  # noqa: B008 (it is immutable)
         observers: Sequence[Observer] = (),
-        signer: "RequestStateSigner | None" = None,
+        signer: RequestStateSigner | None = None,
         scopes: frozenset[str] = frozenset(),
         guard: Watchdog | None = None,
         importing: Callable[[], str] = str,
@@ -138,12 +133,9 @@ class Server:
         self._send = send
         self._observers = observers
         visible = Catalog() if catalog is None else self._visible(catalog)
-        self.snapshot = Snapshot(
-            visible, identity, page_size, changes=changes, tools=tools, skills_as=skills_as
-        )
-        self._connection = Connection(identity, self.snapshot.capabilities, limits)
-        if observers:
-            self._connection.observe = self._observe_answered
+        self.snapshot = Snapshot(visible, identity, page_size, Capabilities(changes, tools, skills_as))
+        self._session = Session(identity, self.snapshot.capabilities, limits)
+        self.observe = self._session.observe = self._observe_answered if observers else None
         handlers: dict[str, Handler] = {}
         self._dispatcher = Dispatcher(
             handlers,
@@ -159,12 +151,12 @@ class Server:
         self._dispatcher.watch(guard)
         self._dispatcher.waiting_changed = waiting_changed
         self._notifier = self._make_notifier(send)
-        self._elicitation = Elicitation(self._connection, self._dispatcher, send, signer=signer)
-        self._prompts = PromptMethods(self._dispatcher, self._elicitation, send, limits)
+        self._elicitation = Elicitation(self._session, self._dispatcher, send, signer=signer)
         self._watch = ResourceWatch(self._seen_with, self._notifier)
-        resources = ResourceMethods(self._dispatcher, self._notifier, self._watch)
-        completion = CompletionMethod(self._dispatcher, limits.completions)
-        handlers.update(_rate_limited(_collect_handlers(self._prompts, resources, completion), limits.rate))
+        self._methods = Methods(
+            self._dispatcher, self._elicitation, self._notifier, self._watch, send, limits
+        )
+        handlers.update(self._methods.handlers())
 
     @property
     def capabilities(self) -> Capabilities:
@@ -194,7 +186,7 @@ class Server:
         Raises:
             Exception: The error that *send* raises.
         """
-        self._dispatcher.handle_events(self._connection.receive_data(data))
+        self._dispatcher.handle_events(self._session.receive_data(data))
 
     def read_from(self, read: Callable[[], bytes], ended: Callable[[], object]) -> None:
         """
@@ -218,7 +210,7 @@ class Server:
                 ended()
                 return None
             data = read()
-            return self._connection.receive_data(data)
+            return self._session.receive_data(data)
 
         self._dispatcher.start(next_events)
 
@@ -263,7 +255,7 @@ class Server:
         self._dispatcher.close(grace, _shutdown_error if answer_rest else None)
 
     def _make_notifier(self, send: Callable[[bytes], None]) -> Notifier:
-        return Notifier(self._connection, send)
+        return Notifier(self._session, send)
 
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
@@ -275,68 +267,25 @@ class Server:
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:  # noqa: ARG002
         return snapshot  # it only contains what the single client may see
 
-    def _snapshot_for(self, request: Request) -> Snapshot:  # noqa: ARG002
-        return self.snapshot
+    def _snapshot_for(self, request: Request) -> Snapshot:
+        snapshot = self.snapshot
+        return self._view(snapshot, request.scopes) if snapshot.requirements else snapshot
 
     def _resume(self, response: ClientResponse) -> tuple[PendingRequest, Handler] | None:
         """Return the request whose question a client has answered, and the handler that resumes it."""
         question = self._elicitation.close_question(response)
         if question is None:  # its deadline has passed
             return None
-        return question.pending, partial(self._prompts.resume, question, response.result)
+        return question.pending, partial(self._methods.resume, question, response.result)
 
     def _observe(self, request: Request) -> None:
         for observer in self._observers:
-            request.when_answered(observer.begin(request, self._current_catalog))
+            request.when_answered(observer.begin(request, lambda: self.snapshot.catalog))
 
     def _observe_answered(self, request: Request, reply: Reply) -> None:
         """Report a request that the connection has answered itself."""
         for observer in self._observers:
-            observer.begin(request, self._current_catalog)(reply)
-
-    def _current_catalog(self) -> Catalog:
-        return self.snapshot.catalog
-
-
-def _collect_handlers(
-    prompts: PromptMethods, resources: ResourceMethods, completion: CompletionMethod
-) -> dict[str, Handler]:
-    """Return the handler of each method."""
-    return {
-        "prompts/get": prompts.get,
-        "prompts/list": prompts.list,
-        "resources/list": _list,
-        "resources/templates/list": _list,
-        "tools/list": _list,
-        "skills/list": _list,
-        "tools/call": prompts.call,
-        "completion/complete": completion.complete,
-        "resources/read": resources.read,
-        "resources/subscribe": resources.subscribe,
-        "resources/unsubscribe": resources.unsubscribe,
-        "subscriptions/listen": resources.listen,
-        STREAM: resources.stream,
-        "skills/get": get_skill,
-        "resources/directory/read": read_directory,
-    }
-
-
-def _rate_limited(handlers: dict[str, Handler], rate: float) -> dict[str, Handler]:
-    """Return the handlers with a rate limit."""
-    if rate == inf:
-        return handlers
-    buckets = TokenBuckets(rate, "requests")
-
-    def limited(pending: PendingRequest) -> bytes | None:
-        buckets.take(pending.request.subject)
-        return handlers[pending.request.method](pending)
-
-    return dict.fromkeys(handlers, limited)
-
-
-def _list(pending: PendingRequest) -> bytes:
-    request = pending.request
-    return pending.snapshot.page(request.method, request.revision, request.params.cursor)
+            observer.begin(request, lambda: self.snapshot.catalog)(reply)
 
 
 def _shutdown_error(request: Request) -> InternalError:
@@ -406,17 +355,8 @@ class SharedServer(Server):
         return None
 
     def _make_notifier(self, send: Callable[[bytes], None]) -> Notifier:
-        self._streams = Streams(self._connection, send, self._pass_on)
+        self._streams = Streams(self._session, send, self._pass_on)
         return self._streams
-
-    @property
-    def observe(self) -> Observe | None:
-        """
-        The callback for requests that are answered before they reach the server.
-
-        It is called with the request and its reply.
-        """
-        return self._connection.observe
 
     def handle_from(self, next_events: Callable[[], Iterable[Event] | None]) -> None:
         """
@@ -448,7 +388,3 @@ class SharedServer(Server):
 
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:
         return snapshot.view(self._scopes if scopes is None else scopes)
-
-    def _snapshot_for(self, request: Request) -> Snapshot:
-        snapshot = self.snapshot
-        return self._view(snapshot, request.scopes) if snapshot.requirements else snapshot

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.skill_access import SkillForm, with_skill_prompts
+from promptkit.catalog.skill_access import with_skill_prompts
 from promptkit.catalog.tools import Tools
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
@@ -43,14 +43,8 @@ class Snapshot:
         page_size:
             The number of items per page of a list.
 
-        changes:
-            Whether another catalog can replace this one.
-
-        tools:
-            Whether prompts are offered as tools.
-
-        skills_as:
-            How skills are offered to clients without the skills extension.
+        capabilities:
+            The capabilities that the server declares.
 
     Attributes:
         replies:
@@ -59,46 +53,27 @@ class Snapshot:
         slow:
             The keys of prompts and resources whose code was slow the last time it ran.
 
-        capabilities:
-            The capabilities that a server of this catalog declares.
-
         lowerings:
             The encoder of each revision.
-
-        page_size:
-            The number of items per page of a list.
     """
 
-    def __init__(  # noqa: PLR0913 (each is an option of serve)
-        self,
-        catalog: Catalog,
-        identity: ServerInfo,
-        page_size: int,
-        *,
-        changes: bool,
-        tools: ToolMode = False,
-        skills_as: frozenset[SkillForm] = frozenset(),
+    def __init__(
+        self, catalog: Catalog, identity: ServerInfo, page_size: int, capabilities: Capabilities
     ) -> None:
-        self.catalog = with_skill_prompts(catalog) if "prompts" in skills_as and catalog.skills else catalog
+        has_skill_prompts = "prompts" in capabilities.skills_as and catalog.skills
+        self.catalog = with_skill_prompts(catalog) if has_skill_prompts else catalog
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
-        self.capabilities = Capabilities(changes, tools, skills_as)
+        self.capabilities = capabilities
         self.lowerings = {revision: lowering_for(revision, identity) for revision in REVISIONS.values()}
         self._identity = identity
         self.page_size = page_size
         self._pages: dict[tuple[str, Revision, bool], Pages] = {}
+        self._view = lru_cache(MAX_VIEWS)(self._create_view)
 
     def replaced_by(self, catalog: Catalog) -> "Snapshot":
         """Return a snapshot of another catalog with the same settings."""
-        offered = self.capabilities
-        return Snapshot(
-            catalog,
-            self._identity,
-            self.page_size,
-            changes=offered.changes,
-            tools=offered.tools,
-            skills_as=offered.skills_as,
-        )
+        return Snapshot(catalog, self._identity, self.page_size, self.capabilities)
 
     def pages(self, method: str, revision: Revision, *, forms: bool = False) -> Pages:
         """
@@ -107,23 +82,10 @@ class Snapshot:
         With *forms*, arguments that a form can ask for are not required.
         """
         if (pages := self._pages.get((method, revision, forms))) is None:
-            lowering = (
-                lowering_for(revision, self._identity, forms=True) if forms else self.lowerings[revision]
-            )
+            lowering = lowering_for(revision, self._identity, forms=forms)
             pages = pages_of(method, self.catalog, lowering, self.page_size, offered=self.capabilities)
             self._pages[method, revision, forms] = pages
         return pages
-
-    def page(
-        self, method: str, revision: Revision, cursor: str | None = None, *, forms: bool = False
-    ) -> bytes:
-        """
-        Return the encoded page of a list at *cursor*; for *forms* see `pages`.
-
-        Raises:
-            InvalidParams: If *cursor* does not belong to this list.
-        """
-        return self.pages(method, revision, forms=forms).page(cursor)
 
     def changed_lists(self, other: "Snapshot") -> set[str]:
         """Return the methods whose lists differ from those of *other*."""
@@ -161,10 +123,6 @@ class Snapshot:
             return self
         # Callers that meet the same requirements share a view. Their tokens may also have other scopes.
         return self._view(frozenset(required for required in self.requirements if required <= scopes))
-
-    @cached_property
-    def _view(self) -> Callable[[frozenset[frozenset[str]]], "Snapshot"]:
-        return lru_cache(MAX_VIEWS)(self._create_view)
 
     def _create_view(self, met_requirements: frozenset[frozenset[str]]) -> "Snapshot":
         if met_requirements == self.requirements:

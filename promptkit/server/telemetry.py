@@ -8,10 +8,8 @@ See https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/.
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
-import attrs
 from opentelemetry import metrics, propagate, trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
@@ -41,15 +39,6 @@ _CONTEXT: Final = ("traceparent", "tracestate", "baggage")
 
 #: The timeout of the final export, in milliseconds.
 _FLUSH_MS: Final = 2000
-
-
-@attrs.frozen
-class _OpenSpan:
-    span: Span
-    started: float
-    attributes: dict[str, str]
-    request: Request
-    catalog: Callable[[], Catalog]
 
 
 class Telemetry:
@@ -84,7 +73,7 @@ class Telemetry:
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
         """Start the span of a request. Return a function that ends it, to call with the reply."""
-        method = known_method(request, _OTHER)
+        started, method = time.perf_counter(), known_method(request, _OTHER)
         attributes = {
             "mcp.method.name": method,
             "mcp.protocol.version": request.revision.date,
@@ -94,7 +83,15 @@ class Telemetry:
         span = self._tracer.start_span(
             method, propagate.extract(_trace_context(request)), SpanKind.SERVER, {**attributes, **request_id}
         )
-        return partial(self._end, _OpenSpan(span, time.perf_counter(), attributes, request, catalog))
+
+        def end(reply: Reply) -> None:
+            # Not earlier, because the recipes may have been imported since the request arrived.
+            name, target_attributes, extra = _describe(request, catalog())
+            span.update_name(name)
+            span.set_attributes({**target_attributes, **extra})
+            self._end(span, started, attributes | target_attributes, reply)
+
+        return end
 
     def rejected(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
@@ -107,13 +104,7 @@ class Telemetry:
             if flush is not None:
                 flush(_FLUSH_MS)
 
-    def _end(self, entry: _OpenSpan, reply: Reply) -> None:
-        span, attributes = entry.span, entry.attributes
-        # Not earlier, because the recipes may have been imported since the request arrived.
-        name, target_attributes, extra = _describe(entry.request, entry.catalog())
-        attributes |= target_attributes
-        span.update_name(name)
-        span.set_attributes({**target_attributes, **extra})
+    def _end(self, span: Span, started: float, attributes: dict[str, str], reply: Reply) -> None:
         if reply.code is not None:
             attributes |= {"error.type": str(reply.code), "rpc.response.status_code": str(reply.code)}
         elif reply.outcome in _FAILURES:
@@ -121,9 +112,7 @@ class Telemetry:
         if "error.type" in attributes:
             span.set_attributes(attributes)
             span.set_status(Status(StatusCode.ERROR))
-        self._durations.record(
-            time.perf_counter() - entry.started, attributes, trace.set_span_in_context(span)
-        )
+        self._durations.record(time.perf_counter() - started, attributes, trace.set_span_in_context(span))
         span.end()
 
 

@@ -1,12 +1,22 @@
-"""The threads of a server, and the watchdog for code that never releases the GIL."""
+"""
+The threads of a server: daemon threads, the clock, and the watchdog for code that never releases the GIL.
+
+The clock enforces the deadlines of pending requests, replaces a leader that is stuck in a request, and
+re-arms the watchdog.
+"""
 
 import faulthandler
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
-from threading import Event, Thread
+from math import inf
+from threading import Event, Lock, Thread, current_thread
 from typing import Any, Final
+
+from promptkit.server.pending import PendingRequest
+from promptkit.standard_error import say
 
 #: How long a thread may take to start.
 _START_WITHIN_S: Final = 1.0
@@ -120,3 +130,147 @@ if sys.platform != "win32":
 
         library = ctypes.CDLL(None)
         library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)
+
+
+#: The interval between checks while a request may be stuck, in seconds.
+TICK_S: Final = 0.005
+
+#: How long after the last request the clock still checks in this interval, in seconds.
+_IDLE_S: Final = 1.0
+
+#: The delay before the next check after a failed one, in seconds, because it may fail each time.
+_RETRY_DELAY_S: Final = 0.5
+
+
+class Clock:
+    """
+    A thread that checks the requests of a dispatcher while work is due. It starts on the first `wake`.
+
+    Args:
+        expire:
+            A function that answers the requests whose deadline has passed, and updates `next_deadline`.
+
+        current:
+            A function that returns the request that the leader is running, or None.
+
+        replace_stuck:
+            A function that replaces the leader if it is still in the given request.
+
+        is_shared:
+            A function that returns whether authors' code runs next to the leader.
+
+    Attributes:
+        guard:
+            The watchdog that ends the process if no thread can run any more, if any.
+
+        is_resting:
+            Whether the thread sleeps. After adding work, call `wake`.
+
+        next_deadline:
+            The earliest deadline, by `time.monotonic`.
+    """
+
+    def __init__(
+        self,
+        expire: Callable[[float], object],
+        current: Callable[[], PendingRequest | None],
+        replace_stuck: Callable[[PendingRequest], object],
+        is_shared: Callable[[], bool],
+    ) -> None:
+        self.guard: Watchdog | None = None
+        self.is_resting = True
+        self.next_deadline = inf
+        self._expire = expire
+        self._current = current
+        self._replace_stuck = replace_stuck
+        self._is_shared = is_shared
+        self._last_current: PendingRequest | None = None
+        self._active_until = self._rearm_at = 0.0
+        self._woken = Event()
+        self._lock = Lock()
+        self._thread: DaemonThread | None = None
+        self._is_ending = False
+
+    def wake(self) -> None:
+        """Check now if the thread sleeps. This never raises: without a thread, no limits are enforced."""
+        if not self.is_resting:
+            return
+        # The request may be done before the thread checks it, and the next ones must not wake it again.
+        self._active_until = time.monotonic() + _IDLE_S
+        if self.guard is not None:  # here, because the code that runs next may not release the GIL
+            self.guard.arm()
+        self._woken.set()
+        with self._lock:
+            if self._thread is None:
+                self._thread = DaemonThread(self._run, "clock")
+                try:
+                    self._thread.start()
+                except (RuntimeError, MemoryError) as error:  # the next request tries again
+                    self._thread = None
+                    say(f"time limits are not enforced for now: {error}")
+
+    def end(self) -> None:
+        """End the thread. A later `wake` starts a new one."""
+        self.next_deadline, self._active_until = inf, 0.0
+        self._is_ending = True
+        self._woken.set()
+
+    def _run(self) -> None:
+        with self._lock:
+            if self._thread is not current_thread():  # started too late
+                return
+        try:
+            while self._check_and_wait():
+                pass
+        except BaseException:  # out of memory even for the report: the next request starts a new thread
+            self.is_resting, self._thread = True, None
+            raise
+
+    def _check_and_wait(self) -> bool:
+        """Check, and wait until the next check is due. Return False if no more checks will follow."""
+        self.is_resting = False
+        seconds = self._check_safely()
+        if seconds <= TICK_S:
+            time.sleep(seconds)
+            return True
+        self.is_resting = True
+        # Check once more: work added meanwhile saw `is_resting` False, and did not wake the thread.
+        seconds = self._check_safely()
+        with self._lock:
+            if seconds == inf and self._is_ending and not self._woken.is_set():
+                self._thread = None
+                return False
+        self._woken.wait(None if seconds == inf else seconds)
+        self._woken.clear()
+        return True
+
+    def _check_safely(self) -> float:
+        try:
+            return self._check()
+        except Exception as error:  # noqa: BLE001 (without this thread, time limits would not be enforced)
+            say(f"the check of pending requests failed: {error!r}")
+            return _RETRY_DELAY_S
+
+    def _check(self) -> float:
+        """Do the work that is due; return the seconds until the next check."""
+        now = time.monotonic()
+        if now >= self.next_deadline:
+            self._expire(now)
+        current = self._current()
+        if current is not None:
+            self._active_until = now + _IDLE_S
+            if current is self._last_current:
+                self._replace_stuck(current)
+        self._last_current = current
+        due = TICK_S if now < self._active_until else max(0.0, self.next_deadline - now)
+        return due if self.guard is None else min(due, self._rearm(self.guard, now))
+
+    def _rearm(self, guard: Watchdog, now: float) -> float:
+        """Re-arm the watchdog while authors' code may run; return the seconds until the next time."""
+        if now < self._active_until or self._is_shared():
+            if now >= self._rearm_at or not guard.is_armed:
+                guard.arm()
+                self._rearm_at = now + guard.rearm_every
+            return max(0.0, self._rearm_at - now)
+        guard.disarm()
+        return inf

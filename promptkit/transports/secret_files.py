@@ -1,4 +1,4 @@
-"""Secret keys, read from environment variables and from files that no other user can access."""
+"""Secret keys and tokens, read from environment variables and from files that no other user can access."""
 
 import hmac
 import os
@@ -8,6 +8,7 @@ import time
 from binascii import a2b_base64
 from collections.abc import Callable, Mapping
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -15,6 +16,7 @@ from promptkit.files.edits import write_new_secret
 from promptkit.files.reading import is_another_user, read_regular_file
 from promptkit.loader.targets import Targets, split_target, targets_of, with_path
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
+from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.standard_error import say
 
 _Secrets = TypeVar("_Secrets")
@@ -33,6 +35,9 @@ _STALE_KEYS: Final = "the keys that were last read are used until this is fixed"
 
 #: A command that prints a new key.
 MAKE_A_KEY: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MIN_KEY_BYTES}))"'
+
+#: The characters of a token.
+_TOKEN_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
 
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 
@@ -316,3 +321,106 @@ def _check_owner(folder: Path) -> None:
     existing = next(parent for parent in (folder, *folder.parents) if parent.exists())
     if hasattr(os, "geteuid") and existing.stat().st_uid != os.geteuid():
         raise PermissionError
+
+
+#: Minimum length: shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
+MIN_TOKEN_CHARACTERS: Final = 32
+
+#: How long tokens stay valid after the file was last read, in seconds: while it is being written, it can be
+#: unreadable.
+VALID_S: Final = 5.0
+
+
+def is_token(text: bytes) -> bool:
+    """Return whether a token has the syntax of RFC 6750."""
+    return bool(text) and not text.translate(None, _TOKEN_BYTES)
+
+
+class TokenFile:
+    """
+    Verifies tokens with a file, which is read again while it is in use: removed tokens lose access.
+
+    Args:
+        path:
+            The file. On POSIX, only its owner and its group may have access, and the group only to read.
+
+        clock:
+            Returns a monotonic time, in seconds.
+
+    Raises:
+        InvalidSecretsError: If it cannot be read, contains no token, or can be read, changed or replaced by
+            other users.
+    """
+
+    def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
+        consequence = (
+            f"all requests are rejected from {VALID_S:g} s after the last successful read until this is fixed"
+        )
+        self._file = SecretFile(path, "tokens", read_tokens, consequence, clock)
+        if not self._file.current():
+            msg = f"{path}: there is no token: write a name and a token on each line"
+            raise InvalidSecretsError(msg)
+
+    def verify(self, token: str) -> Principal | None:
+        """
+        Return the principal of a token; None if the token is not in the file.
+
+        Args:
+            token:
+                Any text.
+
+        Raises:
+            VerifierUnavailableError: If the file has been unreadable for a few seconds.
+        """
+        tokens = self._file.current()
+        if self._file.stale_for > VALID_S:
+            raise VerifierUnavailableError
+        # The time that this takes depends on the digest, which reveals nothing about a token.
+        return tokens.get(sha256(token.encode()).digest())
+
+
+def read_tokens(text: str) -> dict[bytes, Principal]:
+    """
+    Return the principal of each token in a text, by the SHA-256 digest of the token.
+
+    Args:
+        text:
+            One token per line: a name, the token and any scopes, separated by spaces. A name can have several
+            lines. Text after a ``#`` is a comment.
+
+    Raises:
+        InvalidSecretsError: If a token cannot be read, could be guessed, or is repeated. Its `valid` contains
+            the other tokens, so that a typo neither locks out other callers nor readmits removed ones.
+    """
+    principals: dict[bytes, Principal] = {}
+    errors = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not (words := line.partition("#")[0].split()):
+            continue
+        message = _find_token_error(words)
+        digest = b"" if message else sha256(words[1].encode()).digest()
+        if digest in principals:
+            message = "this token is on another line, too: every principal needs a different one"
+        if message:
+            errors.append(f"line {number}: {message}")
+        else:
+            principals[digest] = Principal(words[0], words[2:])
+    if errors:
+        error = InvalidSecretsError(errors[0])
+        error.valid = principals or None
+        raise error
+    return principals
+
+
+def _find_token_error(words: list[str]) -> str | None:
+    if len(words) == 1:
+        return "the line has one word: write a name, a token and any scopes, separated by spaces"
+    if not is_token(words[1].encode(errors="surrogateescape")):
+        return "the second word is not a token: a token contains only letters, digits and -._~+/="
+    if (size := len(words[1].rstrip("="))) < MIN_TOKEN_CHARACTERS:  # the padding of base64 is not secret
+        return (
+            f"the token has {size} characters and could be guessed: it needs at least {MIN_TOKEN_CHARACTERS}"
+        )
+    if any("\udc80" <= character <= "\udcff" for character in words[0]):
+        return "the name is not UTF-8: save the file in that encoding"
+    return None

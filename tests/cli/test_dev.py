@@ -28,7 +28,7 @@ SHORT_TIMEOUT = [
 import sys
 from promptkit.cli import main
 from promptkit.cli import dev
-from promptkit.transports.http.connection_limits import ConnectionLimits
+from promptkit.transports.http.connection import ConnectionLimits
 dev._LIMITS = ConnectionLimits(head_s=0.2)
 sys.exit(main())
 """,

@@ -224,11 +224,11 @@ class TestOperation:
 class TestTimeouts:
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
     @pytest.mark.parametrize("revision", WITH_ELICITATION)
-    def test_unanswered_elicitation_times_out(self, revision):
+    def test_unanswered_elicitation_times_out(self, revision, monkeypatch):
         """The elicitation is cancelled, its request gets an error, and a late answer is ignored."""
-        client = open_session(revision, FORM)
         # With a much shorter timeout, it could expire before it is sent.
-        client.server._elicitation._answer_within = 0.5
+        monkeypatch.setattr("promptkit.server.elicitation._ANSWER_WITHIN_S", 0.5)
+        client = open_session(revision, FORM)
         client.send(line(get(1, "review", diff="x")))
         elicitation, *messages = wait_for(client, 3)
         (error,) = [message for message in messages if "error" in message]

@@ -58,7 +58,6 @@ EXCEPTIONS: Final = {
         "open": "the descriptor of standard error",
     },
     "promptkit.protocol.http.endpoint": {"self._sessions.open": "a sealed session"},
-    "promptkit.protocol.http.sessions": {"self._ring.open": "a sealed token"},
     "promptkit.protocol.key_ring": {"self._ring.open": "a sealed token"},
     "promptkit.transports.auth.issuer": {"….open": "a URL"},
     "promptkit.transports.http.sockets": {

@@ -16,7 +16,7 @@ from promptkit.compiler.linking import link, merge
 from promptkit.compiler.reloading import Reloader
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
-from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import LISTS
 from promptkit.protocol.revisions import REVISIONS
@@ -132,7 +132,7 @@ def visible_state(catalog):
     state = {}
     if catalog is None:
         return state
-    snapshot = Snapshot(catalog, SERVER_INFO, 50, changes=True)
+    snapshot = Snapshot(catalog, SERVER_INFO, 50, Capabilities(changes=True))
     for method, revision in product(LISTS, REVISIONS.values()):
         pages = snapshot.pages(method, revision)
         state[method, revision] = [pages.page(cursor) for cursor in pages.cursors]

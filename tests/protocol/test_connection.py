@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit.protocol.capabilities import METHODS, ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request
 from promptkit.protocol.jsonrpc import CANCELLED, Reply
 from promptkit.protocol.limits import CutOff
 from promptkit.protocol.revisions import REVISIONS
+from promptkit.protocol.session import Session
 from tests.wire import HANDSHAKES, initialize, line, modern, request
 
 
 def connect(revision=None):
-    connection = Connection(ServerInfo("shelf", "1.2", "Review prompts."))
+    connection = Session(ServerInfo("shelf", "1.2", "Review prompts."))
     if revision:
         connection.receive_data(line(initialize(revision)))
     return connection

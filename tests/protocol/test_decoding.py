@@ -3,10 +3,10 @@ import json
 import pytest
 
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, ClientResponse, Request
 from promptkit.protocol.jsonrpc import Reply
 from promptkit.protocol.limits import LARGE_MESSAGE
+from promptkit.protocol.session import Session
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
 HALF = "\\ud800"
@@ -14,7 +14,7 @@ WORDS = "a" * (LARGE_MESSAGE + 1)
 
 
 def connect(revision="2025-11-25"):
-    connection = Connection(ServerInfo("shelf", "1.2"))
+    connection = Session(ServerInfo("shelf", "1.2"))
     connection.receive_data(line(initialize(revision)))
     return connection
 

@@ -5,9 +5,9 @@ import pytest
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import ClientResponse, Request
 from promptkit.protocol.jsonrpc import Reply
+from promptkit.protocol.session import Session
 from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, request
 
@@ -21,7 +21,7 @@ MODERN_ONLY = ["server/discover", "subscriptions/listen"]
 
 
 def connect(revision=None, **offered):
-    connection = Connection(ServerInfo("shelf", "1.2", "Review prompts."), Capabilities(**offered))
+    connection = Session(ServerInfo("shelf", "1.2", "Review prompts."), Capabilities(**offered))
     if revision:
         connection.receive_data(line(initialize(revision)))
     return connection

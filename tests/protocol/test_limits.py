@@ -15,13 +15,13 @@ from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.connection import Connection, LineBuffer
 from promptkit.protocol.decoding import leading_id
 from promptkit.protocol.events import Batch, Request
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests
 from promptkit.protocol.limits import MAX_PARAMS, OPTIONS, Limits, OverlongLine
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
+from promptkit.protocol.session import LineBuffer, Session
 from promptkit.protocol.wire import Params
 from promptkit.server import request_limits
 from promptkit.server.request_limits import MAX_SUBJECTS, TokenBucket, TokenBuckets
@@ -475,7 +475,7 @@ class TestValues:
         """Parsing 16 times as much data takes at most 24 times as many calls."""
 
         def calls(size):
-            count, connection = 0, Connection(ServerInfo("x", "1"), limits=Limits(depth=10**6, values=10**6))
+            count, connection = 0, Session(ServerInfo("x", "1"), limits=Limits(depth=10**6, values=10**6))
 
             def note(_frame, event, _argument):
                 nonlocal count

@@ -14,8 +14,8 @@ from promptkit import Arg, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import CANCELLED
+from promptkit.protocol.session import Session
 from promptkit.server.audit import MAX_ARGUMENTS, MAX_TEXT, Audit
 from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, modern, notification, request
 
@@ -65,7 +65,7 @@ class Audited:
         self.file, self.catalog, self.revision = file, catalog, revision
         self.replies = RecordedReplies()
         self.client = Client(catalog, revision, capabilities={"elicitation": {}}, observers=[self.replies])
-        self.connection = Connection(ServerInfo("test", "1"), Capabilities())
+        self.connection = Session(ServerInfo("test", "1"), Capabilities())
         if revision in HANDSHAKES:
             self.connection.receive_data(line(initialize(revision)))
 

@@ -11,10 +11,10 @@ from promptkit import Arg, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.connection import Connection
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.jsonrpc import InternalError, Reply
 from promptkit.protocol.limits import Limits
+from promptkit.protocol.session import Session
 from promptkit.server import Server
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.event_loop import EventLoopThread
@@ -404,8 +404,8 @@ class TestFirstCompletion:
         """Return a dispatcher, a pending request, and the list of sent lines."""
         sent, dispatched = [], []
         identity = ServerInfo("shelf", "1")
-        (event,) = Connection(identity).receive_data(line(modern(1, *QUESTION)))
-        snapshot = Snapshot(Catalog(), identity, 10, changes=False)
+        (event,) = Session(identity).receive_data(line(modern(1, *QUESTION)))
+        snapshot = Snapshot(Catalog(), identity, 10, Capabilities())
         dispatcher = Dispatcher(
             {"prompts/get": dispatched.append},
             lambda _: snapshot,

@@ -19,8 +19,7 @@ from promptkit.loader.recipes import Recipes
 from promptkit.protocol import key_ring
 from promptkit.protocol.jsonrpc import JsonRpcError
 from promptkit.protocol.limits import Limits
-from promptkit.server import Server
-from promptkit.server.elicitation import Elicitation
+from promptkit.server import Server, elicitation
 from tests.wire import HANDSHAKES, MODERN, Client, initialize, line, notification, request, validate
 
 FORM = {"elicitation": {}}
@@ -927,7 +926,7 @@ class TestTimeouts:
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_timeout_needs_no_message(self, revision, monkeypatch):
         """A question times out without further input; it is not asked if its time is already over."""
-        monkeypatch.setattr("promptkit.server.server.Elicitation", partial(Elicitation, answer_within=0.01))
+        monkeypatch.setattr(elicitation, "_ANSWER_WITHIN_S", 0.01)
         output = Queue()
         server = Server(compile(Recipes(prompts=(review,))), output.put)
         opening = [initialize(revision, capabilities=FORM), notification("notifications/initialized")]

@@ -37,7 +37,7 @@ class ThreadedServer:
     def __init__(self):
         self.arrived, self.output, self.ended = Queue(), Queue(), threading.Event()
         self.server = Server(compile(Recipes(prompts=(greet, asks))), self.output.put)
-        self.connection = self.server._connection
+        self.connection = self.server._session
 
     def start(self):
         """Start reading."""

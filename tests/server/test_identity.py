@@ -10,7 +10,7 @@ from promptkit import asgi
 from promptkit.errors.exceptions import ConfigurationError
 from promptkit.language.media import Icon
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.connection import Connection
+from promptkit.protocol.session import Session
 from promptkit.server.identity import UNKNOWN, find_server_info
 from tests.wire import MODERN, check, initialize, line, modern
 
@@ -151,7 +151,7 @@ def test_invalid_settings_are_rejected(text, message, project):
 
 def reply_to(message, revision, method):
     """Return the result of the first message of a connection, which conforms to the published schema."""
-    (reply,) = Connection(IDENTITY, Capabilities()).receive_data(line(message))
+    (reply,) = Session(IDENTITY, Capabilities()).receive_data(line(message))
     answer = json.loads(reply.line)
     check(answer, revision, {answer["id"]: method})
     return answer["result"]

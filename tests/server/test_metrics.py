@@ -116,7 +116,7 @@ class TestRequests:
 
     def test_requests_in_flight(self, metrics, client):
         """A request is in flight until it is answered or cancelled, and a new worker starts with none."""
-        (event,) = client.server._connection.receive_data(
+        (event,) = client.server._session.receive_data(
             b'{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":'
             b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
             b'"io.modelcontextprotocol/clientCapabilities":{}}}}\n'

@@ -9,7 +9,7 @@ from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
-from promptkit.server import resource_watch
+from promptkit.server import notifier
 from tests.server.test_updates import Subscriber
 from tests.wire import line, modern
 
@@ -17,7 +17,7 @@ from tests.wire import line, modern
 @pytest.fixture(autouse=True)
 def short_interval(monkeypatch):
     """The stamps are compared often."""
-    monkeypatch.setattr(resource_watch, "_EVERY_S", 0.01)
+    monkeypatch.setattr(notifier, "_EVERY_S", 0.01)
 
 
 class Client(Subscriber):

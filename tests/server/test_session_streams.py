@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.connection import Connection
 from promptkit.protocol.http.messages import STREAM
 from promptkit.protocol.jsonrpc import InternalError, MethodNotFound
+from promptkit.protocol.session import Session
 from promptkit.server import notifier
 from promptkit.server.notifier import Streams
 
@@ -43,7 +43,7 @@ def passed_on():
 @pytest.fixture
 def streams(passed_on):
     """The streams of a server whose recipes can change."""
-    connection = Connection(ServerInfo("tests", "1"), Capabilities(changes=True))
+    connection = Session(ServerInfo("tests", "1"), Capabilities(changes=True))
     return Streams(connection, lambda _line: None, passed_on.append)
 
 
@@ -63,7 +63,7 @@ def methods(client):
 def test_a_stream_gets_what_its_session_has_subscribed_to(streams, passed_on):
     """Every stream is notified of lists; only subscribers are notified of a resource."""
     subscriber, other = Client("one"), Client("two")
-    streams.subscribe(subscriber.request("resources/subscribe"))
+    streams.subscribe(subscriber.request("resources/subscribe"), is_subscribed=True)
     for client in (subscriber, other):
         streams.stream(client.request(STREAM), lambda: None)
 
@@ -79,8 +79,8 @@ def test_the_end_of_a_subscription(streams, passed_on):
     client = Client("one")
     opening = client.request(STREAM)
     streams.stream(opening, lambda: None)
-    streams.subscribe(client.request("resources/subscribe"))
-    streams.unsubscribe(client.request("resources/unsubscribe"))
+    streams.subscribe(client.request("resources/subscribe"), is_subscribed=True)
+    streams.subscribe(client.request("resources/unsubscribe"), is_subscribed=False)
     change(streams)
     streams.cancel(opening)
     change(streams)
@@ -102,9 +102,9 @@ def test_a_change_in_another_worker(streams, passed_on):
 
 def test_without_a_session(streams):
     """Without a session, nothing can be subscribed to."""
-    for subscribe in (streams.subscribe, streams.unsubscribe):
+    for is_subscribed in (True, False):
         with pytest.raises(MethodNotFound):
-            subscribe(Client("").request("resources/subscribe"))
+            streams.subscribe(Client("").request("resources/subscribe"), is_subscribed=is_subscribed)
 
 
 def test_sessions_without_a_stream_are_forgotten(streams, monkeypatch):
@@ -113,7 +113,7 @@ def test_sessions_without_a_stream_are_forgotten(streams, monkeypatch):
     oldest, second = Client("oldest"), Client("second")
     streams.stream(oldest.request(STREAM), lambda: None)
     for client in (oldest, second, Client("third"), Client("fourth")):
-        streams.subscribe(client.request("resources/subscribe"))
+        streams.subscribe(client.request("resources/subscribe"), is_subscribed=True)
     streams.stream(second.request(STREAM), lambda: None)
 
     change(streams)
@@ -123,14 +123,10 @@ def test_sessions_without_a_stream_are_forgotten(streams, monkeypatch):
 
 
 def test_limits(streams, monkeypatch):
-    """Streams, and the subscriptions of all sessions together, are limited."""
-    monkeypatch.setattr(notifier, "MAX_STREAMS", 1)
+    """The subscriptions of all sessions together are limited."""
     monkeypatch.setattr(notifier, "_MAX_URIS", 2)
-    streams.stream(Client("one").request(STREAM), lambda: None)
     for number in range(2):
-        streams.subscribe(Client(f"session {number}").request("resources/subscribe"))
+        streams.subscribe(Client(f"session {number}").request("resources/subscribe"), is_subscribed=True)
 
-    with pytest.raises(InternalError, match="1 streams are open"):
-        streams.stream(Client("two").request(STREAM), lambda: None)
     with pytest.raises(InternalError, match="the limit is 2 subscriptions"):
-        streams.subscribe(Client("three").request("resources/subscribe"))
+        streams.subscribe(Client("three").request("resources/subscribe"), is_subscribed=True)

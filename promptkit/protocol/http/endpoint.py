@@ -16,9 +16,16 @@ from promptkit.protocol import wire
 from promptkit.protocol.capabilities import METHODS, Capabilities, Method, ServerInfo
 from promptkit.protocol.decoding import Message, decode_message
 from promptkit.protocol.events import Channel, ClientResponse, Event, MemoryBudget, Request
-from promptkit.protocol.http.head_checks import SESSION_ID, read_session_id
-from promptkit.protocol.http.messages import JSON_BODY, RETRY, STREAM, Head, HttpResponse, reject
-from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.http.messages import (
+    JSON_BODY,
+    RETRY,
+    SESSION_ID,
+    STREAM,
+    Head,
+    HttpResponse,
+    read_session_id,
+    reject,
+)
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
     InvalidParams,
@@ -31,6 +38,7 @@ from promptkit.protocol.jsonrpc import (
     UnsupportedVersion,
     encode_error,
 )
+from promptkit.protocol.key_ring import Sessions
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Observe, Session, decode_meta, read_envelope
@@ -131,7 +139,7 @@ class Endpoint:
 
         Args:
             head:
-                The head of the HTTP request, which `promptkit.protocol.http.head_checks.Guard` has accepted.
+                The head of the HTTP request, which `promptkit.protocol.http.messages.Guard` has accepted.
 
             body:
                 The whole body.
@@ -192,9 +200,7 @@ class Endpoint:
         if not request.revision.stateless:
             return [request]
         params = request.params
-        name = getattr(params, "name", None)
-        if name is None:
-            name = getattr(params, "uri", None)
+        name = getattr(params, "name", getattr(params, "uri", None))
         error = find_header_mismatch(head, request.revision.date, request.method, name)
         if error is None:
             return [request]

@@ -1,28 +1,172 @@
 """
-The authorizer finds the principal of each request by its token, and caches verified tokens.
+Bearer tokens: the authorizer finds the principal of each request by its token, and caches verified tokens.
 
-See https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization.
+See https://modelcontextprotocol.io/specification/2026-07-28/basic/authorization,
+https://www.rfc-editor.org/rfc/rfc6750 and https://www.rfc-editor.org/rfc/rfc9728.
 """
 
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from inspect import isawaitable
 from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
+from urllib.parse import parse_qsl, urlsplit
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
+from promptkit.language.annotations import parse_scopes
 from promptkit.protocol.events import Request
-from promptkit.protocol.http.messages import Head, HttpResponse
-from promptkit.protocol.jsonrpc import InvalidRequest, Reply
+from promptkit.protocol.http.messages import ENDPOINT, RETRY, Head, HttpResponse, reject, secure_url
+from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, RequestId, encode
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
 from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
-from promptkit.transports.auth.bearer_header import UNAVAILABLE, BearerScheme
-from promptkit.transports.auth.token_file import TokenFile
+from promptkit.transports.secret_files import TokenFile, is_token
+
+#: The path of a resource's metadata. The path of the resource is appended to it.
+_WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
+
+_BEARER: Final = b"bearer "
+
+
+class BearerScheme:
+    """
+    Reads tokens from requests, and rejects requests without a valid token.
+
+    Args:
+        resource:
+            The URL that clients use, which is the audience of tokens; None without an issuer.
+
+        issuer:
+            The issuer of tokens; None if clients cannot request tokens themselves.
+
+        scopes:
+            Scopes that every token must have.
+
+    Attributes:
+        documents:
+            The metadata of the resource as JSON, by each path at which clients look for it.
+
+    Raises:
+        ValueError: If a URL or a scope is invalid, or there is an issuer without a resource.
+    """
+
+    def __init__(
+        self, resource: str | None = None, issuer: str | None = None, scopes: Iterable[str] = ()
+    ) -> None:
+        self._scopes = tuple(dict.fromkeys(scopes))
+        self._required = parse_scopes(self._scopes)
+        self._metadata: list[str] = []
+        self.documents: Mapping[str, bytes] = MappingProxyType({})
+        if issuer is not None:
+            self._describe(resource, issuer)
+
+    def _describe(self, resource: str | None, issuer: str) -> None:
+        if resource is None:
+            msg = "an issuer creates tokens for one URL: pass the URL that clients use for this server"
+            raise ValueError(msg)
+        parts = urlsplit(secure_url(resource))
+        url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
+        self._metadata = [f'resource_metadata="{url}"']
+        document = {
+            "resource": resource,
+            "authorization_servers": [secure_url(issuer)],
+            "bearer_methods_supported": ["header"],
+        }
+        if self._scopes:
+            document["scopes_supported"] = [*self._scopes]
+        paths = ("", ENDPOINT, parts.path.rstrip("/"))
+        self.documents = MappingProxyType({_WELL_KNOWN + path: encode(document) for path in paths})
+
+    def token(self, head: Head, query: bytes) -> bytes | HttpResponse:
+        """
+        Return the token of a request, which can be any bytes, or the response that rejects the request.
+
+        Args:
+            head:
+                The head of the request.
+
+            query:
+                The query string of its URL. A token in it is rejected because logs contain URLs.
+        """
+        if query and any(name == "access_token" for name, _ in parse_qsl(query.decode("latin-1"))):
+            return self.reject_malformed(
+                "a token in the URL would appear in logs: send it as Authorization: Bearer"
+            )
+        if b"authorization" in head.repeated:
+            return self.reject_malformed("Authorization was sent more than once")
+        value = head.get(b"authorization")
+        if value is None:
+            return self._unauthorized("send a token as Authorization: Bearer TOKEN")
+        if value[: len(_BEARER)].lower() != _BEARER:
+            if value.lower() == _BEARER.rstrip():
+                return self.reject_malformed("there is no token after Bearer")
+            return self._unauthorized("only Authorization: Bearer TOKEN is accepted")
+        return value[len(_BEARER) :].strip(b" ")
+
+    def admit(self, principal: Principal | None) -> Principal | HttpResponse:
+        """
+        Return *principal* if it can send requests, or the response that rejects the request.
+
+        Args:
+            principal:
+                The bearer of the token; None if the token is not valid.
+        """
+        if principal is None:
+            message = "this token is not valid here: it is unknown, has expired, or is for another server"
+            return self._unauthorized(message, "invalid_token")
+        if self._required <= principal.scopes:
+            return principal
+        return self.reject_scopes((), UNSET)
+
+    def reject_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
+        """
+        Return the response that rejects a request whose token lacks scopes.
+
+        Args:
+            needed:
+                The scopes that the request needs, in addition to the ones that every token must have.
+
+            request_id:
+                The id of the request; `UNSET` if the message does not consist of exactly one request.
+        """
+        scopes = " ".join(dict.fromkeys((*self._scopes, *sorted(needed))))
+        message = f"this token lacks a required scope: it needs {scopes}"
+        return self._reject(403, message, "insufficient_scope", scopes, request_id)
+
+    def reject_malformed(self, message: str) -> HttpResponse:
+        """Return the response that rejects a request with a malformed token."""
+        return self._reject(400, message, "invalid_request")
+
+    def _unauthorized(self, message: str, error: str | None = None) -> HttpResponse:
+        return self._reject(401, message, error)
+
+    def _reject(
+        self,
+        status: int,
+        message: str,
+        error: str | None,
+        scopes: str | None = None,
+        request_id: RequestId | UnsetType = UNSET,
+    ) -> HttpResponse:
+        """Return a response with a challenge. *error* is None for a request without a token."""
+        error_fields = [] if error is None else [f'error="{error}"', f'error_description="{message}"']
+        scopes = " ".join(self._scopes) if scopes is None else scopes
+        scope_fields = [f'scope="{scopes}"'] if scopes else []
+        challenge = ", ".join(['Bearer realm="mcp"', *error_fields, *scope_fields, *self._metadata])
+        headers = ((b"www-authenticate", challenge.encode()),)
+        return reject(status, InvalidRequest(message), request_id, headers)
+
+
+#: The response to a request while its token cannot be verified.
+UNAVAILABLE: Final = reject(
+    503, InternalError("tokens cannot be verified at the moment: try again later"), headers=(RETRY,)
+)
+
 
 #: Maximum time, in seconds, for which a verified token is cached, even if it expires later.
 CACHE_S: Final = 300.0
@@ -124,11 +268,10 @@ class Authorizer:
         return response
 
     async def _verify(self, token: bytes, digest: bytes) -> Principal | HttpResponse:
-        text = self.scheme.text(token)
-        if isinstance(text, HttpResponse):
-            return text
+        if not is_token(token):
+            return self.scheme.reject_malformed("a token contains only letters, digits and -._~+/=")
         try:
-            answer = self._verifier.verify(text)
+            answer = self._verifier.verify(token.decode())
             principal = await answer if isawaitable(answer) else answer
             if principal is not None and not isinstance(principal, Principal):
                 msg = f"a verifier returns a Principal or None, not {type(principal).__name__}"
@@ -189,8 +332,10 @@ def create_authorizer(
     if verifier is None and token_file is not None:
         verifier = TokenFile(str(token_file))
     if verifier is None and issuer is not None and resource is not None:
-        from promptkit.transports.auth.issuer import Issuer  # needs the extra
-        from promptkit.transports.auth.jwt_verifier import JwtVerifier
+        from promptkit.transports.auth.issuer import (
+            Issuer,  # needs the extra
+            JwtVerifier,
+        )
 
         verifier = JwtVerifier(Issuer(issuer), resource)
     if verifier is not None:

@@ -1,5 +1,5 @@
 """
-Tokens of an issuer: JSON Web Tokens, verified with the public keys that it lists.
+Tokens of an issuer: JSON Web Tokens for one audience, verified with the public keys that it lists.
 
 The keys are fetched on a thread on demand, and again when a token names an unknown key. Documents are fetched
 only from the configured issuer, with a timeout and a maximum size. See
@@ -28,9 +28,9 @@ from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import Key, KeySet, OctKey, RSAKey, import_key
 from joserfc.jws import JWSRegistry
 
-from promptkit.protocol.principals import VerifierUnavailableError
+from promptkit.protocol.http.messages import secure_url
+from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.standard_error import say
-from promptkit.transports.auth.bearer_header import secure_url
 from promptkit.version import VERSION
 
 #: How long keys are used without fetching them again, in seconds; and how long if the issuer is unreachable.
@@ -302,3 +302,91 @@ def _public_key(entry: Any) -> Key | None:
         return None
     is_weak = isinstance(key, RSAKey) and key.public_key.key_size < _RSA_BITS
     return None if is_weak or isinstance(key, OctKey) else key
+
+
+#: Allowed difference between clocks, in seconds.
+LEEWAY_S: Final = 30
+
+#: The types of access tokens. Other types, such as logout tokens, are rejected.
+_TYPES: Final = frozenset((None, "jwt", "at+jwt", "application/at+jwt"))
+
+
+class JwtVerifier:
+    """
+    Verifies tokens from one issuer for one audience.
+
+    Args:
+        issuer:
+            The issuer of the tokens.
+
+        audience:
+            Their audience: the URL under which clients reach this server.
+
+        clock:
+            Returns the time, in seconds since 1970.
+    """
+
+    def __init__(self, issuer: Issuer, audience: str, clock: Callable[[], float] = time.time) -> None:
+        self._issuer = issuer
+        self._claims = jwt.JWTClaimsRegistry(
+            now=lambda: int(clock()),
+            leeway=LEEWAY_S,
+            iss={"essential": True, "value": issuer.url},
+            aud={"essential": True, "value": audience},
+            exp={"essential": True},
+        )
+        self._logged: set[str] = set()
+
+    async def verify(self, token: str) -> Principal | None:
+        """
+        Return the principal of a token; None if the token is not valid. Each reason is logged once.
+
+        Args:
+            token:
+                Any text.
+
+        Raises:
+            VerifierUnavailableError: If the issuer's keys cannot be fetched.
+        """
+        try:
+            decoded = await self._issuer.decode(token)
+            kind = decoded.header.get("typ")
+            if (kind and str(kind).lower()) not in _TYPES or "crit" in decoded.header:
+                raise errors.UnsupportedHeaderError  # noqa: TRY301 (handled like the library's own)
+            self._claims.validate(decoded.claims)
+            return _to_principal(decoded.claims)
+        except VerifierUnavailableError:
+            raise
+        except Exception as error:  # noqa: BLE001 (a token can contain any JSON)
+            self._log_once(_describe_error(error))
+            return None
+
+    def _log_once(self, reason: str) -> None:
+        """Log why a token is rejected, once per reason: clients send invalid tokens repeatedly."""
+        if reason not in self._logged:
+            self._logged.add(reason)
+            say(f"a token was rejected: {reason}. This is reported once")
+
+
+def _to_principal(claims: dict[str, Any]) -> Principal:
+    user = claims.get("sub")
+    subject = user or claims.get("client_id") or claims.get("azp")
+    if not isinstance(subject, str):
+        raise errors.MissingClaimError("sub")  # noqa: EM101 (the name of the claim)
+    scopes = claims.get("scope", claims.get("scp", ""))
+    if isinstance(scopes, list):
+        scopes = [scope for scope in scopes if isinstance(scope, str)]
+    elif not isinstance(scopes, str):
+        scopes = ""
+    try:
+        return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S, program=not user)
+    except ValueError:
+        raise errors.InvalidClaimError("sub") from None  # noqa: EM101 (the name of the claim)
+
+
+def _describe_error(error: Exception) -> str:
+    """Return why a token is rejected, without its content."""
+    if not isinstance(error, errors.JoseError) or isinstance(error, errors.DecodeError):
+        return "it is not a JSON Web Token"
+    claim = f" ({error.claim})" if isinstance(error, errors.ClaimError) else ""
+    return error.error.replace("_", " ") + claim

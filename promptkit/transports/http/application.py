@@ -17,25 +17,33 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol.http.endpoint import Endpoint, response_to
-from promptkit.protocol.http.head_checks import ENDPOINT, Guard, check_framing
-from promptkit.protocol.http.messages import CLOSE, JSON_BODY, RETRY, STREAM, Head, HttpResponse, read_head
-from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.http.messages import (
+    CLOSE,
+    ENDPOINT,
+    JSON_BODY,
+    RETRY,
+    STREAM,
+    Guard,
+    Head,
+    HttpResponse,
+    check_framing,
+    read_head,
+)
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests, encode
-from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner, Sessions
 from promptkit.protocol.principals import Principal
 from promptkit.server.audit import Audit
-from promptkit.server.server import Observer, SharedServer
+from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
 from promptkit.transports.http.channel import (
     HttpChannel,
     Inbox,
     Outgoing,
     PendingRequests,
-    StreamEvent,
     discard,
 )
 from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
-from promptkit.transports.http.siblings import Siblings
+from promptkit.transports.http.supervisor import Siblings
 
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
@@ -101,8 +109,7 @@ class Application:
         self._catalog = catalog
         self._settings = settings
         self._on_start = on_start
-        self._siblings: Siblings | None = None
-        self._number = 0
+        self._siblings: tuple[Siblings, int] | None = None
         self._authorizer = authorizer = settings.authorizer
         self._metrics = settings.metrics
         self._counters = [each for each in (settings.telemetry, settings.metrics) if each is not None]
@@ -138,7 +145,7 @@ class Application:
             number:
                 The number of this worker, from 0.
         """
-        self._siblings, self._number = siblings, number
+        self._siblings = siblings, number
 
     def is_idle(self) -> bool:
         """Return whether the last request was more than a second ago."""
@@ -150,6 +157,8 @@ class Application:
             if self._server is not None:
                 return self._server
             settings = self._settings
+            # Each process opens the audit log itself.
+            audits = [] if settings.audit is None else [Audit(settings.audit)]
             server = SharedServer(
                 self._catalog,
                 discard,
@@ -160,12 +169,15 @@ class Application:
                 changes=settings.changes,
                 limits=settings.limits,
                 signer=RequestStateSigner(self._ring),
-                observers=_observers(settings),
+                observers=[*audits, *self._counters],
                 scopes=settings.scopes,
                 waiting_changed=bool if self._metrics is None else self._metrics.waiting_changed,
             )
             self._offer(server)
-            self._join_siblings(server)
+            if self._siblings is None:
+                server.join()
+            else:
+                self._exchange(server, *self._siblings)
             if (authorizer := self._authorizer) is not None:
                 self._inbox.challenge = lambda requests: authorizer.challenge(requests, server)
             server.handle_from(self._inbox.next_events)
@@ -173,17 +185,15 @@ class Application:
         self._on_start(self.replace, self.is_idle)
         return server
 
-    def _join_siblings(self, server: SharedServer) -> None:
-        if self._siblings is None:
-            server.join()
-            return
+    def _exchange(self, server: SharedServer, siblings: Siblings, number: int) -> None:
+        """Exchange messages with other workers from now on."""
 
         def receive(message: bytes) -> None:
             if (answer := server.receive_from_worker(message)) is not None:
                 self._inbox.put(answer)
 
-        server.join(self._number, len(self._siblings), self._siblings.send)
-        self._siblings.receive(self._number, receive)
+        server.join(number, len(siblings), siblings.send)
+        siblings.receive(number, receive)
 
     def _offer(self, server: SharedServer) -> None:
         self._endpoint.offer(server.capabilities, server.observe)
@@ -295,11 +305,11 @@ class Application:
         channel.watch()
         headers = [*_EVENTS, *self._guard.cors(channel.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while isinstance(reply, StreamEvent):
-            if not reply.line and await self._has_ended(channel):
+        while isinstance(reply, bytes):
+            if not reply and await self._has_ended(channel):
                 reply = CANCELLED
                 break
-            body = _events(reply.line) or b":\n\n"
+            body = _events(reply) or b":\n\n"
             await send({"type": "http.response.body", "body": body, "more_body": True})
             reply = await channel.next_event(self.comment_interval)
         if isinstance(reply, Reply):
@@ -394,14 +404,6 @@ class LoggedApplication(Application):
                 f"access address={address} method={scope['method']} path={path} "
                 f"status={status}{code} bytes={size} ms={elapsed:.1f}"
             )
-
-
-def _observers(settings: Settings) -> list[Observer]:
-    """Return the observers of requests. Each process opens the audit log itself."""
-    observers: list[Observer] = [each for each in (settings.telemetry, settings.metrics) if each is not None]
-    if settings.audit is not None:
-        observers.insert(0, Audit(settings.audit))
-    return observers
 
 
 def _path(scope: Scope) -> str:

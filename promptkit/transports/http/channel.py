@@ -7,13 +7,18 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
-
 from promptkit.memory import return_free_memory
 from promptkit.protocol.events import ClientResponse, Event, MemoryBudget, Request, Send
 from promptkit.protocol.http.endpoint import ACCEPTED, Endpoint
-from promptkit.protocol.http.head_checks import accepts, read_session_id
-from promptkit.protocol.http.messages import CLOSE, RETRY, Head, HttpResponse, reject
+from promptkit.protocol.http.messages import (
+    CLOSE,
+    RETRY,
+    Head,
+    HttpResponse,
+    accepts,
+    read_session_id,
+    reject,
+)
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, TooManyRequests
 from promptkit.protocol.principals import Principal
 from promptkit.standard_error import say
@@ -39,14 +44,8 @@ _LARGE_REPLY: Final = 1024 * 1024
 _TRIM_AFTER_S: Final = 5.0
 
 
-class StreamEvent(Struct, gc=False):
-    """A line sent before the reply; ``b""`` is a keep-alive comment."""
-
-    line: bytes
-
-
-#: A message to a client.
-Outgoing: TypeAlias = Reply | StreamEvent | HttpResponse
+#: A message to a client. Bytes are a line sent before the reply; ``b""`` is a keep-alive comment.
+Outgoing: TypeAlias = Reply | bytes | HttpResponse
 
 
 class HttpChannel:
@@ -151,15 +150,12 @@ class HttpChannel:
         """
         Return a function that sends lines before the reply, or `discard` if the client accepts no stream.
         """
-        return self._send_event if self.takes_stream else discard
+        return self._deliver if self.takes_stream else discard
 
     def respond(self, reply: Reply | HttpResponse) -> None:
         """Send the final reply or response."""
         self.is_answered = True
         self._deliver(reply)
-
-    def _send_event(self, line: bytes) -> None:
-        self._deliver(StreamEvent(line))
 
     def _deliver(self, message: Outgoing) -> None:
         with suppress(RuntimeError):  # the event loop is closed, and its clients are gone
@@ -232,7 +228,7 @@ class HttpChannel:
             async with asyncio.timeout(seconds):
                 return await self.next()
         except TimeoutError:
-            return StreamEvent(b"")
+            return b""
 
     async def next(self) -> Outgoing | None:
         """Wait for the next message to the client; None if it has disconnected."""
@@ -242,8 +238,8 @@ class HttpChannel:
         if self.gone:
             return None
         message = self._queue.popleft()
-        if isinstance(message, StreamEvent):
-            self._queued_bytes -= len(message.line)
+        if isinstance(message, bytes):
+            self._queued_bytes -= len(message)
         return message
 
     def watch(self) -> None:
@@ -267,8 +263,8 @@ class HttpChannel:
         """Queue a message to the client. A client that does not read its stream counts as disconnected."""
         if isinstance(reply, Reply) and len(reply.line) >= _LARGE_REPLY:
             self._pending.trim_later()
-        if isinstance(reply, StreamEvent):
-            self._queued_bytes += len(reply.line)
+        if isinstance(reply, bytes):
+            self._queued_bytes += len(reply)
             if len(self._queue) >= _MAX_LINES or self._queued_bytes > _MAX_BYTES:
                 self.disconnect()
                 return

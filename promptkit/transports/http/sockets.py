@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from promptkit.transports.http.connection_limits import ConnectionLimits
+from promptkit.transports.http.connection import ConnectionLimits
 
 #: Maximum size of unsent data in the kernel. By default, the kernel buffers some MiB per client, which hides
 #: how fast the client reads. For a Unix socket, progress shows only once three quarters are read.

@@ -12,8 +12,7 @@ from types import FrameType
 from typing import Final, Protocol
 
 from promptkit.standard_error import finish, say
-from promptkit.transports.http.connection import HttpConnection
-from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
+from promptkit.transports.http.connection import ConnectionLimits, Connections, HttpConnection
 from promptkit.transports.http.settings import Receive, Scope, Send
 from promptkit.transports.http.sockets import fit_descriptor_limit, limit_unsent
 from promptkit.transports.stdio import exit_after

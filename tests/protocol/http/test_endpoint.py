@@ -7,9 +7,8 @@ import pytest
 
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.key_ring import KeyRing, Sessions
 from promptkit.protocol.limits import Limits
 from tests.posting import KEY, agreeing, body_of, encoded, head, repeat
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, modern, notification, request

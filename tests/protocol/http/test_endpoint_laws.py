@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.head_checks import Guard
-from promptkit.protocol.http.messages import read_head
-from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.http.messages import Guard, read_head
 from promptkit.protocol.jsonrpc import Reply
-from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.key_ring import KeyRing, Sessions
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import REVISIONS
 from tests.faults.shapes import Shapes
@@ -23,7 +21,7 @@ from tests.wire import HANDSHAKES, MODERN, envelope
 
 SESSIONS = Sessions(KeyRing([KEY], "tests"))
 LIMITS = Limits(depth=20, values=200, messages=5, held=200_000, reply=100_000)
-GUARDED = {421, 431, 403, 404, 405, 415, 406, 204}
+GUARDED = {421, 403, 404, 405, 415, 406, 204}
 STATUSES = {200, 202, 400, 404}
 
 IDS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just([])

@@ -6,8 +6,7 @@ import pytest
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.messages import read_head
-from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.key_ring import KeyRing, Sessions
 from promptkit.protocol.limits import Limits
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern
 

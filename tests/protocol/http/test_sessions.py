@@ -5,8 +5,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from promptkit.protocol.http.sessions import LIFETIME_S, MAX_LENGTH, SealedSession, Sessions
-from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.key_ring import LIFETIME_S, MAX_LENGTH, KeyRing, SealedSession, Sessions
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import ClientInfo
 

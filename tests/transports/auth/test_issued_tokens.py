@@ -12,17 +12,17 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 from promptkit.protocol.http.messages import HttpResponse
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth import issuer as issuers
-from promptkit.transports.auth.authorizer import CACHE_S, Authorizer
-from promptkit.transports.auth.bearer_header import BearerScheme
+from promptkit.transports.auth.authorizer import CACHE_S, Authorizer, BearerScheme
 from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
     FRESH_S,
+    LEEWAY_S,
     TRUSTED_S,
     DocumentUnavailableError,
     Issuer,
+    JwtVerifier,
     fetch_document,
 )
-from promptkit.transports.auth.jwt_verifier import LEEWAY_S, JwtVerifier
 from tests.issuer import ALGORITHMS, issuing, key_for, signed
 from tests.posting import head
 

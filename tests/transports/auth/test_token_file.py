@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
-from promptkit.transports.auth.authorizer import Authorizer
-from promptkit.transports.auth.bearer_header import BearerScheme
-from promptkit.transports.auth.token_file import VALID_S, TokenFile, read_tokens
-from promptkit.transports.secret_files import InvalidSecretsError
+from promptkit.transports.auth.authorizer import Authorizer, BearerScheme
+from promptkit.transports.secret_files import VALID_S, InvalidSecretsError, TokenFile, read_tokens
 from tests.posting import head
 
 ADA, BOB = "ada-" * 10, "bob-" * 10

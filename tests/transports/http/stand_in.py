@@ -154,7 +154,7 @@ def main(settings, *arguments):
     )
     if limits := json.loads(settings):
         from promptkit.transports.http import worker
-        from promptkit.transports.http.connection_limits import ConnectionLimits
+        from promptkit.transports.http.connection import ConnectionLimits
 
         worker._SWEEP_EVERY_S = 0.2  # so that limits of less than a second are enforced
         worker._ACCEPT_TIMEOUT_S = limits.pop("deaf_s", 0.6)

@@ -12,7 +12,7 @@ import pytest
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.transports.http import channel
-from promptkit.transports.http.connection_limits import Backlogs
+from promptkit.transports.http.connection import Backlogs
 from tests.posting import agreeing, application, body_of, post
 from tests.transports.http.conftest import PATIENCE, ServerProcess
 from tests.wire import modern

@@ -16,8 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from promptkit.protocol.http.messages import CLOSE
-from promptkit.transports.http.connection import HttpConnection
-from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
+from promptkit.transports.http.connection import ConnectionLimits, Connections, HttpConnection
 from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, ServerProcess
 
 #: Short enough for tests, and long enough for a busy machine.

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.transports.http.channel import HttpChannel
-from promptkit.transports.http.connection import HttpConnection, RequestCycle
-from promptkit.transports.http.connection_limits import ConnectionLimits, Connections
+from promptkit.transports.http.connection import ConnectionLimits, Connections, HttpConnection, RequestCycle
 from tests.posting import agreeing, application, body_of, post
 from tests.transports.http import recipes
 from tests.wire import modern, request

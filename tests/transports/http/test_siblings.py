@@ -6,7 +6,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from promptkit.transports.http.siblings import Siblings
+from promptkit.transports.http.supervisor import Siblings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork workers")
 

@@ -167,7 +167,7 @@ class TestListening:
 
     def test_number_of_streams_is_limited(self):
         """
-        The stream after 1,024 open ones is rejected with 200 and -32603, and accepted once another ends.
+        The stream after 1,024 open ones is rejected with 200 and 429, and accepted once another ends.
         """
 
         async def scenario(app):
@@ -175,7 +175,7 @@ class TestListening:
             for caller in callers:
                 await wait_for_methods(caller, ACKNOWLEDGED)
             rejected = await post(app, listen(2)).result()
-            assert (rejected.status, rejected.code, rejected.json["id"]) == (200, -32603, 2)
+            assert (rejected.status, rejected.code, rejected.json["id"]) == (200, 429, 2)
             await check_still_serving(app)
             callers.pop().gone.set()
             while len(app._server._notifier._open) == 1024:

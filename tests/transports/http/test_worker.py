@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from promptkit.transports.http.connection_limits import ConnectionLimits
+from promptkit.transports.http.connection import ConnectionLimits
 from promptkit.transports.http.worker import HttpWorker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals end processes there at once")
