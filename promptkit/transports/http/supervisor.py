@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
 from typing import Final, NoReturn
 
@@ -64,11 +65,12 @@ class Siblings:
         receiving, _ = self._pairs[own]
 
         def run() -> None:
-            while message := receiving.recv(_BUFFER_BYTES):
-                try:
-                    handle(message)
-                except Exception as error:  # noqa: BLE001 (later messages must arrive)
-                    say(f"a message of {len(message):,} bytes from another worker was dropped: {error!r}")
+            with suppress(OSError):  # the socket was closed while a message was handled
+                while message := receiving.recv(_BUFFER_BYTES):
+                    try:
+                        handle(message)
+                    except Exception as error:  # noqa: BLE001 (later messages must arrive)
+                        say(f"a message of {len(message):,} bytes from another worker was dropped: {error!r}")
 
         DaemonThread(run, "siblings").start()
 
