@@ -22,10 +22,10 @@ from promptkit.cli.diff_changes import (
     not_compared,
     text_changes,
 )
-from promptkit.cli.diff_revisions import Repository, RevisionError
 from promptkit.cli.diff_servers import compare_servers
 from promptkit.cli.diff_sides import Answer, compare_sides
 from promptkit.cli.output import Output
+from promptkit.cli.repository import Repository, RevisionError
 from promptkit.files.folder import Folder
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block

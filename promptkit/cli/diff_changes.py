@@ -15,7 +15,6 @@ from msgspec import Struct
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli.calls import FAILS, REFUSED
-from promptkit.cli.diff_revisions import Repository
 from promptkit.cli.diff_sides import (
     NOT_RENDERED,
     Answer,
@@ -24,6 +23,7 @@ from promptkit.cli.diff_sides import (
     compare_sides,
     key_of,
 )
+from promptkit.cli.repository import Repository
 
 #: The kinds of changes that can break a caller.
 BREAKING: Final = frozenset(

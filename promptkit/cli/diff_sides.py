@@ -31,10 +31,10 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.samples import sample_calls, sample_text
 from promptkit.catalog.uri_templates import expanded
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
-from promptkit.cli.diff_revisions import Repository, RevisionError, checkout
 from promptkit.cli.list import format_type, lists_of
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import OutputError, capture_output
+from promptkit.cli.repository import Repository, RevisionError, checkout
 from promptkit.errors.exceptions import LoadError, MediaError, PromptError
 from promptkit.errors.sources import function_at, nodes_of, tree_of
 from promptkit.files.scratch import open_unnamed_file

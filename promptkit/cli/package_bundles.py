@@ -139,19 +139,13 @@ class Bundle(Struct, frozen=True):
         if variables:
             config["env"] = {each["name"]: f"${{user_config.{each['name']}}}" for each in variables}
         manifest = {
+            **self._plugin_manifest(),
             "manifest_version": "0.4",
-            "name": self.metadata.name,
             "display_name": self.identity.title,
-            "version": self.metadata.version,
-            "description": self.metadata.description,
             "long_description": self.identity.instructions,
-            "author": self._author(),
-            "homepage": self.identity.website,
             "icon": "icon.png" if self._icon() is not None else None,
             "server": {"type": "uv", "entry_point": SERVER, "mcp_config": config},
             "prompts_generated": True,
-            "keywords": self.metadata.keywords,
-            "license": self.metadata.license,
             "compatibility": {"runtimes": {"python": self.metadata.requires_python}},
             "user_config": {
                 each["name"]: {

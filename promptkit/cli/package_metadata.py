@@ -6,7 +6,6 @@ the wheel validates the values that are copied unchanged.
 """
 
 import re
-import subprocess
 from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +18,7 @@ from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.cli.repository import Repository, RevisionError
 from promptkit.errors.distribution import DISTRIBUTION
 from promptkit.errors.exceptions import PromptkitError, shortened
 from promptkit.files.folder import Folder
@@ -38,9 +38,6 @@ _SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/serv
 _NAME: Final = r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+"
 _MAX_NAME: Final = 200
 _MAX_DESCRIPTION: Final = 100
-
-#: Timeout of git in seconds: a file that it reads may be a pipe.
-_GIT_S: Final = 10
 
 #: Owner and repository in a GitHub URL, in any form that git accepts.
 _GITHUB: Final = (
@@ -233,16 +230,9 @@ def registry_name(requested: str | None, package: str, root: Path) -> tuple[str,
 def _remote(root: Path) -> str:
     """Return the URL of git's remote ``origin``; ``""`` if there is none."""
     try:
-        process = subprocess.run(  # noqa: S603 (git, with fixed arguments)
-            ["git", "-C", str(root), "--no-pager", "remote", "get-url", "origin"],  # noqa: S607 (the user's git)
-            capture_output=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=_GIT_S,
-        )
-    except (OSError, subprocess.TimeoutExpired):  # git is not installed, or its configuration is a pipe
+        return Repository(str(root)).git("remote", "get-url", "origin")
+    except RevisionError:
         return ""
-    return process.stdout.decode(errors="replace").strip()
 
 
 def server_entry(name: str, repository: str | None, metadata: Metadata, catalog: Catalog) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.cli.diff_revisions import Repository, RevisionError, checkout
+from promptkit.cli.repository import Repository, RevisionError, checkout
 from tests.cli.diff.repositories import BEFORE, HARMLESS, commit, git
 
 
@@ -113,7 +113,7 @@ def test_git_that_hangs(repository, monkeypatch):
     """The error names the limit if one of git's files is a pipe."""
     os.mkfifo(repository / "pipe")
     git(repository, "config", "include.path", str(repository / "pipe"))
-    monkeypatch.setattr("promptkit.cli.diff_revisions._MAX_S", 0.5)
+    monkeypatch.setattr("promptkit.cli.repository._MAX_S", 0.5)
 
     assert error_at().endswith("git rev-parse did not finish within 0.5 s: a file of git may be a pipe")
 

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from promptkit.cli import diff_sides
-from promptkit.cli.diff_revisions import RevisionError
 from promptkit.cli.diff_sides import ask
+from promptkit.cli.repository import RevisionError
 
 PROMPT = """
 from promptkit import prompt

@@ -50,12 +50,12 @@ class Repository:
     """
 
     def __init__(self, folder: str = ".", feature: str = "diff") -> None:
-        self._folder = folder
+        self.root = Path(folder)
         if shutil.which("git") is None:
             msg = f"{feature} needs git, which is not installed, or not on the PATH"
             raise RevisionError(msg)
         try:
-            top = self._git("rev-parse", "--show-toplevel")
+            top = self.git("rev-parse", "--show-toplevel")
         except RevisionError as error:
             where = os.path.abspath(folder)  # noqa: PTH100 (the folder might not exist)
             msg = f"{feature} needs a git repository, but {where!r} is not in one that git can read: {error}"
@@ -88,7 +88,7 @@ class Repository:
     def _merge_base(self, old: str, new: str) -> str:
         commits = self.commit(old), self.commit(new)
         try:
-            return self._git("merge-base", *commits)[:12]
+            return self.git("merge-base", *commits)[:12]
         except RevisionError:
             hint = self._shallow or f"write {old}..{new}"
             msg = f"{old!r} and {new!r} have no common ancestor: {hint}"
@@ -102,9 +102,9 @@ class Repository:
             RevisionError: If it does not exist.
         """
         try:
-            return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+            return self.git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         except RevisionError:
-            commits = self._git("rev-list", "--all", "--max-count=1")
+            commits = self.git("rev-list", "--all", "--max-count=1")
             hint = "use a commit, a branch or a tag" if commits else "commit something first"
             msg = f"unknown revision {revision!r}: {self._shallow or hint}"
             raise RevisionError(msg) from None
@@ -112,7 +112,7 @@ class Repository:
     @property
     def _shallow(self) -> str:
         """How to fetch the commits that a shallow clone lacks; "" for a full clone."""
-        if self._git("rev-parse", "--is-shallow-repository") != "true":
+        if self.git("rev-parse", "--is-shallow-repository") != "true":
             return ""
         return (
             "this clone is shallow and lacks older commits: run git fetch --unshallow, "
@@ -131,9 +131,9 @@ class Repository:
         """
         index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
         checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
-        self._git("read-tree", commit, environment=index)
-        self._check_depth(commit, self._git("ls-files", "-z", environment=index).split("\0"))
-        self._git(*self._no_filters(), *checkout_index, environment=index)
+        self.git("read-tree", commit, environment=index)
+        self._check_depth(commit, self.git("ls-files", "-z", environment=index).split("\0"))
+        self.git(*self._no_filters(), *checkout_index, environment=index)
         remove_outward_links(folder)
         Folder(folder, ".git").create()  # marks the root of the project
 
@@ -148,7 +148,7 @@ class Repository:
 
     def _no_filters(self) -> list[str]:
         """Return the options that disable all configured filters. Raises RevisionError."""
-        keys = self._git("config", "--null", "--name-only", "--list").split("\0")
+        keys = self.git("config", "--null", "--name-only", "--list").split("\0")
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
             if "=" in name:  # -c would end the name there
@@ -157,9 +157,14 @@ class Repository:
         settings = ("smudge=", "process=", "required=false")
         return [word for name in names for setting in settings for word in ("-c", f"filter.{name}.{setting}")]
 
-    def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
-        folder = getattr(self, "root", self._folder)
-        command = ["git", "-C", folder, *_NO_PROGRAMS, *arguments]
+    def git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
+        """
+        Run git at the root of the repository, and return its output.
+
+        Raises:
+            RevisionError: If it fails, or does not end in time.
+        """
+        command = ["git", "-C", self.root, *_NO_PROGRAMS, *arguments]
         try:
             process = subprocess.run(  # noqa: S603 (git, with trusted arguments)
                 command,
