@@ -13,6 +13,7 @@ from reprlib import repr as short_repr
 from threading import Event, Thread
 from typing import Any, Final, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.cases import Case, is_refused, sendable
@@ -23,7 +24,6 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.samples import choice_calls
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
-from promptkit.cli.output_formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.exceptions import INPUT_ERRORS, ArgumentsError, PromptError
 from promptkit.errors.rules import Rule
@@ -31,6 +31,8 @@ from promptkit.errors.tracebacks import explain_filling, format_exception, raisi
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
     AuthorCall,
@@ -40,6 +42,9 @@ from promptkit.server.direct_calls import (
     time_limit,
 )
 from promptkit.server.lookup import name_of
+
+#: Encodes results for a client of the latest handshake revision.
+LOWERING: Final = lowering_for(LATEST_HANDSHAKE)
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
 
@@ -198,6 +203,28 @@ def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
     print_text(redactor.redacted(format_exception(error)))
     line = raising_line(error)
     return fail(redactor.redacted(f"{label} failed{f' at {line}' if line else ''}"), Exit.FAILED)
+
+
+def encoded(item: Item, result: Any) -> bytes:
+    """
+    Return the encoded result for a client of the latest handshake revision.
+
+    Args:
+        item:
+            The prompt or the resource.
+
+        result:
+            Its rendering, or the document.
+
+    Raises:
+        ValueError: If a text contains an unpaired surrogate, which UTF-8 cannot encode.
+    """
+    return LOWERING.result(item, result) if isinstance(item, CompiledPrompt) else LOWERING.contents(result)
+
+
+def as_json(result: bytes, redactor: Redactor) -> Any:
+    """Return an encoded result as JSON-compatible data without secrets."""
+    return redactor.redacted_json(msgspec.json.decode(result))
 
 
 def wire_examples(item: Item) -> Sequence[Any]:

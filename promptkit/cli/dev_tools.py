@@ -7,7 +7,6 @@ code, so the tools are only served over stdio, to a client that could run it its
 
 import re
 import subprocess
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Annotated, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.loading import run_promptkit
 from promptkit.compiler.compilation import compile  # noqa: A004 (the field's word)
 from promptkit.declarations.prompts import prompt
 from promptkit.errors.distribution import DISTRIBUTION
@@ -137,15 +137,7 @@ def explain(code: str) -> str:
 def _output(command: str, *words: str) -> str:
     """Run a command of promptkit, and return its output."""
     try:
-        process = subprocess.run(  # noqa: S603 (promptkit itself)
-            [sys.executable, "-m", "promptkit", command, *words],
-            capture_output=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_COMMAND_S,
-        )
+        process = run_promptkit(command, *words, timeout=_COMMAND_S)
     except subprocess.TimeoutExpired:
         msg = f"promptkit {command} did not end within {_COMMAND_S:g} s: a recipe may hang"
         raise PromptError(msg) from None

@@ -10,7 +10,6 @@ import keyword
 import os
 import re
 import stat
-import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from packaging.utils import canonicalize_name
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
-from promptkit.cli.loading import check_existence, load_catalog
+from promptkit.cli.loading import check_existence, load_catalog, run_promptkit
 from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
 from promptkit.cli.package_bundles import Bundle
@@ -325,15 +324,7 @@ def _check_standalone(served: Path, targets: Iterable[tuple[str, str]], options:
     """Check the packaged recipes without the project, as an installed package will load them."""
     folders = [f"{prefix}{served / path}" for prefix, path in targets]
     patterns = [option for option in options if option.startswith("--markdown=")]
-    process = subprocess.run(  # noqa: S603 (promptkit itself)
-        [sys.executable, "-B", "-m", "promptkit", "check", *folders, *patterns],
-        cwd=served,
-        capture_output=True,
-        check=False,
-        encoding="utf-8",
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-    )
+    process = run_promptkit("check", *folders, *patterns, cwd=served)
     if process.returncode:
         report = f"{process.stdout}{process.stderr}".replace(f"{served}{os.sep}", "").strip()
         msg = f"the recipes cannot be served without the project around them:\n{report}"
