@@ -180,8 +180,6 @@ def _add_render(render: ArgumentParser) -> None:
     saved.add_argument("--cases", action="store_true", help="render every saved case, each under a heading")
     typed = "print only the text; read the arguments of a slash command from standard input, up to this line"
     add("--typed", metavar="END", help=typed)
-    no_input = "do not ask for missing arguments on a terminal"
-    add("--no-input", dest="asks", action="store_false", help=no_input)
     _add_server(render, help_text=_SERVER_HELP)
 
 

@@ -102,12 +102,12 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
     ) -> str:
         """Render a prompt with arguments, and return its messages as a model gets them."""
         words = [f"{key}={'@' * value.startswith('@')}{value}" for key, value in arguments.items()]
-        return _output("render", *named, name, *words, *markdown, "--no-input")
+        return _output("render", *named, name, *words, *markdown)
 
     @prompt(tool=_READS)
     def render_cases(name: Annotated[str, Arg("The name of a prompt")]) -> str:
         """Render every saved case of a prompt, each under a heading."""
-        return _output("render", *named, name, *markdown, "--cases", "--no-input")
+        return _output("render", *named, name, *markdown, "--cases")
 
     @prompt(tool=_READS)
     def explain_code(code: Annotated[str, Arg("A code that check reports", examples=["PK207"])]) -> str:

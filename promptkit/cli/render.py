@@ -42,7 +42,6 @@ from promptkit.cli.loading import (
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
-from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import (
@@ -110,7 +109,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Request:
-    """The prompt or resource to show, with arguments that are read, or asked for, only once."""
+    """The prompt or resource to show, with arguments that are read only once."""
 
     def __init__(self, options: Namespace, folder: Path, output: Output) -> None:
         self._options = options
@@ -132,7 +131,7 @@ class _Request:
                 return self._show_cases(template or catalog[name])
             if name in catalog:
                 if self._arguments is None:
-                    self._arguments = self._read_or_ask(catalog, catalog[name])
+                    self._arguments = self._read_arguments(catalog[name])
                 return self._show_call(Call(catalog[name], self._arguments))
             return self._show_call(Call(catalog.resource(name)[0], name))
         except ArgumentSyntaxError as error:
@@ -184,22 +183,14 @@ class _Request:
             return report_failure(subject, outcome, call.redactor)
         return self._print(call, outcome)
 
-    def _read_or_ask(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
-        """Read the arguments of the command line, and ask for missing ones on a terminal."""
+    def _read_arguments(self, prompt: CompiledPrompt) -> Mapping[str, str]:
+        """Return the arguments on the command line, and those that other programs pass."""
         if self._options.typed is not None:
             return read_typed(prompt.arguments, self._options.typed)
         arguments = read_arguments(prompt.arguments, self._options.arguments, self._folder)
         if self._options.promptfoo is not None:
             return arguments | _promptfoo_arguments(self._options.promptfoo, prompt.arguments)
-        missing = prompt.arguments.required - arguments.keys()
-        if not missing or not self._options.asks or not (os.isatty(0) and os.isatty(2)):
-            return arguments
-        try:
-            from promptkit.cli.interactive import ask
-        except ModuleNotFoundError:
-            print_error(f"to enter missing arguments interactively, run: {install_command('cli')}")
-            return arguments
-        return ask(catalog, prompt, arguments, self._folder)
+        return arguments
 
     def _print(self, call: Call, result: _Result) -> int:
         """Write media to files, if requested, and print the result in the chosen format."""

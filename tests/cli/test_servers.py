@@ -93,7 +93,7 @@ def test_render_requests_the_prompt_with_the_given_arguments(run, server):
 
 
 def test_render_reports_a_missing_argument_without_a_request(run, server):
-    code, _, errors = run("render", *server(prompts_get=says("never")), "review", "tone=x", "--no-input")
+    code, _, errors = run("render", *server(prompts_get=says("never")), "review", "tone=x")
 
     assert code == 1
     assert "'code' is missing" in errors
