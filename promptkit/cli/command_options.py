@@ -174,7 +174,6 @@ def _add_render(render: ArgumentParser) -> None:
     add("--model", metavar="NAME", help="the model of the request")
     add("--lossy", action="store_true", help="replace content that the vendor does not support with text")
     add("--out", metavar="DIR", help="also write images, audio and other files to this folder")
-    add("--watch", action="store_true", help="render again whenever a file changes")
     saved = render.add_mutually_exclusive_group()
     saved.add_argument("--case", metavar="CASE", help="render this saved case")
     saved.add_argument("--cases", action="store_true", help="render every saved case, each under a heading")

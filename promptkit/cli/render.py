@@ -5,10 +5,7 @@ import os
 import re
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
@@ -37,11 +34,9 @@ from promptkit.cli.loading import (
     load_recipes,
     open_named_server,
     reject_target,
-    report_catalog_errors,
 )
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.compiler.reloading import Reloader
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import (
@@ -63,12 +58,6 @@ from promptkit.language.turns import user
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
-
-#: The longest single wait in seconds. Where Ctrl-C cannot interrupt a wait, it takes effect afterwards.
-_LONGEST_WAIT_S: Final = 1.0
-
-#: Moves the cursor to the corner of a terminal, and clears the screen.
-_CLEAR: Final = "\x1b[H\x1b[2J"
 
 _Result: TypeAlias = Workflow | EmbeddedResource
 
@@ -95,12 +84,8 @@ def run(options: Namespace, output: Output) -> int:
     if options.typed is not None and options.arguments:
         options.error("--typed reads the arguments from standard input")
     if options.servers:
-        if options.watch:
-            options.error("--watch waits for changed files, which a server does not have")
         with open_named_server(options) as server:
             return request.show(server.catalog)
-    if options.watch:
-        return _watch(options, request.show, output)
     recipes = load_recipes(options.targets, cases=_has_case_option(options))
     catalog = compiler.compile(recipes)
     if not _is_served(options.name, catalog) and not is_uri(options.name):
@@ -109,13 +94,12 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Request:
-    """The prompt or resource to show, with arguments that are read only once."""
+    """The prompt or resource to show, with the options and the folder of its files."""
 
     def __init__(self, options: Namespace, folder: Path, output: Output) -> None:
         self._options = options
         self._folder = folder
         self._output = output
-        self._arguments: Mapping[str, str] | None = None
 
     def show(self, catalog: Catalog) -> int:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
@@ -130,9 +114,7 @@ class _Request:
                 template = catalog.find_template(name) or (is_uri(name) and catalog.resource(name)[0])
                 return self._show_cases(template or catalog[name])
             if name in catalog:
-                if self._arguments is None:
-                    self._arguments = self._read_arguments(catalog[name])
-                return self._show_call(Call(catalog[name], self._arguments))
+                return self._show_call(Call(catalog[name], self._read_arguments(catalog[name])))
             return self._show_call(Call(catalog.resource(name)[0], name))
         except ArgumentSyntaxError as error:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
@@ -254,30 +236,6 @@ def _is_served(name: str, catalog: Catalog) -> bool:
 
 def _has_case_option(options: Namespace) -> bool:
     return options.cases or options.case is not None
-
-
-def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -> int:
-    """Show the result again after each change, until Ctrl-C; return only on incorrect usage at the start."""
-    # Diagnostics are printed on this thread, so that clearing the screen does not hide them.
-    work: SimpleQueue[Callable[[], object]] = SimpleQueue()
-    report = partial(report_catalog_errors, ignore=options.ignore)
-
-    def show_again(catalog: Catalog) -> None:
-        output.write(_CLEAR if output.isatty() else "\n")
-        show(catalog)
-
-    cases = _has_case_option(options)
-    reloader = Reloader(options.targets, lambda catalog: work.put(partial(report, catalog)), cases=cases)
-    catalog = reloader.load()
-    report(catalog)
-    if show(catalog) == Exit.USAGE and catalog.healthy:
-        return Exit.USAGE
-    output.send()
-    reloader.start(lambda catalog: work.put(partial(show_again, catalog)))
-    while True:
-        with suppress(Empty):
-            work.get(timeout=_LONGEST_WAIT_S)()
-            output.send()
 
 
 def _as_markdown(result: _Result, files: Mapping[int, Path]) -> str:

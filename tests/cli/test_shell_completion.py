@@ -121,7 +121,7 @@ def complete_in_process(typed, folder, **env):
         ("promptkit re", ["render"]),
         ("promptkit check --fo", ["--format"]),
         ("promptkit check --format ", ["text", "json", "github"]),
-        ("promptkit render --wat", ["--watch"]),
+        ("promptkit render --los", ["--lossy"]),
         ("promptkit render ", ["report", "review", "docs://guide", "style://", "recipes/"]),
         ("promptkit render d", ["docs://guide"]),
         ("promptkit render docs://g", ["//guide"]),
