@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
-from promptkit import compiler
+from promptkit import compiler, exports
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
@@ -39,14 +39,6 @@ from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
-from promptkit.exports import (
-    FORMS,
-    REQUESTS,
-    ExportError,
-    UnsupportedAnswerError,
-    UnsupportedPart,
-    openai_chat,
-)
 from promptkit.files.folder import Folder
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
@@ -182,9 +174,9 @@ class _Request:
         except OSError as error:
             file = error.filename or self._options.out
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
-        except ExportError as error:
+        except exports.ExportError as error:
             return fail(f"{error.reason} (--lossy replaces unsupported content with text)", Exit.FAILED)
-        except UnsupportedAnswerError as error:
+        except exports.UnsupportedAnswerError as error:
             return fail(str(error), Exit.FAILED)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"
@@ -197,12 +189,14 @@ class _Request:
             self._output.print_content(redactor.redacted(_user_text(result, lossy=lossy)))
         elif (vendor := self._options.request) is not None:
             fields = {"model": self._options.model} if self._options.model else {}
-            self._output.print_json(_vendor_data(REQUESTS[vendor], result, redactor, lossy=lossy, **fields))
+            self._output.print_json(
+                _vendor_data(exports.REQUESTS[vendor], result, redactor, lossy=lossy, **fields)
+            )
         elif self._options.promptfoo is not None:
             text = _as_promptfoo(_turns(result), self._output.encoding, lossy=lossy)
             self._output.write(f"{text}\n")
         elif form in VENDORS:
-            self._output.print_json(_vendor_data(FORMS[form], result, redactor, lossy=lossy))
+            self._output.print_json(_vendor_data(exports.FORMS[form], result, redactor, lossy=lossy))
         elif form == "json":
             self._output.print_json(as_json(encoded(call.item, result), redactor))
         else:
@@ -286,13 +280,13 @@ def _user_text(result: _Result, *, lossy: bool) -> str:
         return str(result)
     hint = "a slash command can contain only user text"
     unsupported = [
-        UnsupportedPart(number, turn.role, type(turn.content).__name__, hint)
+        exports.UnsupportedPart(number, turn.role, type(turn.content).__name__, hint)
         for number, turn in enumerate(result.shown, 1 + len(result) - len(result.shown))
         if turn.role != "user" or not isinstance(turn.content, Text)
     ]
     if unsupported:
         vendor = "a slash command"
-        raise ExportError(vendor, tuple(unsupported))
+        raise exports.ExportError(vendor, tuple(unsupported))
     return result.text
 
 
@@ -440,7 +434,7 @@ def _as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     """
     # Some vendors reject cache markers.
     uncached = make_workflow(workflow.messages, workflow.system)
-    messages = openai_chat(uncached, lossy=lossy, system_role="system")
+    messages = exports.openai_chat(uncached, lossy=lossy, system_role="system")
     match messages:
         case [{"role": "user", "content": str(content)}] if _is_unchanged(content, encoding):
             return content

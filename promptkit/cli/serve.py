@@ -78,8 +78,7 @@ def run(options: Namespace) -> int:
     try:
         pipes = stdio.redirect_stdio(options.grace)
     except OSError as error:
-        say(f"standard input and output must be open: {error}")
-        return Exit.USAGE
+        return fail(f"standard input and output must be open: {error}", Exit.USAGE)
     stamp_lines(stamps=options.timestamps)
     if os.isatty(pipes.reading):
         example = f"promptkit render {render_words(options.targets, quoted_path)} NAME"
@@ -87,11 +86,9 @@ def run(options: Namespace) -> int:
     try:
         observers = _observers(options)
     except OSError as error:
-        say(f"cannot write to {options.audit!r}: {error.strerror}")
-        return Exit.USAGE
+        return fail(f"cannot write to {options.audit!r}: {error.strerror}", Exit.USAGE)
     except ModuleNotFoundError as error:
-        say(f"--otel needs {error.name}: {install_command('otel')}")
-        return Exit.USAGE
+        return fail(f"--otel needs {error.name}: {install_command('otel')}", Exit.USAGE)
     try:
         code = StdioSession(options, pipes, observers).serve()
     finally:
