@@ -169,8 +169,8 @@ def _run_with_output(
         with capture_output(restore=restore) as output:
             return run(options, output)
     except OutputError as error:
-        if not error.is_reader_gone:  # as in `promptkit list | head`
-            say(f"cannot write to standard output: {error.reason}")
+        if not isinstance(error.__cause__, BrokenPipeError):  # as in `promptkit list | head`
+            say(f"cannot write to standard output: {error}")
         return Exit.FAILED
 
 

@@ -7,7 +7,6 @@ Both sides are plain data from `promptkit.cli.diff_sides`.
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher, unified_diff
-from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
@@ -432,7 +431,8 @@ class SinceCommit:
     def __init__(self, targets: Sequence[str]) -> None:
         self._targets = targets
         self._lock = Lock()
-        self._changes = lru_cache(maxsize=1)(self._compare)
+        self._compared: tuple[int, str] | None = None
+        self._changes: list[TextChange] = []
 
     def since_commit(self, prompt: CompiledPrompt, version: int) -> list[tuple[str, str | None, str | None]]:
         """
@@ -443,10 +443,10 @@ class SinceCommit:
         """
         with self._lock:
             repository = Repository(feature="this comparison")
-            changes = self._changes(version, repository.commit("HEAD"))
+            compared = version, repository.commit("HEAD")
+            if compared != self._compared:
+                sides = compare_sides(repository, (compared[1], None), self._targets, by_cases=True)
+                self._changes, self._compared = text_changes(*sides), compared
+            changes = self._changes
         owner = key_of(prompt)
         return [(change.case, change.before, change.after) for change in changes if change.owner == owner]
-
-    def _compare(self, version: int, commit: str) -> list[TextChange]:  # noqa: ARG002 (a part of the cache key)
-        repository = Repository(feature="this comparison")
-        return text_changes(*compare_sides(repository, (commit, None), self._targets, by_cases=True))

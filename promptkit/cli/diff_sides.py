@@ -174,7 +174,7 @@ class Answer(Struct):
 class _Reply(Struct):
     """The output of a process: an answer, the target that cannot be loaded with the reason, or a failure."""
 
-    answer: Any = None
+    answer: Answer | None = None
     unloadable: tuple[str, str] | None = None
     failure: str | None = None
 
@@ -234,7 +234,7 @@ def ask(
     folder: Path,
     request: tuple[Sequence[str], bool, Any],
     moved: tuple[Path, Path],
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
 ) -> Answer:
     """
     Run this module in a process, and return its answer.
@@ -250,7 +250,7 @@ def ask(
             The actual folder of the recipes, and the folder to report instead.
 
         environment:
-            The environment variables of the process; None to inherit all. The workspace is always passed on.
+            The environment variables of the process; the workspace is always passed on.
 
     Raises:
         LoadError: If one of the targets cannot be loaded.
@@ -273,7 +273,7 @@ def ask(
                 input=json.dumps(request).encode(),
                 stdout=stdout,
                 cwd=folder,
-                env={**(os.environ if environment is None else environment), **_callers_workspace()},
+                env={**environment, **_callers_workspace()},
                 timeout=_MAX_S,
                 check=False,
             )
@@ -288,16 +288,15 @@ def ask(
     text = data.decode(errors="replace").replace(_escaped(actual), _escaped(reported))
     try:
         reply = msgspec.convert(json.loads(text), _Reply)
-        if reply.unloadable is not None:
-            raise LoadError(*reply.unloadable)
-        if reply.failure is not None:
-            fail(f"failed: {reply.failure}")
-        answer = msgspec.convert(reply.answer, Answer)
     except msgspec.ValidationError as error:
         fail(f"returned an invalid answer: {error}")
     except (ValueError, RecursionError):
         fail("returned output that is not JSON")
-    return answer
+    if reply.unloadable is not None:
+        raise LoadError(*reply.unloadable)
+    if reply.answer is None:
+        fail(f"failed: {reply.failure}")
+    return reply.answer
 
 
 def _escaped(text: str) -> str:

@@ -17,7 +17,7 @@ from promptkit.cli import Exit
 from promptkit.cli.command_options import add_targets, or_reason, require
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
-from promptkit.cli.install_list import other_server_lines, print_clients, served_words
+from promptkit.cli.install_list import other_server_lines, print_clients, served_by, served_words
 from promptkit.cli.loading import load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
@@ -38,7 +38,6 @@ from promptkit.clients.servers import (
     default_name,
     is_ours,
     local_server,
-    served_in,
     variables_in,
 )
 from promptkit.errors.exceptions import LoadError
@@ -156,7 +155,7 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
     entry = read_servers(configuration).get(name)
-    served = served_words(served_in(configuration.settings, entry) or ()).targets
+    served = served_by(configuration.settings, entry).targets
     projects = {project_of(configuration.resolve_path(split_prefix(word)[1])): word for word in served}
     if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
         target = next(iter(projects.values()))
@@ -228,7 +227,7 @@ def _with_options(
         entry:
             The current entry.
     """
-    current = served_words(served_in(configuration.settings, entry) or ())
+    current = served_by(configuration.settings, entry)
     chosen = current.options if options is None else options
     has_prompts = get_client(configuration.client).has_prompts
     added = [] if has_prompts or not _TOOLS.isdisjoint(chosen) else ["--tools"]
@@ -356,7 +355,7 @@ def _removed(change: EntryChange) -> list[str]:
 
 def _entry_words(change: EntryChange, entry: Any) -> list[str]:
     settings = change.file.settings
-    served = served_words(served_in(settings, entry) or ())
+    served = served_by(settings, entry)
     return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]
 
 

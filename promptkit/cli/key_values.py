@@ -83,16 +83,11 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
         ArgumentSyntaxError: If the end is missing, or the input is not text, or too long.
     """
     data = _read("--typed", "-", Path(), "standard input")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        msg = "the typed arguments are not UTF-8"
-        raise ArgumentSyntaxError(msg) from None
+    text = _decoded(data, "the typed arguments are not UTF-8")
     typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
     is_complete = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
     hint = "omit text that the client interprets, such as ``` in Claude Code, or write it to a file"
     _check(is_complete, f"the client changed or truncated the typed arguments: {hint}")
-    typed = typed.replace("\r\n", "\n").replace("\r", "\n")
     names = [argument.name for argument in arguments.ordered]
     if not typed.strip():
         return {}
@@ -161,11 +156,15 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(data)
+    return _decoded(data, f"{key!r} requires text, but {source} is not UTF-8")
+
+
+def _decoded(data: bytes, reason: str) -> str:
+    """Return UTF-8 as text with line feeds. Raises ArgumentSyntaxError with *reason* for other bytes."""
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        msg = f"{key!r} requires text, but {source} is not UTF-8"
-        raise ArgumentSyntaxError(msg) from None
+        raise ArgumentSyntaxError(reason) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

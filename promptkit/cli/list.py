@@ -13,14 +13,13 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.calls import case_texts
+from promptkit.cli.calls import LOWERING, case_texts
 from promptkit.cli.diagnostics import console_on, counted
 from promptkit.cli.loading import load_catalog, open_named_server, report_catalog_errors
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import LISTS, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.identity import UNKNOWN, find_server_info
@@ -50,7 +49,7 @@ def run(options: Namespace, output: Output) -> int:
         with open_named_server(options) as server:
             lists = {"server": server.name, "revision": server.revision, **server.listing.data}
             return _show(server.catalog, lists, UNKNOWN, options, output)
-    catalog = load_catalog(options.targets, options.ignore, cases=options.texts)
+    catalog = load_catalog(options.targets, cases=options.texts)
     identity = find_server_info(options.targets)
     return _show(catalog, {**_identity_data(identity), **lists_of(catalog)}, identity, options, output)
 
@@ -74,12 +73,11 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
 
     Items have the form that a client of the latest handshake revision receives, on one page for each list.
     """
-    lowering = lowering_for(LATEST_HANDSHAKE)
     page_size = max(len(catalog.declared) + len(catalog.skills), 1)
     # Tools repeat the prompts, and a list of skills is only sent if there are any.
     hidden = {"tools/list"} if catalog.skills else {"tools/list", "skills/list"}
     methods = [method for method in LISTS if method not in hidden]
-    pages = (pages_of(method, catalog, lowering, page_size).page() for method in methods)
+    pages = (pages_of(method, catalog, LOWERING, page_size).page() for method in methods)
     lists = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
     scopes = {name_of(item): sorted(item.scopes) for item in catalog.scoped}
     for item in chain.from_iterable(lists.values()):

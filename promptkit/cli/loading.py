@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.loader.import_thread import timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
-from promptkit.loader.targets import locate_target, split_target
+from promptkit.loader.targets import split_target
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.identity import find_server_info
 from promptkit.standard_error import say, stderr_stream
@@ -60,25 +60,8 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
         stderr_stream()  # reopens standard error if a recipe removed it: `Thread` needs it
 
 
-def check_existence(targets: Iterable[str]) -> None:
-    """
-    Check that all targets exist, so that a missing target is the first error a command reports.
-
-    Raises:
-        LoadError: If a target is neither a folder, nor a file, nor a module.
-    """
-    for target in targets:
-        if locate_target(target) is None:
-            load_recipes([target])
-
-
 def load_catalog(
-    targets: Sequence[str],
-    ignore: Collection[Rule] = (),
-    *,
-    lint: bool = False,
-    cases: bool = False,
-    elicit: bool | None = None,
+    targets: Sequence[str], *, lint: bool = False, cases: bool = False, elicit: bool | None = None
 ) -> Catalog:
     """
     Import and compile the recipes at *targets*.
@@ -86,9 +69,6 @@ def load_catalog(
     Args:
         targets:
             Folders, files, modules, or module:object.
-
-        ignore:
-            The rules whose diagnostics are omitted.
 
         lint:
             Whether to report probable mistakes and import the case files as well.
@@ -102,18 +82,12 @@ def load_catalog(
     Raises:
         LoadError: If a target does not exist, or cannot be read.
     """
-    recipes = load_recipes(targets, cases=lint or cases)
-    return _without_ignored(compiler.compile(recipes, lint=lint, elicit=elicit), ignore)
-
-
-def _without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
-    """Return *catalog* without the diagnostics of ignored rules."""
-    return catalog.with_diagnostics(d for d in catalog.diagnostics if d.rule not in ignore)
+    return compiler.compile(load_recipes(targets, cases=lint or cases), lint=lint, elicit=elicit)
 
 
 def report_catalog_errors(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
     """Print the diagnostics of a catalog on standard error, except those with ignored rules."""
-    report_diagnostics(_without_ignored(catalog, ignore).diagnostics)
+    report_diagnostics(diagnostic for diagnostic in catalog.diagnostics if diagnostic.rule not in ignore)
 
 
 def server_info_of(options: Namespace) -> ServerInfo:

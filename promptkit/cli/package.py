@@ -27,19 +27,21 @@ from packaging.utils import canonicalize_name
 
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import counted, fail, print_diagnostics
-from promptkit.cli.loading import check_existence, load_catalog, run_promptkit
+from promptkit.cli.loading import load_catalog, load_recipes, run_promptkit
 from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
-from promptkit.cli.package_bundles import Bundle
-from promptkit.cli.package_contents import (
+from promptkit.cli.package_bundles import MAIN, Bundle, registry_name, server_entry
+from promptkit.cli.package_project import (
     Contents,
+    Metadata,
     PackagedFile,
+    PackageError,
     SourceReader,
     find_requirements,
     find_secrets,
     read_contents,
+    read_metadata,
 )
-from promptkit.cli.package_metadata import Metadata, PackageError, read_metadata, registry_name, server_entry
 from promptkit.compiler.configuration import find_configuration, read_pyproject
 from promptkit.declarations.skill_files import is_left_out
 from promptkit.errors.distribution import quoted
@@ -50,6 +52,7 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import (
     is_markdown_target,
     is_project,
+    locate_target,
     project_root,
     split_prefix,
 )
@@ -80,26 +83,6 @@ uvx {name}
 ```
 """
 
-_MAIN: Final = '''\
-"""Serves these prompts. It takes the options of `promptkit serve`, or one of a few commands."""
-
-import os
-import sys
-
-from promptkit.cli.packaged import main as run
-
-SERVED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served")
-TARGETS = [prefix + os.path.join(SERVED, path) for prefix, path in {targets!r}]
-
-
-def main():
-    return run({name!r}, {version!r}, TARGETS, {options!r})
-
-
-if __name__ == "__main__":
-    sys.exit(main())
-'''
-
 
 def run(options: Namespace, output: Output) -> int:
     """
@@ -111,7 +94,8 @@ def run(options: Namespace, output: Output) -> int:
     folders = _find_folders(options.targets)
     markdown = _find_markdown(options.targets, folders)
     if not folders or markdown is None or (len(folders) > 1 and not all(folders)):
-        check_existence(options.targets)
+        if missing := [target for target in options.targets if locate_target(target) is None]:
+            load_recipes(missing)  # raises the error of every command
         targets = " ".join(options.targets)
         hint = "specify one folder, or several with a prefix each, as in review=team/prompts"
         return fail(f"cannot package {targets!r}: {hint}", Exit.USAGE)
@@ -263,7 +247,7 @@ def _build_wheel(
     texts = {
         **{f"{served}/{part.root}pyproject.toml": own["pyproject.toml"] for part in contents},
         f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
-        f"{module}/__main__.py": _MAIN.format(
+        f"{module}/__main__.py": MAIN.format(
             name=metadata.name, version=metadata.version, targets=targets, options=options
         ),
         "README.md": own["README.md"],

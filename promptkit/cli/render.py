@@ -1,7 +1,6 @@
 """``promptkit render``: render one prompt, or read one resource, and show it."""
 
 import json
-import os
 import re
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -379,8 +378,6 @@ _TEMPLATE: Final = re.compile(r"\{(?=[{%#])|#\}")
 #: Text, other than JSON, that promptfoo changes or parses as messages.
 _ALTERED_TEXT: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|#\}|\x1b|[\s\ufeff]\Z")
 
-_TRUE: Final = {"1", "true", "yes", "yup", "yeppers"}
-
 
 def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     """
@@ -439,8 +436,6 @@ def _as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
         case [{"role": "user", "content": str(content)}] if _is_unchanged(content, encoding):
             return content
     text = json.dumps(messages)
-    if os.environ.get("PROMPTFOO_DISABLE_TEMPLATING", "").lower() in _TRUE:
-        return text
     # The syntax of JSON has none of these, because `json.dumps` never writes two braces in a row.
     return _TEMPLATE.sub(lambda match: f"{{{{ '{match[0]}' }}}}", text)
 

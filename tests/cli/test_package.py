@@ -22,7 +22,8 @@ from packaging.utils import canonicalize_name
 from promptkit import compiler
 from promptkit.cli import main
 from promptkit.cli.package import _module_name
-from promptkit.cli.package_metadata import Metadata, PackageError, registry_name, server_entry
+from promptkit.cli.package_bundles import registry_name, server_entry
+from promptkit.cli.package_project import Metadata, PackageError
 from promptkit.errors.distribution import install_command
 from promptkit.language.media import Icon
 from promptkit.server.identity import find_server_info

@@ -16,8 +16,8 @@ import pytest
 
 from promptkit.cli import main
 from promptkit.cli.package import _write
-from promptkit.cli.package_contents import SourceReader, _top_names
-from promptkit.cli.package_metadata import PackageError, registry_name
+from promptkit.cli.package_bundles import registry_name
+from promptkit.cli.package_project import PackageError, SourceReader, _top_names
 from promptkit.files.folder import Folder
 
 pytestmark = [
