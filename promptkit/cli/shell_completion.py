@@ -43,16 +43,9 @@ def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: ob
     if command == "render" and is_word:
         return _render_word(parsed_args.targets, prefix)
     if action.dest in ("targets", "folder"):
-        return [*_TARGETS(prefix), *(_client_names(command) if action.dest == "targets" else ())]
+        takes_client = action.dest == "targets" and command in ("install", "uninstall")
+        return [*_TARGETS(prefix), *(INSTALLABLE if takes_client else ())]
     return _FILES(prefix) if action.dest in ("out", "audit", "summary", "workspace") else ()
-
-
-def _client_names(command: str) -> Iterable[str]:
-    """Return the clients, unless a target comes before the cursor."""
-    if command not in ("install", "uninstall"):
-        return ()
-    words = _words_before(command)
-    return [name for name in INSTALLABLE if name not in words] if INSTALLABLE.keys() >= {*words} else ()
 
 
 def _render_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
