@@ -279,10 +279,6 @@ def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str,
         if options.token_env is not None:
             hint = f"set it where you start {change.file.title}"
             output.print_lines([f"    {change.file.title} sends the token in {options.token_env}: {hint}"])
-    return _change_data(change, backup, is_done=is_done)
-
-
-def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
     return {
         "client": change.file.client,
         "scope": change.file.scope,
@@ -435,10 +431,6 @@ def _apply_skills(
             for name in change.names
             if name in own_commands
         )
-    return _skills_data(change, configuration, is_done=is_done)
-
-
-def _skills_data(change: FolderChange, configuration: ConfigurationFile, *, is_done: bool) -> dict[str, Any]:
     return {
         "client": configuration.client,
         "scope": configuration.scope,
