@@ -88,6 +88,7 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
     is_complete = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
     hint = "omit text that the client interprets, such as ``` in Claude Code, or write it to a file"
     _check(is_complete, f"the client changed or truncated the typed arguments: {hint}")
+    typed = typed.replace("\r\n", "\n").replace("\r", "\n")
     names = [argument.name for argument in arguments.ordered]
     if not typed.strip():
         return {}
@@ -156,16 +157,16 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(data)
-    return _decoded(data, f"{key!r} requires text, but {source} is not UTF-8")
+    text = _decoded(data, f"{key!r} requires text, but {source} is not UTF-8")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _decoded(data: bytes, reason: str) -> str:
-    """Return UTF-8 as text with line feeds. Raises ArgumentSyntaxError with *reason* for other bytes."""
+    """Return UTF-8 as text. Raises ArgumentSyntaxError with *reason* for other bytes."""
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ArgumentSyntaxError(reason) from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def list_known_arguments(error: ArgumentsError, arguments: Arguments) -> ArgumentsError:
