@@ -33,7 +33,7 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If the recipes cannot be loaded.
     """
     folder = Path.cwd()  # before a recipe can change it
-    catalog = load_catalog(options.targets)
+    catalog = load_catalog(options.targets, options.ignore)
     try:
         arguments = _arguments(catalog, options.name)
     except (UnknownPromptError, UnknownResourceError) as error:

@@ -49,7 +49,7 @@ def run(options: Namespace, output: Output) -> int:
         with open_named_server(options) as server:
             lists = {"server": server.name, "revision": server.revision, **server.listing.data}
             return _show(server.catalog, lists, UNKNOWN, options, output)
-    catalog = load_catalog(options.targets, cases=options.texts)
+    catalog = load_catalog(options.targets, options.ignore, cases=options.texts)
     identity = find_server_info(options.targets)
     return _show(catalog, {**_identity_data(identity), **lists_of(catalog)}, identity, options, output)
 

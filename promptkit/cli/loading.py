@@ -61,7 +61,12 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
 
 
 def load_catalog(
-    targets: Sequence[str], *, lint: bool = False, cases: bool = False, elicit: bool | None = None
+    targets: Sequence[str],
+    ignore: Collection[Rule] = (),
+    *,
+    lint: bool = False,
+    cases: bool = False,
+    elicit: bool | None = None,
 ) -> Catalog:
     """
     Import and compile the recipes at *targets*.
@@ -69,6 +74,9 @@ def load_catalog(
     Args:
         targets:
             Folders, files, modules, or module:object.
+
+        ignore:
+            The rules whose diagnostics are omitted.
 
         lint:
             Whether to report probable mistakes and import the case files as well.
@@ -82,12 +90,18 @@ def load_catalog(
     Raises:
         LoadError: If a target does not exist, or cannot be read.
     """
-    return compiler.compile(load_recipes(targets, cases=lint or cases), lint=lint, elicit=elicit)
+    recipes = load_recipes(targets, cases=lint or cases)
+    return _without_ignored(compiler.compile(recipes, lint=lint, elicit=elicit), ignore)
+
+
+def _without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
+    """Return *catalog* without the diagnostics of ignored rules."""
+    return catalog.with_diagnostics(d for d in catalog.diagnostics if d.rule not in ignore)
 
 
 def report_catalog_errors(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
     """Print the diagnostics of a catalog on standard error, except those with ignored rules."""
-    report_diagnostics(diagnostic for diagnostic in catalog.diagnostics if diagnostic.rule not in ignore)
+    report_diagnostics(_without_ignored(catalog, ignore).diagnostics)
 
 
 def server_info_of(options: Namespace) -> ServerInfo:
