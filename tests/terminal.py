@@ -1,10 +1,8 @@
 """The real command in a subprocess: with a terminal, pipes, files, or closed descriptors."""
 
 import os
-import re
 import subprocess
 import sys
-from contextlib import suppress
 
 import pytest
 
@@ -77,61 +75,3 @@ def ended_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
     process.communicate(timeout=20)
     os.close(ours)
     return process.returncode, output.decode().replace("\r\n", "\n")
-
-
-#: Control sequences of a terminal.
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-class Person:
-    """A user at a terminal, who sees questions and types answers. Standard output can be a pipe."""
-
-    def __init__(self, folder, *argv, all_streams=False, **env):
-        pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
-        self.ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            [*COMMAND, *argv],
-            cwd=folder,
-            env=environment(TERM="xterm-256color", PROMPT_TOOLKIT_NO_CPR="1", **env),
-            stdin=theirs,
-            stdout=theirs if all_streams else subprocess.PIPE,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        self.shown = ""  # the output since the last match
-        self.sent = ""  # the whole output, with control sequences
-
-    def sees(self, text):
-        """Read until *text* is shown, and drop the output up to it."""
-        while text not in (plain := ESCAPES.sub("", self.shown)):
-            self._read()
-        self.shown = plain.partition(text)[2]
-
-    def types(self, text):
-        """Type *text*."""
-        os.write(self.ours, text.encode())
-
-    def leaves(self):
-        """Kill the command, if it is still running."""
-        self.process.kill()
-        self.process.communicate()
-        with suppress(OSError):
-            os.close(self.ours)
-
-    def ends(self):
-        """Wait for the command's end; return its exit code and its standard output."""
-        try:
-            while self._read():
-                pass
-        except OSError:  # on Linux: the other end is closed
-            pass
-        out, _ = self.process.communicate(timeout=20)
-        os.close(self.ours)
-        return self.process.returncode, (out or b"").decode()
-
-    def _read(self):
-        data = os.read(self.ours, 65536).decode()
-        self.shown += data
-        self.sent += data
-        return data

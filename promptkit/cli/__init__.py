@@ -27,6 +27,9 @@ __all__ = ["Exit", "main"]
 #: The modules of commands whose module has another name.
 _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 
+#: The commands that need an extra, and its name.
+_EXTRAS: Final = {"dev": "preview", "package": "package"}
+
 
 class Exit:
     """The exit codes of all commands."""
@@ -89,8 +92,8 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         if name == "promptkit" and (reason := other_package()) is not None:  # its files are mixed with ours
             say(reason)
             return Exit.USAGE
-        if name != "promptkit" and argv[0] == "dev":  # the only command that is an extra
-            say(f"dev needs {name}: {install_command('preview')}")
+        if name != "promptkit" and argv[0] in _EXTRAS:
+            say(f"{argv[0]} needs {name}: {install_command(_EXTRAS[argv[0]])}")
             return Exit.USAGE
         raise
 
@@ -166,8 +169,8 @@ def _run_with_output(
         with capture_output(restore=restore) as output:
             return run(options, output)
     except OutputError as error:
-        if not error.is_reader_gone:  # as in `promptkit list | head`
-            say(f"cannot write to standard output: {error.reason}")
+        if not isinstance(error.__cause__, BrokenPipeError):  # as in `promptkit list | head`
+            say(f"cannot write to standard output: {error}")
         return Exit.FAILED
 
 

@@ -13,6 +13,7 @@ from reprlib import repr as short_repr
 from threading import Event, Thread
 from typing import Any, Final, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.cases import Case, is_refused, sendable
@@ -23,7 +24,6 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.samples import choice_calls
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_text
-from promptkit.cli.output_formats import encoded
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.exceptions import INPUT_ERRORS, ArgumentsError, PromptError
 from promptkit.errors.rules import Rule
@@ -31,6 +31,8 @@ from promptkit.errors.tracebacks import explain_filling, format_exception, raisi
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
     AuthorCall,
@@ -40,6 +42,9 @@ from promptkit.server.direct_calls import (
     time_limit,
 )
 from promptkit.server.lookup import name_of
+
+#: Encodes results for a client of the latest handshake revision.
+LOWERING: Final = lowering_for(LATEST_HANDSHAKE)
 
 Item: TypeAlias = CompiledPrompt | CompiledResource
 
@@ -200,6 +205,28 @@ def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
     return fail(redactor.redacted(f"{label} failed{f' at {line}' if line else ''}"), Exit.FAILED)
 
 
+def encoded(item: Item, result: Any) -> bytes:
+    """
+    Return the encoded result for a client of the latest handshake revision.
+
+    Args:
+        item:
+            The prompt or the resource.
+
+        result:
+            Its rendering, or the document.
+
+    Raises:
+        ValueError: If a text contains an unpaired surrogate, which UTF-8 cannot encode.
+    """
+    return LOWERING.result(item, result) if isinstance(item, CompiledPrompt) else LOWERING.contents(result)
+
+
+def as_json(result: bytes, redactor: Redactor) -> Any:
+    """Return an encoded result as JSON-compatible data without secrets."""
+    return redactor.redacted_json(msgspec.json.decode(result))
+
+
 def wire_examples(item: Item) -> Sequence[Any]:
     """Return the author's examples as clients send them: arguments of a prompt, or URIs of a resource."""
     if isinstance(item, CompiledResource):
@@ -297,15 +324,6 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
     return diagnostics, None if is_rendered or diagnostics or not refusals else refusals[0]
 
 
-def _encoding_error(item: Item, result: Any) -> ValueError | None:
-    """Return the error if a result contains an unpaired surrogate, which UTF-8 cannot encode."""
-    try:
-        encoded(item, result)
-    except ValueError as error:
-        return error
-    return None
-
-
 def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
     item, case, owner = call.item, call.case, owner_of(call.item)
@@ -315,7 +333,12 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         if case.location.file.endswith(".md"):  # cases in front matter declare no errors
             hint = "correct the values of the case, or the prompt"
         return owner.diagnostic(Rule.CASE_FAILS, message, hint, case.location)
-    error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
+    error = outcome if isinstance(outcome, BaseException) else None
+    try:
+        if error is None:
+            encoded(item, outcome)
+    except ValueError as not_encodable:  # half of a surrogate pair, which UTF-8 cannot encode
+        error = not_encodable
     if error is None or (case is not None and is_refused(error)):
         return None
     rule, hint = Rule.RESOURCE_FAILS, "fix it"

@@ -3,13 +3,14 @@
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from promptkit.clients.profiles import get_client
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup, _MutuallyExclusiveGroup
 
+T = TypeVar("T")
 
 #: Larger numbers are typos, and would overflow counters.
 _MAX_NUMBER: Final = 10**12
@@ -22,6 +23,18 @@ def require(is_valid: object, reason: str) -> None:
     """Raise ArgumentTypeError unless a value is valid; argparse prints the reason unchanged."""
     if not is_valid:
         raise ArgumentTypeError(reason)
+
+
+def or_reason(convert: Callable[[str], T]) -> Callable[[str], T]:
+    """Return a parser for argparse, which prints the reason of its ValueError unchanged."""
+
+    def parse(text: str) -> T:
+        try:
+            return convert(text)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from None
+
+    return parse
 
 
 def has_digits(text: str, at_most: int) -> bool:
@@ -61,12 +74,10 @@ def _port(text: str) -> int:
     return int(text)
 
 
+@or_reason
 def _client(text: str) -> str:
     """Return the name of a client that promptkit knows."""
-    try:
-        get_client(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
+    get_client(text)
     return text
 
 
@@ -163,14 +174,11 @@ def _add_render(render: ArgumentParser) -> None:
     add("--model", metavar="NAME", help="the model of the request")
     add("--lossy", action="store_true", help="replace content that the vendor does not support with text")
     add("--out", metavar="DIR", help="also write images, audio and other files to this folder")
-    add("--watch", action="store_true", help="render again whenever a file changes")
     saved = render.add_mutually_exclusive_group()
     saved.add_argument("--case", metavar="CASE", help="render this saved case")
     saved.add_argument("--cases", action="store_true", help="render every saved case, each under a heading")
     typed = "print only the text; read the arguments of a slash command from standard input, up to this line"
     add("--typed", metavar="END", help=typed)
-    no_input = "do not ask for missing arguments on a terminal"
-    add("--no-input", dest="asks", action="store_false", help=no_input)
     _add_server(render, help_text=_SERVER_HELP)
 
 
@@ -187,8 +195,6 @@ def _add_check(check: ArgumentParser) -> None:
     add("--render", action="store_true", help=examples)
     max_tokens = "like --render, and report renderings with more tokens, estimated as 4 characters each"
     add("--max-tokens", type=whole_number, metavar="NUMBER", help=max_tokens)
-    cache = "also print the prefix that all renderings of a prompt share, which vendors can cache"
-    add("--cache", action="store_true", help=cache)
     fail_on = "the lowest severity that makes check exit with 1 (default: the configured one, or error)"
     add("--fail-on", choices=("error", "warning"), help=fail_on)
     add("--token-file", metavar="FILE", help="also check a token file of serve")

@@ -9,7 +9,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
-from promptkit.cli.calls import call_within_limit, report_failure
+from promptkit.cli.calls import LOWERING, as_json, call_within_limit, report_failure
 from promptkit.cli.diagnostics import fail, report_diagnostics
 from promptkit.cli.key_values import (
     ArgumentSyntaxError,
@@ -20,7 +20,6 @@ from promptkit.cli.key_values import (
 from promptkit.cli.loading import format_unknown, load_catalog
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.cli.output_formats import LOWERING, as_json
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 
 

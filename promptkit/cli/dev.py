@@ -19,9 +19,8 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.diff_changes import SinceCommit
-from promptkit.cli.loading import report_catalog_errors
+from promptkit.cli.loading import open_named_server, report_catalog_errors
 from promptkit.cli.output import Output
-from promptkit.cli.servers import open_named_server
 from promptkit.compiler.reloading import Reloader
 from promptkit.files.folder import Folder
 from promptkit.files.scratch import scratch_folder

@@ -7,7 +7,6 @@ code, so the tools are only served over stdio, to a client that could run it its
 
 import re
 import subprocess
-import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Annotated, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.loading import run_promptkit
 from promptkit.compiler.compilation import compile  # noqa: A004 (the field's word)
 from promptkit.declarations.prompts import prompt
 from promptkit.errors.distribution import DISTRIBUTION
@@ -102,12 +102,12 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
     ) -> str:
         """Render a prompt with arguments, and return its messages as a model gets them."""
         words = [f"{key}={'@' * value.startswith('@')}{value}" for key, value in arguments.items()]
-        return _output("render", *named, name, *words, *markdown, "--no-input")
+        return _output("render", *named, name, *words, *markdown)
 
     @prompt(tool=_READS)
     def render_cases(name: Annotated[str, Arg("The name of a prompt")]) -> str:
         """Render every saved case of a prompt, each under a heading."""
-        return _output("render", *named, name, *markdown, "--cases", "--no-input")
+        return _output("render", *named, name, *markdown, "--cases")
 
     @prompt(tool=_READS)
     def explain_code(code: Annotated[str, Arg("A code that check reports", examples=["PK207"])]) -> str:
@@ -137,15 +137,7 @@ def explain(code: str) -> str:
 def _output(command: str, *words: str) -> str:
     """Run a command of promptkit, and return its output."""
     try:
-        process = subprocess.run(  # noqa: S603 (promptkit itself)
-            [sys.executable, "-m", "promptkit", command, *words],
-            capture_output=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_COMMAND_S,
-        )
+        process = run_promptkit(command, *words, timeout=_COMMAND_S)
     except subprocess.TimeoutExpired:
         msg = f"promptkit {command} did not end within {_COMMAND_S:g} s: a recipe may hang"
         raise PromptError(msg) from None

@@ -7,9 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+from msgspec import Struct
+
+from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.calls import saved_calls
 from promptkit.cli.diagnostics import console_on, counted, fail, print_annotation, print_error
 from promptkit.cli.diff_changes import (
     Changes,
@@ -22,14 +27,19 @@ from promptkit.cli.diff_changes import (
     not_compared,
     text_changes,
 )
-from promptkit.cli.diff_revisions import Repository, RevisionError
-from promptkit.cli.diff_servers import compare_servers
-from promptkit.cli.diff_sides import Answer, compare_sides
+from promptkit.cli.diff_sides import Answer, Calls, ItemState, SentCall, answer_of, compare_sides, key_of
+from promptkit.cli.loading import open_named_server
 from promptkit.cli.output import Output
+from promptkit.cli.repository import Repository, RevisionError
+from promptkit.errors.exceptions import LoadError
 from promptkit.files.folder import Folder
+from promptkit.files.reading import read_named_file
+from promptkit.foreign.catalog import catalog_of
+from promptkit.foreign.listing import SERVER, parse_listing
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 from promptkit.fragments.text import truncate
+from promptkit.server.lookup import name_of
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -53,6 +63,11 @@ _MAX_TITLE: Final = 500
 #: Maximum number of prompts in a comment that were not compared.
 _MAX_NAMED: Final = 20
 
+#: Limit for a file with lists and texts, in bytes.
+_MAX_FILE_BYTES: Final = 64 * 1024 * 1024
+
+_NO_CASE: Final = "it has no case in cases.toml"
+
 
 def run(options: Namespace, output: Output) -> int:
     """
@@ -61,26 +76,40 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes in a revision cannot be loaded.
     """
-    by_cases = options.text or options.comment is not None
-    if by_cases and (options.format == "github" or options.summary is not None):
+    options.text = options.text or options.comment is not None
+    if options.text and (options.format == "github" or options.summary is not None):
         options.error(
             "--text does not support --format github and --summary: use --comment to write Markdown"
         )
-    if not (by_cases or options.servers) and (options.repeat or options.variables):
+    if not (options.text or options.servers) and (options.repeat or options.variables):
         options.error("--repeat and --env require --text")
     if options.servers:
-        return _run_on_servers(options, output, by_cases=by_cases)
+        return _run_on_servers(options, output)
     try:
         repository = Repository()
         ends = repository.ends(options.revision)
-        old, new = _load_sides(options, repository, ends, by_cases=by_cases)
-    except (RevisionError, ModuleNotFoundError) as error:
+        if options.text:
+            revisions = " and ".join(filter(None, ends))
+            print_error(f"rendering the cases of {revisions}: this runs the code of that revision")
+        sides = compare_sides(
+            repository,
+            ends,
+            options.targets,
+            by_cases=options.text,
+            repeats=options.repeat,
+            variables=options.variables,
+        )
+    except RevisionError as error:
         return fail(_line(error), Exit.USAGE)
+    for (answer, *_), revision in zip(sides, ends, strict=True):
+        when = "" if revision is None else f" at {revision}"
+        for file, line, message in answer.errors:
+            print_error(_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
     since = ends[0] if ends[1] is None else f"{ends[0]}, up to {ends[1]}"
-    return _report(options, output, (old, new), since, repository.path, by_cases=by_cases)
+    return _report(options, output, sides, since, repository.path)
 
 
-def _run_on_servers(options: Namespace, output: Output, *, by_cases: bool) -> int:
+def _run_on_servers(options: Namespace, output: Output) -> int:
     """Print the changes between two servers, or between a file and a server."""
     if options.repeat:
         options.error("--repeat renders each side twice, which --server does not do")
@@ -88,28 +117,96 @@ def _run_on_servers(options: Namespace, output: Output, *, by_cases: bool) -> in
         options.error("name a second --server, or a file that promptkit list --json --texts wrote")
     if len(options.servers) > 2 or (options.servers[1:] and options.revision != _HEAD):
         options.error("compare two servers, or one file and one server")
-    sides = compare_servers(options)
+    sides = _compare_servers(options)
     for answer in (*sides[0], *sides[1]):
         for *_, message in answer.errors:
             print_error(_line(message))
     since = options.servers[0] if options.servers[1:] else options.revision
-    return _report(options, output, sides, since, str, by_cases=by_cases)
+    return _report(options, output, sides, since, str)
 
 
-def _report(  # noqa: PLR0913 (the parts of a comparison)
+class _Texts(Struct):
+    """The texts of cases in a file, by prompt and case."""
+
+    texts: dict[str, dict[str, str]] = {}
+
+
+def _compare_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]:
+    """
+    Return the answers of the old and of the new side, for the cases in ``cases.toml``.
+
+    Args:
+        options:
+            One or two servers, and the file of the old side if there is only one.
+
+    Raises:
+        LoadError: If a server cannot be reached, or the file cannot be read.
+    """
+    has_two = len(options.servers) > 1
+    with open_named_server(options, len(options.servers) - 1) as new:
+        calls: Calls = {
+            key_of(item): {call.case_name: SentCall(call.sent, "case") for call in saved_calls(item)}
+            for item in new.catalog.declared
+        }
+        new_answer = _answer(new.catalog, calls)
+    if has_two:
+        with open_named_server(options, 0) as old:
+            return [_answer(old.catalog, calls)], [new_answer]
+    for key, state in new_answer.items.items():
+        if key.startswith("skill "):  # a file has only the digests
+            state.files = {path: (digest, None) for path, (digest, _) in state.files.items()}
+    return [_answer_in_file(options.revision)], [new_answer]
+
+
+def _answer(catalog: Catalog, calls: Calls) -> Answer:
+    answer = answer_of(catalog, calls)
+    for state in answer.items.values():
+        state.without_calls = _NO_CASE if state.without_calls else None
+    answer.calls = {key: cases for key, cases in calls.items() if cases}
+    answer.outcomes = {key: texts for key, texts in answer.outcomes.items() if texts}
+    return answer
+
+
+def _answer_in_file(path: str) -> Answer:
+    """Return the answer of the server whose lists and texts are in a file."""
+    try:
+        data: Any = msgspec.json.decode(read_named_file(path, _MAX_FILE_BYTES))
+        texts = msgspec.convert(data, _Texts).texts
+        listing = parse_listing(data)
+    except OSError as error:
+        raise LoadError(path, error.strerror or str(error)) from None
+    except (ValueError, RecursionError) as error:
+        reason = f"it was not written by promptkit list --json --texts: {error}"
+        raise LoadError(path, reason) from None
+    catalog = catalog_of(listing)
+    answer = _answer(catalog, {})
+    for item in catalog.declared:
+        if cases := texts.get(name_of(item)):
+            answer.outcomes[key_of(item)] = cases
+            answer.calls[key_of(item)] = {name: SentCall("", "case") for name in cases}
+    for skill in listing.skills:
+        folder = skill.uri.rpartition("/")[0]
+        files = skill.resources if isinstance(skill.resources, list) else []
+        digests = {
+            file.uri.removeprefix(f"{folder}/"): (file.digest.removeprefix("sha256:"), None) for file in files
+        }
+        state = ItemState((SERVER.file, 0), {}, [], {}, dict(digests))
+        answer.items[f"skill {skill.uri!r}"] = state
+    return answer
+
+
+def _report(
     options: Namespace,
     output: Output,
     sides: tuple[list[Answer], list[Answer]],
     since: str,
     path_of: Callable[[str], str],
-    *,
-    by_cases: bool,
 ) -> int:
     """Print the changes between two sides, write them to the given files, and return the exit code."""
     old, new = sides
     changes: Changes
     skipped = not_compared(old[0], new[0])
-    if by_cases:
+    if options.text:
         changes = text_changes(old, new)
         summary = count_cases(changes, since, skipped)
         heading, command = f"{_MARK}\n\n## Rendered text", "promptkit diff --text"
@@ -132,33 +229,11 @@ def _report(  # noqa: PLR0913 (the parts of a comparison)
         _print_text(changes, output)
         lines = [f"not compared: {owner}: {reason}" for owner, reason in skipped.items()]
         output.print_lines([summary, *map(_line, lines)])
-    path = options.comment if by_cases else options.summary
+    path = options.comment if options.text else options.summary
     is_written = path is None or _write(
-        path, as_markdown(heading, summary, changes, command, skipped), appends=not by_cases
+        path, as_markdown(heading, summary, changes, command, skipped), appends=not options.text
     )
     return Exit.USAGE if not is_written else Exit.FAILED if breaks else Exit.OK
-
-
-def _load_sides(
-    options: Namespace, repository: Repository, ends: tuple[str, str | None], *, by_cases: bool
-) -> tuple[list[Answer], list[Answer]]:
-    """Return the answers of both sides, after printing the errors in their recipes."""
-    if by_cases:
-        revisions = " and ".join(filter(None, ends))
-        print_error(f"rendering the cases of {revisions}: this runs the code of that revision")
-    sides = compare_sides(
-        repository,
-        ends,
-        options.targets,
-        by_cases=by_cases,
-        repeats=options.repeat,
-        variables=options.variables,
-    )
-    for (answer, *_), revision in zip(sides, ends, strict=True):
-        when = "" if revision is None else f" at {revision}"
-        for file, line, message in answer.errors:
-            print_error(_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
-    return sides
 
 
 def _line(message: object) -> str:

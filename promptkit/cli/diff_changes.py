@@ -7,15 +7,13 @@ Both sides are plain data from `promptkit.cli.diff_sides`.
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher, unified_diff
-from functools import lru_cache
 from threading import Lock
 from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field, to_builtins
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.cli.calls import FAILS, REFUSED
-from promptkit.cli.diff_revisions import Repository
 from promptkit.cli.diff_sides import (
     NOT_RENDERED,
     Answer,
@@ -24,6 +22,7 @@ from promptkit.cli.diff_sides import (
     compare_sides,
     key_of,
 )
+from promptkit.cli.repository import Repository
 
 #: The kinds of changes that can break a caller.
 BREAKING: Final = frozenset(
@@ -87,7 +86,7 @@ class Difference(Struct, frozen=True):
     """
 
     kind: str
-    owner: str
+    owner: str = field(name="of")
     message: str
     before: str | None = None
     after: str | None = None
@@ -109,14 +108,7 @@ class Difference(Struct, frozen=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return the change as JSON-compatible data."""
-        return {
-            "kind": self.kind,
-            "breaking": self.breaking,
-            "of": self.owner,
-            "message": self.message,
-            "before": self.before,
-            "after": self.after,
-        }
+        return {**to_builtins(self), "breaking": self.breaking}
 
 
 class TextChange(Struct, frozen=True):
@@ -138,20 +130,16 @@ class TextChange(Struct, frozen=True):
 
         is_unsteady:
             Whether the text differs each time on one of the sides.
-
-        is_file:
-            Whether the text is that of a file, because the prompt was not compared; *case* is its path.
     """
 
-    owner: str
+    owner: str = field(name="of")
     case: str
     before: str | None
     after: str | None
-    is_unsteady: bool = False
-    is_file: bool = False
+    is_unsteady: bool = field(default=False, name="unsteady")
 
     def __str__(self) -> str:
-        what = "has changed" if self.is_file else "renders different text"
+        what = "renders different text"
         if self.before is None or self.after is None:
             what = _presence(self.before, self.after)
         return f"{self.owner}: {self.case!r} {what}{', each time' if self.is_unsteady else ''}"
@@ -168,16 +156,8 @@ class TextChange(Struct, frozen=True):
 
     def as_data(self) -> dict[str, Any]:
         """Return the change as JSON-compatible data, from which a CI job can write the comment."""
-        return {
-            "of": self.owner,
-            "case": self.case,
-            "breaking": self.breaking,
-            "unsteady": self.is_unsteady,
-            "message": str(self),
-            "before": self.before,
-            "after": self.after,
-            "diff": self.diff,
-        }
+        more = {"breaking": self.breaking, "message": str(self), "diff": self.diff}
+        return {**to_builtins(self), **more}
 
 
 #: The changes of one comparison.
@@ -201,15 +181,8 @@ def changes_between(old: Answer, new: Answer) -> list[Difference]:
             The new side, with the outcomes of the same examples.
     """
     changes: list[Difference] = []
-    skipped = not_compared(old, new)
     for owner in sorted(old.items.keys() | new.items.keys()):
         item_changes = list(_item_changes(owner, old.items.get(owner), new.items.get(owner)))
-        if owner in skipped:
-            changed_files = _changed_files(old.items[owner], new.items[owner])
-            item_changes += (
-                Difference("text-file", owner, f"{path} {_presence(before, after)}", before, after)
-                for path, before, after in changed_files
-            )
         # After the removal of an argument, for instance, every example would repeat the message.
         is_broken = any(change.breaking for change in item_changes)
         outcomes = _outcome_changes(owner, old, new)
@@ -235,19 +208,11 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
         yield Difference("scopes-needed", owner, f"callers need more scopes: {' '.join(more)}")
     if fewer := sorted({*old.scopes}.difference(new.scopes)):
         yield Difference("scopes-dropped", owner, f"scopes no longer required: {' '.join(fewer)}")
-    if owner.startswith("skill "):
-        for path, before, after in _changed_files(old, new):
-            message = f"{path} {_presence(old.files.get(path), new.files.get(path))}"
-            message += ", so hosts ask users to approve the skill again"
-            yield Difference("skill-file", owner, message, before, after)
-
-
-def _changed_files(old: ItemState, new: ItemState) -> Iterator[tuple[str, str | None, str | None]]:
-    """Yield the path of each changed file, with its old and its new text if it is a text file."""
     for path in sorted(old.files.keys() | new.files.keys()):
         before, after = old.files.get(path), new.files.get(path)
         if before != after:
-            yield path, before and before[1], after and after[1]
+            message = f"{path} {_presence(before, after)}, so hosts ask users to approve the skill again"
+            yield Difference("skill-file", owner, message, before and before[1], after and after[1])
 
 
 def not_compared(old: Answer, new: Answer) -> dict[str, str]:
@@ -383,12 +348,7 @@ def text_changes(old: Sequence[Answer], new: Sequence[Answer]) -> list[TextChang
         for case in calls
         if not _is_sample(old[0], owner, case) and case not in new[0].calls.get(owner, {})
     ]
-    files = [
-        TextChange(owner, path, before, after, is_file=True)
-        for owner in not_compared(old[0], new[0])
-        for path, before, after in _changed_files(old[0].items[owner], new[0].items[owner])
-    ]
-    return changes + removed + files
+    return changes + removed
 
 
 def changed_lines(old: str, new: str, *, context: int) -> list[str]:
@@ -471,7 +431,8 @@ class SinceCommit:
     def __init__(self, targets: Sequence[str]) -> None:
         self._targets = targets
         self._lock = Lock()
-        self._changes = lru_cache(maxsize=1)(self._compare)
+        self._compared: tuple[int, str] | None = None
+        self._changes: list[TextChange] = []
 
     def since_commit(self, prompt: CompiledPrompt, version: int) -> list[tuple[str, str | None, str | None]]:
         """
@@ -482,10 +443,10 @@ class SinceCommit:
         """
         with self._lock:
             repository = Repository(feature="this comparison")
-            changes = self._changes(version, repository.commit("HEAD"))
+            compared = version, repository.commit("HEAD")
+            if compared != self._compared:
+                sides = compare_sides(repository, (compared[1], None), self._targets, by_cases=True)
+                self._changes, self._compared = text_changes(*sides), compared
+            changes = self._changes
         owner = key_of(prompt)
         return [(change.case, change.before, change.after) for change in changes if change.owner == owner]
-
-    def _compare(self, version: int, commit: str) -> list[TextChange]:  # noqa: ARG002 (a part of the cache key)
-        repository = Repository(feature="this comparison")
-        return text_changes(*compare_sides(repository, (commit, None), self._targets, by_cases=True))

@@ -6,7 +6,6 @@ another revision, so its answer is validated. Secrets are not protected from rec
 user. ``python -m`` this module reads a request from standard input, and prints the answer.
 """
 
-import ast
 import json
 import os
 import random
@@ -15,7 +14,6 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
@@ -31,14 +29,12 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.samples import sample_calls, sample_text
 from promptkit.catalog.uri_templates import expanded
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
-from promptkit.cli.diff_revisions import Repository, RevisionError, checkout
 from promptkit.cli.list import format_type, lists_of
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import OutputError, capture_output
-from promptkit.errors.exceptions import LoadError, MediaError, PromptError
-from promptkit.errors.sources import function_at, nodes_of, tree_of
+from promptkit.cli.repository import Repository, RevisionError, checkout
+from promptkit.errors.exceptions import LoadError, PromptError
 from promptkit.files.scratch import open_unnamed_file
-from promptkit.language.files import confine, read_confined
 from promptkit.server.lookup import name_of
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.workspace.paths import VARIABLE, workspace
@@ -137,8 +133,7 @@ class ItemState(Struct):
             The arguments of a prompt by name, in order.
 
         files:
-            The digest of each file of a skill, or of each file that a prompt's recipe reads, by path; and the
-            text of the file if it is one.
+            The digest of each file of a skill by path, and the text of the file if it is one.
 
         without_calls:
             Why there is no call of a prompt or resource; None if there is one.
@@ -179,7 +174,7 @@ class Answer(Struct):
 class _Reply(Struct):
     """The output of a process: an answer, the target that cannot be loaded with the reason, or a failure."""
 
-    answer: Any = None
+    answer: Answer | None = None
     unloadable: tuple[str, str] | None = None
     failure: str | None = None
 
@@ -239,7 +234,7 @@ def ask(
     folder: Path,
     request: tuple[Sequence[str], bool, Any],
     moved: tuple[Path, Path],
-    environment: Mapping[str, str] | None = None,
+    environment: Mapping[str, str],
 ) -> Answer:
     """
     Run this module in a process, and return its answer.
@@ -255,7 +250,7 @@ def ask(
             The actual folder of the recipes, and the folder to report instead.
 
         environment:
-            The environment variables of the process; None to inherit all. The workspace is always passed on.
+            The environment variables of the process; the workspace is always passed on.
 
     Raises:
         LoadError: If one of the targets cannot be loaded.
@@ -278,7 +273,7 @@ def ask(
                 input=json.dumps(request).encode(),
                 stdout=stdout,
                 cwd=folder,
-                env={**(os.environ if environment is None else environment), **_callers_workspace()},
+                env={**environment, **_callers_workspace()},
                 timeout=_MAX_S,
                 check=False,
             )
@@ -293,16 +288,15 @@ def ask(
     text = data.decode(errors="replace").replace(_escaped(actual), _escaped(reported))
     try:
         reply = msgspec.convert(json.loads(text), _Reply)
-        if reply.unloadable is not None:
-            raise LoadError(*reply.unloadable)
-        if reply.failure is not None:
-            fail(f"failed: {reply.failure}")
-        answer = msgspec.convert(reply.answer, Answer)
     except msgspec.ValidationError as error:
         fail(f"returned an invalid answer: {error}")
     except (ValueError, RecursionError):
         fail("returned output that is not JSON")
-    return answer
+    if reply.unloadable is not None:
+        raise LoadError(*reply.unloadable)
+    if reply.answer is None:
+        fail(f"failed: {reply.failure}")
+    return reply.answer
 
 
 def _escaped(text: str) -> str:
@@ -455,39 +449,7 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
         if isinstance(item, CompiledPrompt):
             arguments = item.arguments.ordered
             state.arguments = {argument.name: _argument_state(argument) for argument in arguments}
-            state.files = _recipe_files(item, catalog)
         yield key_of(item), state
-
-
-def _recipe_files(prompt: CompiledPrompt, catalog: Catalog) -> dict[str, tuple[str, str | None]]:
-    """
-    Return the digest and the text of each file that the recipe of a prompt names in ``from_path``, by path.
-
-    The functions of other prompts in the recipe are left out.
-    """
-    file = prompt.location.file
-    folder, tree = Path(file).parent, tree_of(file)
-    others = [
-        other.location for other in catalog.prompts if other.location.file == file and other is not prompt
-    ]
-    functions = [function for other in others if (function := function_at(file, other.line)) is not None]
-    files: dict[str, tuple[str, str | None]] = {}
-    for call in nodes_of(tree, ast.Call) if tree else ():
-        match call:
-            case ast.Call(ast.Attribute(attr="from_path"), [ast.Constant(str(path)), *_]) if not any(
-                function.lineno <= call.lineno <= (function.end_lineno or 0) for function in functions
-            ):
-                with suppress(MediaError):  # rendering reports it
-                    data = read_confined(confine(path, folder), folder, path)
-                    files[path] = sha256(data).hexdigest(), _decoded(data)
-    return files
-
-
-def _decoded(data: bytes) -> str | None:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
 
 
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ import os
 import stat
 from argparse import Namespace
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -82,21 +83,14 @@ def _find(path: str, ending: str) -> list[_Source] | None:
     """Return the files of a format at *path*, a file or a folder; None if *path* does not exist."""
     path = os.path.normpath(path)
     folder = Folder.named(path, is_portable=False)
-    try:
+    with suppress(OSError):  # it is a file, or cannot be read, which reading it reports
         if folder.exists():
             return list(_walk(folder, ending))
-    except NotADirectoryError:
-        pass  # a file, handled below
-    except OSError as error:
-        return [_unreadable(path, error)]
     parent, name = os.path.split(path)
     folder = Folder.named(parent or os.curdir, is_portable=False)
-    try:
-        status = folder.status(name)
-    except OSError as error:
-        return [_unreadable(path, error)]
-    if status is None:
-        return None
+    with suppress(OSError):
+        if folder.status(name) is None:
+            return None
     return [_Source(path, name.removesuffix(ending), partial(folder.read, name, _MAX_BYTES))]
 
 
@@ -104,26 +98,19 @@ def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
     """
     Yield the files in a format in a folder tree, with sources that cannot be read for links and folders.
     """
-    unreadable = list[_Source]()
-
-    def note(path: str, error: OSError) -> None:
-        unreadable.append(_unreadable(folder.display_path(path), error))
-
-    for path, status in sorted(folder.walk(on_error=note), key=lambda entry: entry[0].split("/")):
+    unreadable: dict[str, OSError] = {}
+    files = folder.walk(on_error=unreadable.__setitem__)
+    for path, status in sorted(files, key=lambda file: file[0].split("/")):
         display_path, name = folder.display_path(path), path.rpartition("/")[2]
         # Symbolic links are not followed, so reading them fails.
         if stat.S_ISLNK(status.st_mode) or (name.endswith(ending) and name != ending):
             yield _Source(display_path, path.removesuffix(ending), partial(folder.read, path, _MAX_BYTES))
-    yield from unreadable
+    for path, error in unreadable.items():
+        yield _Source(folder.display_path(path), "", partial(_raise, error))
 
 
-def _unreadable(path: str, error: OSError) -> _Source:
-    """Return a source that raises *error* when it is read."""
-
-    def read() -> bytes:
-        raise error
-
-    return _Source(path, "", read)
+def _raise(error: OSError) -> bytes:
+    raise error
 
 
 class _RecipeWriter:
@@ -139,7 +126,7 @@ class _RecipeWriter:
         """Write the recipe of a file; return the lines that report it, or why it is not imported."""
         path = source.path
         try:
-            _check_name(source.name)
+            source.name.encode()
             text = source.read().decode("utf-8-sig").replace("\r\n", "\n")
             command = read(source.name, text)
             files = self._write(command)
@@ -177,18 +164,12 @@ class _RecipeWriter:
             yield f"did not import {counted(self.rejected, 'file')}"
 
 
-def _check_name(name: str) -> None:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        msg = "its name is not UTF-8: rename it"
-        raise CommandSyntaxError(msg) from None
-
-
 def _reason(error: Exception, source: _Source) -> str:
     match error:
         case CommandSyntaxError():
             return str(error)
+        case UnicodeEncodeError():
+            return "its name is not UTF-8: rename it"
         case UnicodeDecodeError():
             return f"it is not UTF-8 at byte {error.start + 1:,}"
         case FileExistsError() | NotADirectoryError():

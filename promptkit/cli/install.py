@@ -1,8 +1,8 @@
 """``promptkit install`` and ``uninstall``: add a prompt server, or skills, to clients, or remove them."""
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable, Collection, Iterator, Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
@@ -12,16 +12,24 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
-from promptkit.cli.command_options import add_targets, require
-from promptkit.cli.diagnostics import print_error, print_text
-from promptkit.cli.install_list import other_server_lines, print_clients, served_words
-from promptkit.cli.install_skills import change_skills
-from promptkit.cli.loading import load_catalog
+from promptkit.cli.command_options import add_targets, or_reason, require
+from promptkit.cli.diagnostics import fail, print_error, print_text
+from promptkit.cli.export import describe_change, identify_recipes
+from promptkit.cli.install_list import other_server_lines, print_clients, served_by, served_words
+from promptkit.cli.loading import load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
 from promptkit.clients.configuration_changes import EntryChange, plan_change
 from promptkit.clients.configuration_files import ConfigurationFile, Scope, ServerTable, read_servers
+from promptkit.clients.installed_files import (
+    FolderChange,
+    FolderChangeError,
+    describe_failure,
+    skill_change,
+)
+from promptkit.clients.installed_files import has_skills as has_installed_skills
 from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import (
     InstalledServer,
@@ -30,7 +38,6 @@ from promptkit.clients.servers import (
     default_name,
     is_ours,
     local_server,
-    served_in,
     variables_in,
 )
 from promptkit.errors.exceptions import LoadError
@@ -64,9 +71,8 @@ def run(options: Namespace, output: Output) -> int:
     configurations = [
         _configuration_of(options, name, options.scope) for name in options.clients or INSTALLABLE
     ]
-    if options.skills:
-        return change_skills(options, configurations, output)
-    return _change(options, configurations, output)
+    change = _change_skills if options.skills else _change_servers
+    return change(options, configurations, output)
 
 
 def _configuration_of(options: Namespace, client: str, scope: Scope = "user") -> ConfigurationFile:
@@ -76,41 +82,40 @@ def _configuration_of(options: Namespace, client: str, scope: Scope = "user") ->
     return ConfigurationFile(client, scope, project)
 
 
-def _change(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
+def _change_servers(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
     """Add a server to configurations, or remove it. A file that cannot be changed stops no other change."""
     configurations = _with_scope(options, configurations)
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
     servers = [_server(options, configuration, name) for configuration in configurations]
-    prompts = _prompt_names(options, configurations)
     code, reports = Exit.OK, list[dict[str, Any]]()
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
                 _check_project(options, configuration, entry_name)
                 change = plan_change(configuration, entry_name, server, options.url)
-                reports.append(_apply(change, prompts, options, output))
+                reports.append(_apply(change, options, output))
         except FileEditError as error:
             _print_edit_error(configuration, error, server)
             code = Exit.FAILED
-    if options.json and (options.all or len(configurations) > 1):
-        output.print_json({"changes": reports})
-    elif options.json and reports:
-        output.print_json(reports[0])
+    if options.json:
+        _print_json(reports, options, configurations, output)
     elif options.all:
         output.print_lines(_remaining_lines(options, configurations, removed_any=bool(reports)))
     return code
 
 
-def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
-    """Return the names of the prompts if a client could hide some of them, and the recipes can be loaded."""
-    may_hide = any(get_client(configuration.client).hides_prompts for configuration in configurations)
-    if options.command == "uninstall" or options.url is not None or not may_hide:
-        return ()
-    try:
-        return [*load_catalog(configured_targets(options))]
-    except LoadError:  # the server reports it
-        return ()
+def _print_json(
+    reports: Sequence[Mapping[str, Any]],
+    options: Namespace,
+    configurations: Sequence[ConfigurationFile],
+    output: Output,
+) -> None:
+    """Print the changes of several clients as a list, and the change of one client alone."""
+    if options.all or len(configurations) > 1:
+        output.print_json({"changes": reports})
+    elif reports:
+        output.print_json(reports[0])
 
 
 def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
@@ -150,7 +155,7 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
     entry = read_servers(configuration).get(name)
-    served = served_words(served_in(configuration.settings, entry) or ()).targets
+    served = served_by(configuration.settings, entry).targets
     projects = {project_of(configuration.resolve_path(split_prefix(word)[1])): word for word in served}
     if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
         target = next(iter(projects.values()))
@@ -222,7 +227,7 @@ def _with_options(
         entry:
             The current entry.
     """
-    current = served_words(served_in(configuration.settings, entry) or ())
+    current = served_by(configuration.settings, entry)
     chosen = current.options if options is None else options
     has_prompts = get_client(configuration.client).has_prompts
     added = [] if has_prompts or not _TOOLS.isdisjoint(chosen) else ["--tools"]
@@ -265,27 +270,15 @@ def _remaining_lines(
                     yield f"{file.title} still has {names} in {shared.path}: use --scope project to remove it"
 
 
-def _apply(
-    change: EntryChange, prompts: Collection[str], options: Namespace, output: Output
-) -> dict[str, Any]:
+def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str, Any]:
     """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
-    client = get_client(change.file.client)
-    hidden = [name for name in prompts if client.hides_prompts and name in client.own_commands]
     is_done = not options.dry_run
     backup = change.apply() if change.is_needed and is_done else None
     if not options.json:
         output.print_lines(_change_lines(change, backup, is_done=is_done))
-        output.print_lines(
-            f"    {client.title} has its own command {name!r}: give the prompt another name"
-            for name in hidden
-        )
         if options.token_env is not None:
-            hint = f"set it where you start {client.title}"
-            output.print_lines([f"    {client.title} sends the token in {options.token_env}: {hint}"])
-    return {**_change_data(change, backup, is_done=is_done), "hidden": hidden}
-
-
-def _change_data(change: EntryChange, backup: Path | None, *, is_done: bool) -> dict[str, Any]:
+            hint = f"set it where you start {change.file.title}"
+            output.print_lines([f"    {change.file.title} sends the token in {options.token_env}: {hint}"])
     return {
         "client": change.file.client,
         "scope": change.file.scope,
@@ -358,8 +351,96 @@ def _removed(change: EntryChange) -> list[str]:
 
 def _entry_words(change: EntryChange, entry: Any) -> list[str]:
     settings = change.file.settings
-    served = served_words(served_in(settings, entry) or ())
+    served = served_by(settings, entry)
     return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]
+
+
+def _change_skills(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
+    """
+    Write the skills into the folders that clients read, or remove the skills written by promptkit.
+
+    Raises:
+        LoadError: If the recipes cannot be loaded.
+    """
+    if options.url is not None or options.name is not None:
+        options.error("--skills writes folders: omit --url and --name")
+    configurations = _with_folders(options, configurations)
+    targets: Sequence[str] = () if options.all else configured_targets(options)
+    skills = _load_skills(targets) if options.command == "install" else ()
+    if skills is None:
+        return Exit.FAILED
+    code, reports = Exit.OK, list[dict[str, Any]]()
+    for configuration in configurations:
+        try:
+            folder = configuration.skills_folder()
+            if options.all and not has_installed_skills(folder):
+                continue
+            project = configuration.project if configuration.scope == "project" else None
+            source = None if options.all else identify_recipes(targets, project)
+            change = skill_change(folder, skills, source, configuration.client)
+            reports.append(_apply_skills(change, configuration, options, output))
+        except FolderChangeError as error:
+            text = escape_invisible(f"nothing was changed: {error}", one_line=True)
+            code = fail(text, Exit.FAILED)
+        except OSError as error:
+            code = fail(describe_failure(configuration.skills or "", error), Exit.FAILED)
+    if options.json:
+        _print_json(reports, options, configurations, output)
+    elif options.all and not reports and code == Exit.OK:
+        output.print_lines(["no skills from promptkit were found: nothing to change"])
+    return code
+
+
+def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile]) -> list[ConfigurationFile]:
+    """Return the configurations of clients that read skills from folders; a named client must."""
+    for configuration in configurations if options.clients else ():
+        if configuration.skills is None:
+            readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
+            options.error(
+                f"{configuration.title} does not read skills from folders; these clients do: {readers}"
+            )
+    return [configuration for configuration in configurations if configuration.skills is not None]
+
+
+def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
+    """Return the skills in the recipes; if there are none, or errors, print that and return None."""
+    if (catalog := load_for_files(targets)) is None:
+        return None
+    if not (skills := catalog.skills):
+        fail("these recipes have no skills: write one with @skill, or as a folder", Exit.FAILED)
+    return skills or None
+
+
+def _apply_skills(
+    change: FolderChange, configuration: ConfigurationFile, options: Namespace, output: Output
+) -> dict[str, Any]:
+    """Make a change and print it; with ``--dry-run``, only print it."""
+    is_done = not options.dry_run
+    if is_done:
+        change.apply()
+    if not options.json:
+        output.print_lines(describe_change(change, configuration.title, "skill", is_done=is_done))
+        output.print_lines([f"    folder: {change.folder.display_root}"])
+        output.print_lines(
+            escape_invisible(f"    {name} is kept for {', '.join(clients)}", one_line=True)
+            for name, clients in change.shared.items()
+        )
+        own_commands = get_client(configuration.client).own_commands
+        output.print_lines(
+            f"    {configuration.title} has its own command {name!r}: only models find the skill"
+            for name in change.names
+            if name in own_commands
+        )
+    return {
+        "client": configuration.client,
+        "scope": configuration.scope,
+        "folder": str(change.folder.display_root),
+        "skills": list(change.names),
+        "removed": list(change.removed_names),
+        "changed": change.is_needed and is_done,
+        "writes": sorted(change.writes),
+        "removes": sorted(change.removes),
+    }
 
 
 #: The help for the options of the server that `install` writes.
@@ -415,12 +496,10 @@ def _add_common(command: ArgumentParser) -> None:
     add("--json", action="store_true", help="print the result as JSON")
 
 
+@or_reason
 def _client(text: str) -> str:
     """Return the name of a client that promptkit can be installed in."""
-    try:
-        get_client(text, INSTALLABLE)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
+    get_client(text, INSTALLABLE)
     return text
 
 

@@ -83,11 +83,7 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
         ArgumentSyntaxError: If the end is missing, or the input is not text, or too long.
     """
     data = _read("--typed", "-", Path(), "standard input")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        msg = "the typed arguments are not UTF-8"
-        raise ArgumentSyntaxError(msg) from None
+    text = _decoded(data, "the typed arguments are not UTF-8")
     typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
     is_complete = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
     hint = "omit text that the client interprets, such as ``` in Claude Code, or write it to a file"
@@ -161,12 +157,16 @@ def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(data)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        msg = f"{key!r} requires text, but {source} is not UTF-8"
-        raise ArgumentSyntaxError(msg) from None
+    text = _decoded(data, f"{key!r} requires text, but {source} is not UTF-8")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decoded(data: bytes, reason: str) -> str:
+    """Return UTF-8 as text. Raises ArgumentSyntaxError with *reason* for other bytes."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ArgumentSyntaxError(reason) from None
 
 
 def list_known_arguments(error: ArgumentsError, arguments: Arguments) -> ArgumentsError:

@@ -4,7 +4,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from itertools import chain, repeat
 from types import NoneType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 
@@ -13,15 +13,13 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.calls import case_texts
+from promptkit.cli.calls import LOWERING, case_texts
 from promptkit.cli.diagnostics import console_on, counted
-from promptkit.cli.loading import load_catalog, report_catalog_errors
+from promptkit.cli.loading import load_catalog, open_named_server, report_catalog_errors
 from promptkit.cli.output import Output
-from promptkit.cli.servers import open_named_server
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import LISTS, pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.identity import UNKNOWN, find_server_info
@@ -32,9 +30,10 @@ from promptkit.types.kinds import is_enum, is_union, type_name
 from promptkit.types.unstructuring import typed_text
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from promptkit.catalog.skills import CompiledSkill
+
+#: A line of output: texts, alone or with their style.
+_Line: TypeAlias = tuple[str | tuple[str, str], ...]
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -74,12 +73,11 @@ def lists_of(catalog: Catalog) -> dict[str, Any]:
 
     Items have the form that a client of the latest handshake revision receives, on one page for each list.
     """
-    lowering = lowering_for(LATEST_HANDSHAKE)
     page_size = max(len(catalog.declared) + len(catalog.skills), 1)
     # Tools repeat the prompts, and a list of skills is only sent if there are any.
     hidden = {"tools/list"} if catalog.skills else {"tools/list", "skills/list"}
     methods = [method for method in LISTS if method not in hidden]
-    pages = (pages_of(method, catalog, lowering, page_size).page() for method in methods)
+    pages = (pages_of(method, catalog, LOWERING, page_size).page() for method in methods)
     lists = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
     scopes = {name_of(item): sorted(item.scopes) for item in catalog.scoped}
     for item in chain.from_iterable(lists.values()):
@@ -97,13 +95,15 @@ def _identity_data(identity: ServerInfo) -> dict[str, Any]:
 
 def _print(catalog: Catalog, identity: ServerInfo, output: Output) -> None:
     """Print the lists as text, wrapped on a terminal; elsewhere with one line for each item."""
+    from rich.text import Text
+
     console = console_on(output, output.width)
     items = (*catalog.declared, *catalog.skills)
     server = [] if identity == UNKNOWN else [[*_server_lines(identity)]]
     blocks = [*server, *([_head(item), *_parts(item)] for item in items)]
     for block in blocks:
-        for indent, text in zip(chain((0,), repeat(4)), block, strict=False):
-            text.overflow = "fold"  # breaks words that are too long
+        for indent, parts in zip(chain((0,), repeat(4)), block, strict=False):
+            text = Text.assemble(*parts, overflow="fold")  # breaks words that are too long
             lines = text.wrap(console, output.width - indent - 4) if output.width else [text]
             for i, line in enumerate(lines):
                 line.rstrip()
@@ -111,63 +111,54 @@ def _print(catalog: Catalog, identity: ServerInfo, output: Output) -> None:
                 console.print(line, soft_wrap=True)
 
 
-def _server_lines(identity: ServerInfo) -> "Iterator[Text]":
+def _server_lines(identity: ServerInfo) -> Iterator[_Line]:
     """Yield lines about the server: its name and version, its website and its instructions."""
-    from rich.text import Text
-
-    text = Text.assemble(("server ", "dim"), (f"{identity.name} {identity.version}", "bold"))
-    text.append(f" ({identity.title})" if identity.title else "")
-    yield text.append(f": {identity.description}" if identity.description else "")
+    title = f" ({identity.title})" if identity.title else ""
+    description = f": {identity.description}" if identity.description else ""
+    yield ("server ", "dim"), (f"{identity.name} {identity.version}", "bold"), title, description
     if identity.website:
-        yield Text(f"website: {identity.website}")
+        yield (f"website: {identity.website}",)
     if identity.instructions:
-        yield Text(f"instructions: {_line(identity.instructions)}")
+        yield (f"instructions: {_one_line(identity.instructions)}",)
 
 
-def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Iterator[Text]":
-    """Yield a line for each argument of an item, or one line for the files of a skill."""
-    if isinstance(item, CompiledPrompt | CompiledResource):
-        yield from map(_describe_argument, item.arguments.ordered)
-        return
-    from rich.text import Text
-
-    size = sum(file.content.size for file in item.files)
-    names = ", ".join(_line(file.path) for file in item.files)
-    yield Text(f"{counted(len(item.files), 'file')}, {size:,} bytes: {names}")
-
-
-def _head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> "Text":
+def _head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> _Line:
     """Return the kind, name and description of an item."""
-    from rich.text import Text
-
-    kind, title, uri = "prompt", item.title, None
+    kind, uri = "prompt", None
     if isinstance(item, CompiledResource):
         kind, uri = "template" if item.is_template else "resource", item.uri_template
     elif not isinstance(item, CompiledPrompt):
         kind, uri = "skill", item.uri_template
-    text = Text.assemble((f"{kind} ", "dim"), (_line(item.name), "bold"))
     needs = f"needs {' '.join(sorted(item.scopes))}" if item.scopes else None
-    for aside in filter(None, (uri, title, needs)):
-        text.append(f" ({_line(aside)})")
-    return text.append(f": {_line(item.description)}" if item.description else "")
+    asides = (f" ({_one_line(aside)})" for aside in (uri, item.title, needs) if aside)
+    description = f": {_one_line(item.description)}" if item.description else ""
+    return (f"{kind} ", "dim"), (_one_line(item.name), "bold"), *asides, description
 
 
-def _describe_argument(argument: Argument) -> "Text":
+def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> Iterator[_Line]:
+    """Yield a line for each argument of an item, or one line for the files of a skill."""
+    if isinstance(item, CompiledPrompt | CompiledResource):
+        yield from map(_describe_argument, item.arguments.ordered)
+        return
+    size = sum(file.content.size for file in item.files)
+    names = ", ".join(_one_line(file.path) for file in item.files)
+    yield (f"{counted(len(item.files), 'file')}, {size:,} bytes: {names}",)
+
+
+def _describe_argument(argument: Argument) -> _Line:
     """Return an argument with its type, default, time zone and description."""
-    from rich.text import Text
-
     presence = "required" if argument.required else _default(argument)
     if argument.arg.timezone is not None:
         presence += f", in {argument.arg.timezone} unless it has an offset"
-    text = Text.assemble(
-        (_line(argument.name), "bold"), ": ", (_line(format_type(argument.annotation)), "cyan")
-    )
-    text.append(f", {escape_invisible(presence, one_line=True)}")
     words = described(argument.arg.description, [argument.reader.hint] if argument.reader.meanings else [])
-    return text.append(f": {_line(words)}" if words else "")
+    return (
+        *((_one_line(argument.name), "bold"), ": ", (_one_line(format_type(argument.annotation)), "cyan")),
+        f", {escape_invisible(presence, one_line=True)}",
+        f": {_one_line(words)}" if words else "",
+    )
 
 
-def _line(text: str) -> str:
+def _one_line(text: str) -> str:
     """Return *text* on one line, with control characters escaped."""
     return escape_invisible(" ".join(text.split()))
 

@@ -1,9 +1,12 @@
 """Loading of recipes for a command, with reports of their diagnostics and of names that do not exist."""
 
 import os
+import subprocess
+import sys
 from argparse import Namespace
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Final
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
@@ -16,10 +19,13 @@ from promptkit.errors.suggestions import nearest
 from promptkit.loader.import_thread import timed_imports
 from promptkit.loader.loader import load
 from promptkit.loader.recipes import Recipes
-from promptkit.loader.targets import locate_target, split_target
+from promptkit.loader.targets import split_target
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.server.identity import find_server_info
 from promptkit.standard_error import say, stderr_stream
+
+if TYPE_CHECKING:
+    from promptkit.foreign.catalog import OpenServer
 
 #: How many hidden items are named.
 _MAX_NAMED: Final = 5
@@ -52,18 +58,6 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
         raise LoadError(" ".join(targets), error.strerror or str(error)) from None
     finally:
         stderr_stream()  # reopens standard error if a recipe removed it: `Thread` needs it
-
-
-def check_existence(targets: Iterable[str]) -> None:
-    """
-    Check that all targets exist, so that a missing target is the first error a command reports.
-
-    Raises:
-        LoadError: If a target is neither a folder, nor a file, nor a module.
-    """
-    for target in targets:
-        if locate_target(target) is None:
-            load_recipes([target])
 
 
 def load_catalog(
@@ -212,3 +206,51 @@ def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Na
         return str(error)
     target = f" {' '.join(options.targets)}" if options.has_targets else ""
     return f"{error}: promptkit list{target} shows all names"
+
+
+def open_named_server(
+    options: Namespace, number: int = 0, *, lint: bool = False, sample: bool = False
+) -> "AbstractContextManager[OpenServer]":
+    """
+    Connect to an MCP server that a command names with ``--server``, in place of recipes.
+
+    Args:
+        options:
+            The options of the command.
+
+        number:
+            Which of the servers.
+
+        lint:
+            Whether to report probable mistakes.
+
+        sample:
+            Whether its prompts can be rendered with made-up arguments.
+
+    Raises:
+        SystemExit: If an option is invalid.
+
+        LoadError: If the server cannot be reached.
+    """
+    from promptkit.foreign.address import parse_address  # most commands do without
+    from promptkit.foreign.catalog import open_server
+
+    try:
+        address = parse_address(options.servers[number], options.headers, options.variables)
+    except ValueError as error:
+        options.error(str(error))
+        raise
+    return open_server(address, lint=lint, sample=sample)
+
+
+def run_promptkit(*words: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command of promptkit in another process, with further *settings* of `subprocess.run`."""
+    return subprocess.run(  # noqa: S603 (promptkit itself)
+        [sys.executable, "-P", "-m", "promptkit", *words],
+        capture_output=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        encoding="utf-8",
+        errors="replace",
+        **settings,
+    )

@@ -230,13 +230,13 @@ def run(options: Namespace, output: Output) -> int:
     """Write the files, unless one of them exists, and print the next commands."""
     folder = Folder.named(options.folder)
     sample = _SKILL_SAMPLE if options.skill else _MARKDOWN_SAMPLE if options.markdown else _PYTHON_SAMPLE
-    files = {**sample.files}
+    required, optional = sample.files, {**_PROJECT_FILES, **(_DOCKER_FILES if options.docker else {})}
     try:
-        if options.docker and folder.status(_PYPROJECT) is not None:
-            return _add_docker(folder, options, output)
-        project_files = {**_PROJECT_FILES, **(_DOCKER_FILES if options.docker else {})}
-        kept = [path for path in project_files if folder.status(path) is not None]
-        files |= {path: text for path, text in project_files.items() if path not in kept}
+        is_image = options.docker and folder.status(_PYPROJECT) is not None  # of an existing project
+        if is_image:
+            required, optional = {}, {**_DOCKER_FILES}
+        kept = [path for path in optional if folder.status(path) is not None]
+        files = {**required, **{path: text for path, text in optional.items() if path not in kept}}
         folder.write_new({path: text.encode() for path, text in files.items()})
     except (FileExistsError, NotADirectoryError) as error:  # a file exists at the path of a file or a folder
         hint = "move it, or choose another folder"
@@ -244,8 +244,9 @@ def run(options: Namespace, output: Output) -> int:
     except OSError as error:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAILED)
     written = [folder.display_path(path) for path in files]
-    target = "prompts" if _PYPROJECT in kept else ""
-    commands = _next_commands(Path(options.folder), target, sample)
+    commands = ["docker build --tag prompts ."]
+    if not is_image:
+        commands = _next_commands(Path(options.folder), "prompts" if _PYPROJECT in kept else "", sample)
     if options.json:
         output.print_json({"files": written, "next": commands})
         return Exit.OK
@@ -255,20 +256,6 @@ def run(options: Namespace, output: Output) -> int:
         *("", "next:", *(f"    {command}" for command in commands)),
     ]
     output.print_lines(lines, one_line=True)
-    return Exit.OK
-
-
-def _add_docker(folder: Folder, options: Namespace, output: Output) -> int:
-    """Write the files for an image of an existing project; the caller handles errors."""
-    kept = [path for path in _DOCKER_FILES if folder.status(path) is not None]
-    files = {path: text for path, text in _DOCKER_FILES.items() if path not in kept}
-    folder.write_new({path: text.encode() for path, text in files.items()})
-    written, commands = [folder.display_path(path) for path in files], ["docker build --tag prompts ."]
-    if options.json:
-        output.print_json({"files": written, "next": commands})
-        return Exit.OK
-    lines = [f"wrote {path}" for path in written] + [f"kept {folder.display_path(path)}" for path in kept]
-    output.print_lines([*lines, "", "next:", f"    {commands[0]}"], one_line=True)
     return Exit.OK
 
 

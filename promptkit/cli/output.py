@@ -49,21 +49,7 @@ def escape_commands(text: str) -> str:
 
 
 class OutputError(Exception):
-    """
-    Standard output cannot be written to.
-
-    Args:
-        reason:
-            The system's error message.
-
-        is_reader_gone:
-            Whether its reader has closed it, as ``head`` does.
-    """
-
-    def __init__(self, reason: str, *, is_reader_gone: bool = False) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.is_reader_gone = is_reader_gone
+    """Standard output cannot be written to: the system's reason, with its exception as the cause."""
 
 
 class Output(StringIO):
@@ -142,8 +128,7 @@ class Output(StringIO):
                 self._stream.write(data.decode(self._encoding))
                 self._stream.flush()
         except OSError as error:
-            is_reader_gone = isinstance(error, BrokenPipeError)
-            raise OutputError(error.strerror or str(error), is_reader_gone=is_reader_gone) from None
+            raise OutputError(error.strerror or str(error)) from error
 
     def _text(self) -> str:
         text = self.getvalue()

@@ -1,22 +1,399 @@
-"""``promptkit package``: build a wheel of the recipes that others install and run with one command."""
+"""
+``promptkit package``: build a wheel of the recipes that others install and run with one command.
 
+The folder of the recipes keeps its name, so that imports of its modules still work. It is placed in a package
+with the name of the wheel, so that no two wheels contain the same file.
+"""
+
+import json
+import keyword
+import os
+import re
+import stat
+import sys
 from argparse import Namespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import chdir, suppress
+from fnmatch import fnmatchcase
+from glob import has_magic
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import tomli_w
+from flit_core import buildapi  # type: ignore[import-untyped]
+from msgspec import structs, to_builtins
+from packaging.utils import canonicalize_name
 
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import fail
+from promptkit.cli.diagnostics import counted, fail, print_diagnostics
+from promptkit.cli.loading import load_catalog, load_recipes, run_promptkit
+from promptkit.cli.options import serve_words
 from promptkit.cli.output import Output
-from promptkit.errors.distribution import install_command
+from promptkit.cli.package_bundles import MAIN, Bundle, registry_name, server_entry
+from promptkit.cli.package_project import (
+    Contents,
+    Metadata,
+    PackagedFile,
+    PackageError,
+    SourceReader,
+    find_requirements,
+    find_secrets,
+    read_contents,
+    read_metadata,
+)
+from promptkit.compiler.configuration import find_configuration, read_pyproject
+from promptkit.declarations.skill_files import is_left_out
+from promptkit.errors.distribution import quoted
+from promptkit.errors.exceptions import shortened
+from promptkit.files.folder import Folder
+from promptkit.files.scratch import scratch_folder
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.loader.targets import (
+    is_markdown_target,
+    is_project,
+    locate_target,
+    project_root,
+    split_prefix,
+)
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.server.identity import read_server_info
+
+#: The options of `serve` that change its lists. All other options depend on the machine.
+_LISTED: Final = ("name", "page-size", "scopes", "skills-as", "tools", "tools-search")
+
+#: A fixed time, 2020-01-01, for reproducible builds.
+_TIMESTAMP: Final = "1577836800"
+
+#: Upper bound for the size of a wheel, which the limits on its files imply.
+_MAX_WHEEL: Final = 256 << 20
+
+#: Patterns of license files, unless the project names others.
+_LICENSES: Final = ("COPYING*", "LICEN[CS]E*", "NOTICE*")
+
+_README: Final = """\
+# {name}
+
+{description}
+
+Start the server with [uv](https://docs.astral.sh/uv/). In the configuration of a client, use this command:
+
+```
+uvx {name}
+```
+"""
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Import the recipes, and write a wheel of them with its entry for the MCP registry.
+    Check the recipes, and write a wheel of them and ``server.json``, its entry for the MCP registry.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
     """
+    folders = _find_folders(options.targets)
+    markdown = _find_markdown(options.targets, folders)
+    if not folders or markdown is None or (len(folders) > 1 and not all(folders)):
+        if missing := [target for target in options.targets if locate_target(target) is None]:
+            load_recipes(missing)  # raises the error of every command
+        targets = " ".join(options.targets)
+        hint = "specify one folder, or several with a prefix each, as in review=team/prompts"
+        return fail(f"cannot package {targets!r}: {hint}", Exit.USAGE)
+    resolved = {prefix: Path(os.path.realpath(folder)) for prefix, folder in folders.items()}
     try:
-        from promptkit.cli.package_wheel import package
-    except ModuleNotFoundError as error:  # the extra is not installed
-        return fail(f"package needs {error.name}: {install_command('package')}", Exit.USAGE)
-    return package(options, output)
+        return _package(resolved, markdown, options, output)
+    except PackageError as error:
+        return fail(f"nothing was built: {error}", Exit.FAILED)
+    except OSError as error:
+        path = "" if error.filename is None else f" ({shortened(str(error.filename))!r})"
+        return fail(f"nothing was built: {error.strerror or error}{path}", Exit.FAILED)
+
+
+def _find_folders(targets: Iterable[str]) -> dict[str, str]:
+    """Return the folders to package by their prefixes; none if a target is something else, or repeats one."""
+    names = [target for target in targets if not is_markdown_target(target)]
+    folders = dict(split_prefix(name) for name in names)
+    return folders if len(folders) == len(names) and all(map(os.path.isdir, folders.values())) else {}
+
+
+def _find_markdown(targets: Iterable[str], folders: Mapping[str, str]) -> list[str] | None:
+    """Return the patterns of Markdown prompts, relative to their folders; None if one is outside of these."""
+    located = [split_prefix(target) for target in targets if is_markdown_target(target)]
+    if not {prefix for prefix, _ in located} <= folders.keys():
+        return None
+    patterns = [os.path.relpath(path, folders[prefix]) for prefix, path in located]
+    return None if any(path.startswith(os.pardir) for path in patterns) else [*dict.fromkeys(patterns)]
+
+
+def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespace, output: Output) -> int:
+    """Write the wheel and ``server.json``, and report their paths."""
+    here = Path.cwd()  # recipes can change it
+    out = Folder.named(options.out)
+    folder = next(iter(folders.values()))
+    if out.path in folders.values():
+        msg = "--out is the folder of the recipes, so the next package would contain this one: choose another"
+        raise PackageError(msg)
+    root = folder if is_project(str(folder)) else Path(project_root(folder))
+    metadata, notes = read_metadata(root, options)
+    server, repository = registry_name(options.server_name, metadata.name, root)
+    catalog = load_catalog(options.targets)
+    print_diagnostics(catalog.diagnostics, output)
+    if not catalog.healthy:
+        output.send()
+        return fail("nothing was built: fix the errors above", Exit.FAILED)
+    prompt_count = counted(len(catalog), "prompt")
+    if not metadata.description:
+        description = f"{prompt_count} for MCP clients: {', '.join(catalog)}"
+        metadata.description = escape_invisible(description, one_line=True)
+        notes.append("the package has no description: set one with --description")
+    configuration = find_configuration(folder)
+    listed = {key: value for key, value in configuration.serve.items() if key in _LISTED}
+    serve = structs.replace(configuration, serve=listed)
+    reader = SourceReader(find_secrets([configuration, options.configuration], [here, root]))
+    contents = [read_contents(path, out.path, reader, prefix) for prefix, path in folders.items()]
+    for requirement in chain.from_iterable(find_requirements(part, metadata) for part in contents):
+        metadata.dependencies.append(requirement)
+        notes.append(f"it requires {requirement}, which the recipes import")
+    patterns = _LICENSES if metadata.license_files is None else metadata.license_files
+    licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
+    readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
+    identity = _identity(metadata, root)
+    words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_words(serve)]
+    texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_served_project(identity))}
+    name, wheel = _build_wheel(metadata, contents, licenses, texts, words)
+    entry = server_entry(server, repository, metadata, catalog)
+    text = json.dumps(entry, indent=2, ensure_ascii=False)
+    served = {f"{part.path}/{path}": file.data for part in contents for path, file in part.files.items()}
+    served |= {f"{part.root}pyproject.toml": texts["pyproject.toml"].encode() for part in contents}
+    bundle = Bundle(metadata, identity, catalog, served, _targets(contents), words)
+    bundles = dict(_bundle_files(bundle, options, notes))
+    _write(out, {name: wheel, "server.json": f"{text}\n".encode(), **bundles})
+    paths = [str(Path(options.out, file)) for file in (name, "server.json")]
+    output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
+    output.print_lines(notes)
+    if entry["description"] != metadata.description:
+        output.print_lines(
+            ["the description is truncated in server.json, because the registry allows 100 characters"]
+        )
+    if server.startswith("local/"):
+        hint = "set a name with --server-name, as in io.github.acme/prompts"
+        output.print_lines([f"{server} cannot be published in the registry: {hint}"])
+    output.print_lines([f"next: uvx --from {quoted(paths[0])} {metadata.name}"])
+    return Exit.OK
+
+
+def _bundle_files(bundle: Bundle, options: Namespace, notes: list[str]) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of the bundles that were requested, and add notes about them."""
+    name = bundle.metadata.name
+    if options.mcpb:
+        file = f"{name}-{bundle.metadata.version}.mcpb"
+        notes.append(f"wrote {Path(options.out, file)} for Claude Desktop")
+        yield file, bundle.mcpb()
+    if options.plugin:
+        folder = f"{name}-plugin"
+        notes.append(f"wrote {Path(options.out, folder)} for Claude Code")
+        for path, data in bundle.plugin(notes).items():
+            yield f"{folder}/{path}", data
+
+
+def _write(out: Folder, files: Mapping[str, bytes]) -> None:
+    """Write files. Raises PackageError if a symbolic link, a pipe, a device or a folder is in the way."""
+    try:
+        out.create()
+        for name, data in files.items():
+            out.write(name, data)
+    except OSError as error:
+        msg = (
+            f"cannot write into {str(out.display_root)!r}: {error.strerror} "
+            f"({shortened(str(error.filename))})"
+        )
+        raise PackageError(msg) from None
+
+
+def _build_wheel(
+    metadata: Metadata,
+    contents: Sequence[Contents],
+    licenses: Mapping[str, PackagedFile],
+    own: Mapping[str, str],
+    options: list[str],
+) -> tuple[str, bytes]:
+    """
+    Build a wheel reproducibly, and return its name and its content.
+
+    Args:
+        metadata:
+            The metadata of the package.
+
+        contents:
+            The files to package, for each folder.
+
+        licenses:
+            The license files by their paths.
+
+        own:
+            The texts of the readme, and of the pyproject.toml next to the recipes.
+
+        options:
+            The options of `serve` for the recipes.
+
+    Raises:
+        PackageError: If the metadata is invalid.
+
+        OSError: If a file cannot be written.
+    """
+    module = _module_name(metadata.name, [part.folder.name for part in contents])
+    served = f"{module}/served"
+    targets = _targets(contents)
+    texts = {
+        **{f"{served}/{part.root}pyproject.toml": own["pyproject.toml"] for part in contents},
+        f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
+        f"{module}/__main__.py": MAIN.format(
+            name=metadata.name, version=metadata.version, targets=targets, options=options
+        ),
+        "README.md": own["README.md"],
+        "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
+    }
+    with scratch_folder("promptkit-package-") as scratch:
+        source, built = Folder(scratch, "source"), Folder(scratch, "built")
+        for path, file in licenses.items():
+            source.write(path, file.data)
+        for part in contents:
+            for path, file in part.files.items():
+                mode = 0o777 if file.is_executable else 0o666
+                source.write(f"{served}/{part.path}/{path}", file.data, mode=mode)
+        for path, text in texts.items():
+            source.write(path, text.encode())
+        _check_standalone(source.path / served, targets, options)
+        built.create()
+        os.environ.setdefault("SOURCE_DATE_EPOCH", _TIMESTAMP)
+        try:
+            with chdir(source.path):
+                name: str = buildapi.build_wheel(str(built))
+        except Exception as error:  # noqa: BLE001 (the builder raises errors of many types for invalid metadata)
+            msg = f"the builder rejects [project] in pyproject.toml: {error}"
+            raise PackageError(msg) from None
+        return name, built.read(name, _MAX_WHEEL)
+
+
+def _targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
+    """Return the prefix of each packaged folder, as in a target, and its path in the package."""
+    return [(f"{part.prefix}=" if part.prefix else "", part.path) for part in contents]
+
+
+def _identity(metadata: Metadata, root: Path) -> ServerInfo:
+    """Return the identity of a package's server: the project's, with the package's name and version."""
+    file = str(root / "pyproject.toml")
+    document = read_pyproject(file) or {}
+    fields = {key: value for key, value in to_builtins(metadata).items() if key in ("name", "description")}
+    project = {**document.get("project", {}), **fields}
+    identity = read_server_info({**document, "project": project}, file)
+    return structs.replace(identity, version=metadata.version)
+
+
+def _served_project(identity: ServerInfo) -> Mapping[str, Any]:
+    """
+    Return the pyproject.toml next to the packaged recipes, with the identity of their server.
+
+    It makes the recipes a separate project, which imports nothing from a surrounding one.
+    """
+    fields = to_builtins(identity)
+    icons = [
+        {key.replace("_", "-"): value for key, value in icon.items() if value} for icon in fields["icons"]
+    ]
+    server = {key: value for key, value in {**fields, "icons": icons}.items() if value}
+    return {"tool": {"promptkit": {"server": server}}}
+
+
+def _check_standalone(served: Path, targets: Iterable[tuple[str, str]], options: Iterable[str]) -> None:
+    """Check the packaged recipes without the project, as an installed package will load them."""
+    folders = [f"{prefix}{served / path}" for prefix, path in targets]
+    patterns = [option for option in options if option.startswith("--markdown=")]
+    process = run_promptkit("check", *folders, *patterns, cwd=served)
+    if process.returncode:
+        report = f"{process.stdout}{process.stderr}".replace(f"{served}{os.sep}", "").strip()
+        msg = f"the recipes cannot be served without the project around them:\n{report}"
+        raise PackageError(msg)
+
+
+def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
+    """Return the paths of the visible files of a project that match any pattern, in order."""
+    paths = set[str]()
+    for pattern in patterns:
+        folder, _, name = pattern.rpartition("/")
+        if has_magic(folder):  # links to folders could make the search endless
+            msg = (
+                f"[project] license-files: {pattern!r} has a wildcard in its folder: write the name "
+                "of the folder"
+            )
+            raise PackageError(msg)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for entry, status in root.entries(folder):
+                is_match = fnmatchcase(entry, name) and not is_left_out(entry)
+                if is_match and not stat.S_ISDIR(status.st_mode):
+                    paths.add(f"{folder}/{entry}".removeprefix("/"))
+    return sorted(paths)
+
+
+def _read_readme(root: Path, metadata: Metadata, reader: SourceReader) -> str | None:
+    """Return the project's readme; None if there is none in Markdown."""
+    path = str(metadata.readme)
+    if not path.endswith(".md"):
+        return None
+    try:
+        return reader.read(root, path).data.decode()
+    except UnicodeDecodeError:
+        msg = f"[project] readme {path!r} is not UTF-8"
+        raise PackageError(msg) from None
+
+
+def readme_text(metadata: Metadata, own: str | None, server: str) -> str:
+    """
+    Return the readme of a wheel, including the line with which the registry verifies its owner.
+
+    Args:
+        metadata:
+            The metadata of the package.
+
+        own:
+            The project's readme; None to generate one.
+
+        server:
+            The name of the server in the registry.
+    """
+    text = _README.format(name=metadata.name, description=metadata.description) if own is None else own
+    proof = f"mcp-name: {server}"
+    if re.search(rf"{re.escape(proof)}(?![\w./-])", text):
+        return text
+    return f"{text.rstrip()}\n\n<!-- {proof} -->\n"
+
+
+def pyproject(metadata: Metadata, module: str, licenses: list[str]) -> Mapping[str, Any]:
+    """
+    Return the content of the pyproject.toml for the builder.
+
+    Args:
+        metadata:
+            The metadata of the package.
+
+        module:
+            The name of the Python package.
+
+        licenses:
+            The paths of the license files.
+    """
+    fields = {
+        **to_builtins(metadata),
+        "readme": "README.md",
+        "scripts": {metadata.name: f"{module}.__main__:main"},
+        "license-files": licenses,
+    }
+    return {"project": fields, "tool": {"flit": {"module": {"name": module}}}}
+
+
+def _module_name(name: str, folders: Iterable[str]) -> str:
+    """
+    Return a unique name for the Python package. Fallbacks begin with ``_``, unlike the name of any wheel.
+    """
+    module = canonicalize_name(name).replace("-", "_")
+    is_free = module.isidentifier() and module not in sys.stdlib_module_names | {"promptkit", *folders}
+    return module if is_free and not keyword.iskeyword(module) else f"_prompts_{module}"

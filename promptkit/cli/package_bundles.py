@@ -1,22 +1,27 @@
 """
-Bundles that hosts install with one click: MCPB for Claude Desktop, and a plugin for Claude Code.
+What registries and hosts read: ``server.json`` for the MCP registry, and bundles to install with one click.
 
-See https://github.com/anthropics/mcpb/blob/main/MANIFEST.md and https://code.claude.com/docs/en/plugins-reference.
+The bundles are MCPB for Claude Desktop, and a plugin for Claude Code, see
+https://github.com/anthropics/mcpb/blob/main/MANIFEST.md and https://code.claude.com/docs/en/plugins-reference.
 Both run the packaged recipes with uv, which installs promptkit and the other requirements.
 """
 
 import json
+import re
 import zipfile
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from io import BytesIO
+from pathlib import Path
+from textwrap import shorten
 from typing import Any, Final
 
 import tomli_w
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.cli.package_metadata import Metadata, environment_variables
+from promptkit.cli.package_project import Metadata, PackageError
+from promptkit.cli.repository import Repository, RevisionError
 from promptkit.clients.installed_files import files_by_skill
 from promptkit.exports.client_files import claude_command
 from promptkit.exports.frozen import ClientFileError, freeze
@@ -25,24 +30,45 @@ from promptkit.protocol.capabilities import ServerInfo
 #: The file that starts the server. uv reads its requirements from the comment.
 SERVER: Final = "server.py"
 
-_SERVER: Final = '''\
+_SCRIPT: Final = """\
 # /// script
 # requires-python = {python}
 # dependencies = {dependencies}
 # ///
-"""Serves the prompts of {name}."""
+"""
+
+#: Serves the packaged recipes.
+MAIN: Final = '''\
+"""Serves these prompts. It takes the options of `promptkit serve`, or one of a few commands."""
 
 import os
 import sys
 
-from promptkit.cli.packaged import main
+from promptkit.cli.packaged import main as run
 
 SERVED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "served")
 TARGETS = [prefix + os.path.join(SERVED, path) for prefix, path in {targets!r}]
 
+
+def main():
+    return run({name!r}, {version!r}, TARGETS, {options!r})
+
+
 if __name__ == "__main__":
-    sys.exit(main({name!r}, {version!r}, TARGETS, {options!r}))
+    sys.exit(main())
 '''
+
+_SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+
+#: Limits of the schema.
+_NAME: Final = r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+"
+_MAX_NAME: Final = 200
+_MAX_DESCRIPTION: Final = 100
+
+#: Owner and repository in a GitHub URL, in any form that git accepts.
+_GITHUB: Final = (
+    r"(?:\w+://)?(?:[^@/]*@)?(?:www\.|ssh\.)?github\.com(?::\d+)?[:/]([\w-]+)/([\w.-]+?)(?:\.git)?/?"
+)
 
 #: A fixed time, for reproducible bundles.
 _TIMESTAMP: Final = (2020, 1, 1, 0, 0, 0)
@@ -122,11 +148,13 @@ class Bundle(Struct, frozen=True):
         return files
 
     def _server_files(self) -> dict[str, bytes]:
-        text = _SERVER.format(
-            name=self.metadata.name,
-            version=self.metadata.version,
+        script = _SCRIPT.format(
             python=json.dumps(self.metadata.requires_python),
             dependencies=json.dumps(self.metadata.dependencies),
+        )
+        text = script + MAIN.format(
+            name=self.metadata.name,
+            version=self.metadata.version,
             targets=self.targets,
             options=self.options,
         )
@@ -139,19 +167,13 @@ class Bundle(Struct, frozen=True):
         if variables:
             config["env"] = {each["name"]: f"${{user_config.{each['name']}}}" for each in variables}
         manifest = {
+            **self._plugin_manifest(),
             "manifest_version": "0.4",
-            "name": self.metadata.name,
             "display_name": self.identity.title,
-            "version": self.metadata.version,
-            "description": self.metadata.description,
             "long_description": self.identity.instructions,
-            "author": self._author(),
-            "homepage": self.identity.website,
             "icon": "icon.png" if self._icon() is not None else None,
             "server": {"type": "uv", "entry_point": SERVER, "mcp_config": config},
             "prompts_generated": True,
-            "keywords": self.metadata.keywords,
-            "license": self.metadata.license,
             "compatibility": {"runtimes": {"python": self.metadata.requires_python}},
             "user_config": {
                 each["name"]: {
@@ -200,3 +222,93 @@ class Bundle(Struct, frozen=True):
 
 def _json(value: Any) -> bytes:
     return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
+
+
+def registry_name(requested: str | None, package: str, root: Path) -> tuple[str, str | None]:
+    """
+    Return the name of a server in the registry, and the URL of its source repository if that is known.
+
+    Args:
+        requested:
+            The name from the command line; None to derive it from the repository on GitHub.
+
+        package:
+            The name of the package, used if there is no repository.
+
+        root:
+            The project's folder.
+
+    Raises:
+        PackageError: If the name is invalid.
+    """
+    match = re.fullmatch(_GITHUB, _remote(root), re.IGNORECASE)
+    name = requested or (f"io.github.{match[1]}/{match[2]}" if match else f"local/{package}")
+    if len(name) > _MAX_NAME or not re.fullmatch(_NAME, name):
+        msg = (
+            f"{name!r} is not a registry name: use NAMESPACE/NAME with at most {_MAX_NAME} characters, as in "
+            f"--server-name io.github.acme/prompts"
+        )
+        raise PackageError(msg)
+    return name, f"https://github.com/{match[1]}/{match[2]}" if match else None
+
+
+def _remote(root: Path) -> str:
+    """Return the URL of git's remote ``origin``; ``""`` if there is none."""
+    try:
+        return Repository(str(root)).git("remote", "get-url", "origin")
+    except RevisionError:
+        return ""
+
+
+def server_entry(name: str, repository: str | None, metadata: Metadata, catalog: Catalog) -> dict[str, Any]:
+    """
+    Return the content of ``server.json``.
+
+    Args:
+        name:
+            The name of the server in the registry.
+
+        repository:
+            The URL of its source repository, if that is known.
+
+        metadata:
+            The metadata of the package. A long description is truncated at a word boundary.
+
+        catalog:
+            The prompts, whose arguments can read environment variables.
+    """
+    package: dict[str, Any] = {
+        "registryType": "pypi",
+        "identifier": metadata.name,
+        "version": metadata.version,
+        "runtimeHint": "uvx",
+        "transport": {"type": "stdio"},
+    }
+    if variables := environment_variables(catalog):
+        package["environmentVariables"] = variables
+    return {
+        "$schema": _SCHEMA,
+        "name": name,
+        "description": _shorten(metadata.description),
+        **({"repository": {"url": repository, "source": "github"}} if repository else {}),
+        "version": metadata.version,
+        "packages": [package],
+    }
+
+
+def environment_variables(catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the environment variables that hold defaults of arguments, in the registry's format."""
+    entries: dict[str, dict[str, Any]] = {}
+    for argument in (argument for declared in catalog.declared for argument in declared.arguments.ordered):
+        if variable := argument.arg.env:
+            entry = entries.setdefault(variable, {"name": variable})
+            if argument.arg.description:
+                entry.setdefault("description", argument.arg.description)
+            if argument.arg.secret:
+                entry["isSecret"] = True
+    return [entries[name] for name in sorted(entries)]
+
+
+def _shorten(text: str) -> str:
+    cut = shorten(text, _MAX_DESCRIPTION, placeholder=" …")
+    return cut if cut.strip(" …") else f"{text[: _MAX_DESCRIPTION - 1]}…"

@@ -1,22 +1,23 @@
 """``promptkit render``: render one prompt, or read one resource, and show it."""
 
-import os
+import json
 import re
 from argparse import Namespace
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from promptkit import compiler
+import msgspec
+
+from promptkit import compiler, exports
+from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.cases import is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.calls import Call, Item, report_failure, saved_calls
+from promptkit.cli.calls import Call, Item, as_json, encoded, report_failure, saved_calls
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.key_values import (
@@ -30,40 +31,24 @@ from promptkit.cli.loading import (
     explain_absence,
     format_unknown,
     load_recipes,
+    open_named_server,
     reject_target,
-    report_catalog_errors,
 )
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
-from promptkit.cli.output_formats import (
-    as_json,
-    as_markdown,
-    as_promptfoo,
-    encoded,
-    exported_as_json,
-    promptfoo_arguments,
-    request_as_json,
-    user_text,
-    write_media,
-)
-from promptkit.cli.servers import open_named_server
-from promptkit.compiler.reloading import Reloader
-from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
-from promptkit.exports import ExportError, UnsupportedAnswerError
+from promptkit.files.folder import Folder
+from promptkit.fragments.markdown import code_block
+from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.messages import Workflow
+from promptkit.language.media import Image, Media
+from promptkit.language.messages import Workflow, make_workflow
+from promptkit.language.text import Text
 from promptkit.language.turns import user
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
-
-#: The longest single wait in seconds. Where Ctrl-C cannot interrupt a wait, it takes effect afterwards.
-_LONGEST_WAIT_S: Final = 1.0
-
-#: Moves the cursor to the corner of a terminal, and clears the screen.
-_CLEAR: Final = "\x1b[H\x1b[2J"
 
 _Result: TypeAlias = Workflow | EmbeddedResource
 
@@ -90,12 +75,8 @@ def run(options: Namespace, output: Output) -> int:
     if options.typed is not None and options.arguments:
         options.error("--typed reads the arguments from standard input")
     if options.servers:
-        if options.watch:
-            options.error("--watch waits for changed files, which a server does not have")
         with open_named_server(options) as server:
             return request.show(server.catalog)
-    if options.watch:
-        return _watch(options, request.show, output)
     recipes = load_recipes(options.targets, cases=_has_case_option(options))
     catalog = compiler.compile(recipes)
     if not _is_served(options.name, catalog) and not is_uri(options.name):
@@ -104,13 +85,12 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Request:
-    """The prompt or resource to show, with arguments that are read, or asked for, only once."""
+    """The prompt or resource to show, with the options and the folder of its files."""
 
     def __init__(self, options: Namespace, folder: Path, output: Output) -> None:
         self._options = options
         self._folder = folder
         self._output = output
-        self._arguments: Mapping[str, str] | None = None
 
     def show(self, catalog: Catalog) -> int:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
@@ -125,9 +105,7 @@ class _Request:
                 template = catalog.find_template(name) or (is_uri(name) and catalog.resource(name)[0])
                 return self._show_cases(template or catalog[name])
             if name in catalog:
-                if self._arguments is None:
-                    self._arguments = self._read_or_ask(catalog, catalog[name])
-                return self._show_call(Call(catalog[name], self._arguments))
+                return self._show_call(Call(catalog[name], self._read_arguments(catalog[name])))
             return self._show_call(Call(catalog.resource(name)[0], name))
         except ArgumentSyntaxError as error:
             secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
@@ -178,22 +156,14 @@ class _Request:
             return report_failure(subject, outcome, call.redactor)
         return self._print(call, outcome)
 
-    def _read_or_ask(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
-        """Read the arguments of the command line, and ask for missing ones on a terminal."""
+    def _read_arguments(self, prompt: CompiledPrompt) -> Mapping[str, str]:
+        """Return the arguments on the command line, and those that other programs pass."""
         if self._options.typed is not None:
             return read_typed(prompt.arguments, self._options.typed)
         arguments = read_arguments(prompt.arguments, self._options.arguments, self._folder)
         if self._options.promptfoo is not None:
-            return arguments | promptfoo_arguments(self._options.promptfoo, prompt.arguments)
-        missing = prompt.arguments.required - arguments.keys()
-        if not missing or not self._options.asks or not (os.isatty(0) and os.isatty(2)):
-            return arguments
-        try:
-            from promptkit.cli.interactive import ask
-        except ModuleNotFoundError:
-            print_error(f"to enter missing arguments interactively, run: {install_command('cli')}")
-            return arguments
-        return ask(catalog, prompt, arguments, self._folder)
+            return arguments | _promptfoo_arguments(self._options.promptfoo, prompt.arguments)
+        return arguments
 
     def _print(self, call: Call, result: _Result) -> int:
         """Write media to files, if requested, and print the result in the chosen format."""
@@ -203,9 +173,9 @@ class _Request:
         except OSError as error:
             file = error.filename or self._options.out
             return fail(f"cannot write to {file!r}: {error.strerror}", Exit.USAGE)
-        except ExportError as error:
+        except exports.ExportError as error:
             return fail(f"{error.reason} (--lossy replaces unsupported content with text)", Exit.FAILED)
-        except UnsupportedAnswerError as error:
+        except exports.UnsupportedAnswerError as error:
             return fail(str(error), Exit.FAILED)
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             reason = f"{call.item.arguments.kind} {call.item.name!r} has text that cannot be sent: {error}"
@@ -215,19 +185,21 @@ class _Request:
     def _print_form(self, call: Call, result: _Result, files: Mapping[int, Path]) -> None:
         form, redactor, lossy = self._options.format, call.redactor, self._options.lossy
         if self._options.typed is not None:
-            self._output.print_content(redactor.redacted(user_text(result, lossy=lossy)))
+            self._output.print_content(redactor.redacted(_user_text(result, lossy=lossy)))
         elif (vendor := self._options.request) is not None:
             fields = {"model": self._options.model} if self._options.model else {}
-            self._output.print_json(request_as_json(vendor, result, redactor, lossy=lossy, fields=fields))
+            self._output.print_json(
+                _vendor_data(exports.REQUESTS[vendor], result, redactor, lossy=lossy, **fields)
+            )
         elif self._options.promptfoo is not None:
-            workflow = result if isinstance(result, Workflow) else user(result)
-            self._output.write(f"{as_promptfoo(workflow, self._output.encoding, lossy=lossy)}\n")
+            text = _as_promptfoo(_turns(result), self._output.encoding, lossy=lossy)
+            self._output.write(f"{text}\n")
         elif form in VENDORS:
-            self._output.print_json(exported_as_json(form, result, redactor, lossy=lossy))
+            self._output.print_json(_vendor_data(exports.FORMS[form], result, redactor, lossy=lossy))
         elif form == "json":
             self._output.print_json(as_json(encoded(call.item, result), redactor))
         else:
-            text = as_markdown(result, files) if form == "markdown" else _as_text(call.item, result)
+            text = _as_markdown(result, files) if form == "markdown" else _as_text(call.item, result)
             self._output.print_content(redactor.redacted(text))
 
     def _write_media(self, name: str, result: _Result) -> Mapping[int, Path]:
@@ -236,7 +208,7 @@ class _Request:
         contents = [message.content for message in result] if isinstance(result, Workflow) else [result]
         # The name of a resource can be any text.
         stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "resource"
-        files = write_media(contents, Path(self._options.out), stem)
+        files = _write_media(contents, Path(self._options.out), stem)
         for file in files.values():
             print_error(f"wrote {file}")
         return files
@@ -259,25 +231,221 @@ def _has_case_option(options: Namespace) -> bool:
     return options.cases or options.case is not None
 
 
-def _watch(options: Namespace, show: Callable[[Catalog], int], output: Output) -> int:
-    """Show the result again after each change, until Ctrl-C; return only on incorrect usage at the start."""
-    # Diagnostics are printed on this thread, so that clearing the screen does not hide them.
-    work: SimpleQueue[Callable[[], object]] = SimpleQueue()
-    report = partial(report_catalog_errors, ignore=options.ignore)
+def _as_markdown(result: _Result, files: Mapping[int, Path]) -> str:
+    """
+    Return Markdown, with a heading and the content of each message.
 
-    def show_again(catalog: Catalog) -> None:
-        output.write(_CLEAR if output.isatty() else "\n")
-        show(catalog)
+    Args:
+        result:
+            The rendering, or the document.
 
-    cases = _has_case_option(options)
-    reloader = Reloader(options.targets, lambda catalog: work.put(partial(report, catalog)), cases=cases)
-    catalog = reloader.load()
-    report(catalog)
-    if show(catalog) == Exit.USAGE and catalog.healthy:
-        return Exit.USAGE
-    output.send()
-    reloader.start(lambda catalog: work.put(partial(show_again, catalog)))
-    while True:
-        with suppress(Empty):
-            work.get(timeout=_LONGEST_WAIT_S)()
-            output.send()
+        files:
+            The files that media were written to, by the position of the message.
+    """
+    if isinstance(result, EmbeddedResource):
+        return _content(result, files.get(0))
+    # Files are keyed by the position of the message, and a system part is not a message.
+    turns = enumerate(result.shown, len(result) - len(result.shown))
+    return "\n\n".join(f"## {turn.role}\n\n{_content(turn.content, files.get(i))}" for i, turn in turns)
+
+
+def _content(content: Content, file: Path | None) -> str:
+    if isinstance(content, EmbeddedResource) and content.text is not None:
+        return f"`{content.uri}`\n\n{code_block(content.text)}"
+    if isinstance(content, Media | EmbeddedResource):
+        description = str(content)
+        if file is None:
+            return f"`{description}`"
+        mark = "!" if isinstance(content, Image) else ""
+        return f"{mark}[{description.strip('<>')}](<{file.as_posix()}>)"
+    return str(content)
+
+
+def _user_text(result: _Result, *, lossy: bool) -> str:
+    """
+    Return the text of the user's messages, for a slash command.
+
+    Args:
+        result:
+            The rendering, or the document.
+
+        lossy:
+            Whether to convert other content to text, with the roles.
+
+    Raises:
+        ExportError: If there is other content, unless *lossy*.
+    """
+    if lossy or isinstance(result, EmbeddedResource):
+        return str(result)
+    hint = "a slash command can contain only user text"
+    unsupported = [
+        exports.UnsupportedPart(number, turn.role, type(turn.content).__name__, hint)
+        for number, turn in enumerate(result.shown, 1 + len(result) - len(result.shown))
+        if turn.role != "user" or not isinstance(turn.content, Text)
+    ]
+    if unsupported:
+        vendor = "a slash command"
+        raise exports.ExportError(vendor, tuple(unsupported))
+    return result.text
+
+
+def _vendor_data(
+    convert: Callable[..., Any], result: _Result, redactor: Redactor, *, lossy: bool, **fields: str
+) -> Any:
+    """
+    Return messages, or a whole request, for the SDK of a vendor, without secrets; bytes are base64.
+
+    Args:
+        convert:
+            One of `promptkit.exports.FORMS` or `promptkit.exports.REQUESTS`.
+
+        result:
+            The rendering, or a document, which becomes a user turn.
+
+        redactor:
+            Hides secrets.
+
+        lossy:
+            Whether to convert content that the vendor does not support to text.
+
+        **fields:
+            Further fields of the request.
+
+    Raises:
+        ExportError: If the vendor does not support some content, unless *lossy*.
+
+        UnsupportedAnswerError: If the vendor does not support the type of the answer.
+    """
+    return redactor.redacted_json(msgspec.to_builtins(convert(_turns(result), lossy=lossy, **fields)))
+
+
+def _turns(result: _Result) -> Workflow:
+    return result if isinstance(result, Workflow) else user(result)
+
+
+def _write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:
+    """
+    Write media to files, and replace the files of the previous run.
+
+    Links and pipes at these paths are kept, and a link in place of a relative *folder* is not followed.
+
+    Args:
+        contents:
+            The content of each message.
+
+        folder:
+            Where to write. It is created if it does not exist.
+
+        name:
+            The start of each file's name.
+
+    Returns:
+        The files, by the position of their content.
+
+    Raises:
+        OSError: If a file cannot be written.
+    """
+    output_folder, written = Folder.named(folder), dict[int, Path]()
+    for position, content in enumerate(contents):
+        if not isinstance(content, Media | EmbeddedResource):
+            continue
+        data = content.data if isinstance(content, Media) else content.blob
+        if data is not None:
+            output_folder.create()
+            file = folder / f"{name}-{len(written) + 1}{_suffix(content.mime_type or '')}"
+            try:
+                output_folder.write(file.name, data)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(file)) from None
+            written[position] = file
+    return written
+
+
+def _suffix(mime_type: str) -> str:
+    from mimetypes import guess_extension
+
+    import filetype  # type: ignore[import-untyped]
+
+    kind = None
+    if mime_type.startswith(("image/", "audio/")):  # filetype has older names for some, such as audio/x-wav
+        kind = filetype.get_type(mime_type) or filetype.get_type(mime_type.replace("/", "/x-"))
+    return f".{kind.extension}" if kind else guess_extension(mime_type, strict=False) or ".bin"
+
+
+#: Syntax of Nunjucks, with which promptfoo renders each prompt again.
+_TEMPLATE: Final = re.compile(r"\{(?=[{%#])|#\}")
+
+#: Text, other than JSON, that promptfoo changes or parses as messages.
+_ALTERED_TEXT: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|#\}|\x1b|[\s\ufeff]\Z")
+
+
+def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
+    """
+    Return the arguments in the variables of a promptfoo test case.
+
+    Other variables are ignored, because assertions can use them, unless they look like misspelled arguments.
+
+    Args:
+        context:
+            The JSON that promptfoo appends to the command.
+
+        arguments:
+            The arguments of the prompt.
+
+    Raises:
+        ArgumentSyntaxError: If *context* is not this JSON.
+    """
+    try:
+        variables = json.loads(context)["vars"]
+        names = variables.keys()
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        msg = "--promptfoo needs the JSON that promptfoo appends to the command: put the option last"
+        raise ArgumentSyntaxError(msg) from None
+    missing = arguments.by_name.keys() - names
+
+    def is_relevant(name: str) -> bool:  # promptfoo's own variables start with __
+        return name in arguments.by_name or not (name.startswith("__") or nearest(name, missing) is None)
+
+    return {name: value for name, value in variables.items() if is_relevant(name)}
+
+
+def _as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
+    """
+    Return the prompt for promptfoo: its text, or the JSON of messages in OpenAI's format.
+
+    promptfoo strips text, parses text that looks like JSON, and fills in text that looks like a template.
+    Such text becomes a message in JSON, with escapes, so that models get it unchanged.
+
+    Args:
+        workflow:
+            The rendering.
+
+        encoding:
+            The encoding of standard output; promptfoo reads UTF-8.
+
+        lossy:
+            Whether to convert content that OpenAI does not support to a description.
+
+    Raises:
+        ExportError: If OpenAI does not support some content, unless *lossy*.
+    """
+    # Some vendors reject cache markers.
+    uncached = make_workflow(workflow.messages, workflow.system)
+    messages = exports.openai_chat(uncached, lossy=lossy, system_role="system")
+    match messages:
+        case [{"role": "user", "content": str(content)}] if _is_unchanged(content, encoding):
+            return content
+    text = json.dumps(messages)
+    # The syntax of JSON has none of these, because `json.dumps` never writes two braces in a row.
+    return _TEMPLATE.sub(lambda match: f"{{{{ '{match[0]}' }}}}", text)
+
+
+def _is_unchanged(text: str, encoding: str) -> bool:
+    """Return whether promptfoo leaves a text unchanged."""
+    if _ALTERED_TEXT.search(text) or not (text.isascii() or encoding.lower().startswith("utf")):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return True
+    return False

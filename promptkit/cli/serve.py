@@ -1,7 +1,7 @@
 """``promptkit serve``: serve the recipes to an MCP client over stdio, or to many over HTTP."""
 
 import os
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from functools import partial
 from ipaddress import ip_address
@@ -17,6 +17,7 @@ from promptkit.cli.command_options import (
     add_target_words,
     has_digits,
     is_port,
+    or_reason,
     require,
     whole_number,
 )
@@ -77,8 +78,7 @@ def run(options: Namespace) -> int:
     try:
         pipes = stdio.redirect_stdio(options.grace)
     except OSError as error:
-        say(f"standard input and output must be open: {error}")
-        return Exit.USAGE
+        return fail(f"standard input and output must be open: {error}", Exit.USAGE)
     stamp_lines(stamps=options.timestamps)
     if os.isatty(pipes.reading):
         example = f"promptkit render {render_words(options.targets, quoted_path)} NAME"
@@ -86,11 +86,9 @@ def run(options: Namespace) -> int:
     try:
         observers = _observers(options)
     except OSError as error:
-        say(f"cannot write to {options.audit!r}: {error.strerror}")
-        return Exit.USAGE
+        return fail(f"cannot write to {options.audit!r}: {error.strerror}", Exit.USAGE)
     except ModuleNotFoundError as error:
-        say(f"--otel needs {error.name}: {install_command('otel')}")
-        return Exit.USAGE
+        return fail(f"--otel needs {error.name}: {install_command('otel')}", Exit.USAGE)
     try:
         code = StdioSession(options, pipes, observers).serve()
     finally:
@@ -261,7 +259,7 @@ def _add_identity(serve: ArgumentParser) -> None:
     forms = "also offer skills as tools, as prompts, or both: tools,prompts"
     add("--skills-as", type=_skill_forms, default=frozenset(), metavar="FORM[,FORM]", help=forms)
     scopes = "scopes of callers without a token: SCOPE, or several in quotes"
-    add("--scopes", type=_scopes, metavar="SCOPES", help=scopes)
+    add("--scopes", type=or_reason(parse_scopes), metavar="SCOPES", help=scopes)
     size = f"prompts or resources on one page of a list (default: {PAGE_SIZE})"
     add("--page-size", type=whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
 
@@ -348,22 +346,16 @@ def _website(text: str) -> str:
     return text
 
 
+@or_reason
 def _icon(text: str) -> Icon:
     """Return an icon from a URL or a file."""
-    try:
-        return Icon(text) if is_uri(text) else read_icon(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
+    return Icon(text) if is_uri(text) else read_icon(text)
 
 
+@or_reason
 def _instructions(text: str) -> str:
     """Return instructions for models, from the text or from a file."""
-    if not text.startswith("@"):
-        return text
-    try:
-        return read_instructions(text.removeprefix("@"))
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
+    return read_instructions(text.removeprefix("@")) if text.startswith("@") else text
 
 
 def _server_name(text: str) -> str:
@@ -380,14 +372,6 @@ def _skill_forms(text: str) -> frozenset[SkillForm]:
     known = frozenset(SKILL_FORMS)
     require(forms <= known, f"{text!r} is not one of tools, prompts, or tools,prompts")
     return known & forms
-
-
-def _scopes(text: str) -> frozenset[str]:
-    """Parse scopes with spaces between them."""
-    try:
-        return parse_scopes(text)
-    except ValueError as error:
-        raise ArgumentTypeError(str(error)) from None
 
 
 def _folder(text: str) -> str:

@@ -261,7 +261,15 @@ def _listen(options: Namespace) -> list[Listener]:
 
 def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack) -> int:
     """Compile the recipes and serve them. Return only if they cannot be served."""
-    reloader, catalog = _load(options)
+    standard_error.redirect()  # before recipes are imported, because they can keep the streams
+    standard_error.stamp_lines(stamps=options.timestamps)
+    share_one_arena()
+    with suppress(ModuleNotFoundError):  # asyncio's own loop replaces it
+        import_module("uvloop")
+    report = partial(report_catalog_errors, ignore=options.ignore)
+    reloader = Reloader(options.targets, report, elicit=options.elicit)
+    catalog = reloader.load()
+    report(catalog)
     if options.strict and not catalog.healthy:
         return fail(STRICT_ERROR, Exit.FAILED)
     try:
@@ -278,20 +286,6 @@ def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack
     code = service.run(0) if options.workers == 1 else service.supervise()
     cleanup.close()
     return exit_now(code)
-
-
-def _load(options: Namespace) -> tuple[Reloader, Catalog]:
-    """Import the modules of the server and the recipes, and report diagnostics."""
-    standard_error.redirect()  # before recipes are imported, because they can keep the streams
-    standard_error.stamp_lines(stamps=options.timestamps)
-    share_one_arena()
-    with suppress(ModuleNotFoundError):  # asyncio's own loop replaces it
-        import_module("uvloop")
-    report = partial(report_catalog_errors, ignore=options.ignore)
-    reloader = Reloader(options.targets, report, elicit=options.elicit)
-    catalog = reloader.load()
-    report(catalog)
-    return reloader, catalog
 
 
 class _Service(Struct):

@@ -6,8 +6,8 @@ Where a word can be a prompt, a resource or an argument, the recipes are importe
 
 import os
 from argparse import Action, Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from argcomplete.completers import FilesCompleter
 from argcomplete.finders import CompletionFinder
@@ -20,9 +20,6 @@ from promptkit.cli.options import configure, is_argument, options_of, parse, pro
 from promptkit.cli.output import capture_output
 from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.exceptions import ConfigurationError, LoadError
-
-#: The arguments of each prompt by its name, or the variables of each resource by its URI or template.
-_Subjects: TypeAlias = Mapping[str, Arguments]
 
 _FILES: Final = FilesCompleter()
 _TARGETS: Final = FilesCompleter(["py"])
@@ -45,19 +42,10 @@ def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: ob
         return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
     if command == "render" and is_word:
         return _render_word(parsed_args.targets, prefix)
-    if command == "complete" and is_word:
-        return _complete_word(parsed_args.targets, prefix)
     if action.dest in ("targets", "folder"):
-        return [*_TARGETS(prefix), *(_client_names(command) if action.dest == "targets" else ())]
+        takes_client = action.dest == "targets" and command in ("install", "uninstall")
+        return [*_TARGETS(prefix), *(INSTALLABLE if takes_client else ())]
     return _FILES(prefix) if action.dest in ("out", "audit", "summary", "workspace") else ()
-
-
-def _client_names(command: str) -> Iterable[str]:
-    """Return the clients, unless a target comes before the cursor."""
-    if command not in ("install", "uninstall"):
-        return ()
-    words = _words_before(command)
-    return [name for name in INSTALLABLE if name not in words] if INSTALLABLE.keys() >= {*words} else ()
 
 
 def _render_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
@@ -68,33 +56,19 @@ def _render_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
         yield from () if targets else _TARGETS(prefix)
         return
     *target, name = [word for word in words if not is_argument(word)][:2]
-    prompts, _ = _load_subjects(target or targets)
-    if name in prompts:
-        yield from _arguments(prompts[name], prefix, _keys(words))
+    catalog = _load(target or targets)
+    if name in catalog:
+        used = {word.partition("=")[0] for word in words}
+        yield from _arguments(catalog[name].arguments, prefix, used)
     elif words == [name] and not targets:  # the word is the target
         yield from _names([name])
 
 
 def _names(targets: Sequence[str]) -> Iterator[str]:
     """Yield what `render` accepts: prompts, URIs, and templates up to their first variable."""
-    prompts, resources = _load_subjects(targets)
-    yield from prompts
-    yield from dict.fromkeys(uri.partition("{")[0] for uri in resources)
-
-
-def _complete_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
-    """Yield completions for a word of `complete`: a name, its argument, a value, or another argument."""
-    prompts, resources = _load_subjects(targets)
-    subjects = {**prompts, **{uri: variables for uri, variables in resources.items() if variables.ordered}}
-    match _words_before("complete"):
-        case []:
-            yield from subjects
-        case [name] if name in subjects:
-            yield from subjects[name].by_name
-        case [name, argument, *rest] if name in subjects:
-            if all(map(is_argument, rest)):
-                yield from _values(subjects[name], argument)
-            yield from _arguments(subjects[name], prefix, {argument, *_keys(rest)})
+    catalog = _load(targets)
+    yield from catalog
+    yield from dict.fromkeys(resource.uri_template.partition("{")[0] for resource in catalog.resources)
 
 
 def _arguments(arguments: Arguments, prefix: str, used: set[str]) -> Iterator[str]:
@@ -114,10 +88,6 @@ def _values(arguments: Arguments, name: str) -> Sequence[str]:
     return list(filter(str.isprintable, source)) if isinstance(source, tuple) else ()
 
 
-def _keys(words: Iterable[str]) -> set[str]:
-    return {word.partition("=")[0] for word in words}
-
-
 def _words_before(command: str) -> Sequence[str]:
     """Return the words between the command and the cursor, without options and their values."""
     *_, words, _ = split_line(os.environ["COMP_LINE"], int(os.environ["COMP_POINT"]))
@@ -132,15 +102,11 @@ def _words_before(command: str) -> Sequence[str]:
     return before
 
 
-def _load_subjects(targets: Sequence[str]) -> tuple[_Subjects, _Subjects]:
-    """Import the recipes of targets, and return their prompts and resources; none if that fails."""
+def _load(targets: Sequence[str]) -> Catalog:
+    """Import the recipes of targets; return an empty catalog if that fails."""
     line = ["serve", *targets]
     try:
         with capture_output(restore=True):  # a recipe can print
-            catalog = load_catalog(configure(parse(line), line).targets)
+            return load_catalog(configure(parse(line), line).targets)
     except (ConfigurationError, LoadError, OSError):
-        catalog = Catalog()
-    return (
-        {prompt.name: prompt.arguments for prompt in catalog.prompts},
-        {resource.uri_template: resource.arguments for resource in catalog.resources},
-    )
+        return Catalog()

@@ -95,7 +95,7 @@ VALID = [
 WRONG = [
     (["list", "nowhere"], 2, "promptkit: cannot load 'nowhere': there is no such folder, file or module"),
     (["render", "revew"], 2, "promptkit: unknown prompt 'revew'; did you mean 'review'?"),
-    (["render", "review", "--no-input"], 1, "promptkit: prompt 'review': 'code' is missing"),
+    (["render", "review"], 1, "promptkit: prompt 'review': 'code' is missing"),
     (
         ["render", "style:/go"],
         2,

@@ -21,8 +21,9 @@ from packaging.utils import canonicalize_name
 
 from promptkit import compiler
 from promptkit.cli import main
-from promptkit.cli.package_metadata import Metadata, PackageError, registry_name, server_entry
-from promptkit.cli.package_wheel import _module_name
+from promptkit.cli.package import _module_name
+from promptkit.cli.package_bundles import registry_name, server_entry
+from promptkit.cli.package_project import Metadata, PackageError
 from promptkit.errors.distribution import install_command
 from promptkit.language.media import Icon
 from promptkit.server.identity import find_server_info
@@ -80,7 +81,7 @@ def project(recipes, tmp_path, monkeypatch):
 @pytest.fixture
 def acme(project, monkeypatch):
     """The project, whose packaged recipes are not loaded once more in another process."""
-    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda *_: None)
+    monkeypatch.setattr("promptkit.cli.package._check_standalone", lambda *_: None)
     return project
 
 
@@ -589,7 +590,7 @@ class TestErrors:
 
     def test_missing_library(self, acme, run, monkeypatch):
         """The error names the command that installs a missing library."""
-        monkeypatch.delitem(sys.modules, "promptkit.cli.package_wheel")
+        monkeypatch.delitem(sys.modules, "promptkit.cli.package")
         monkeypatch.setitem(sys.modules, "tomli_w", None)
         code, _, err = run()
 
@@ -793,6 +794,6 @@ def test_extra_matches_the_command():
     """The `package` extra installs what the command imports."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     names = [requirement.partition(">=")[0].replace("-", "_") for requirement in extras["package"]]
-    source = "".join(file.read_text("utf-8") for file in (ROOT / "promptkit" / "cli").glob("package_*.py"))
+    source = "".join(file.read_text("utf-8") for file in (ROOT / "promptkit" / "cli").glob("package*.py"))
 
     assert all(re.search(rf"^(?:from|import) {name}\b", source, re.MULTILINE) for name in names)

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.package_contents import SourceReader, _top_names
-from promptkit.cli.package_metadata import PackageError, registry_name
-from promptkit.cli.package_wheel import _write
+from promptkit.cli.package import _write
+from promptkit.cli.package_bundles import registry_name
+from promptkit.cli.package_project import PackageError, SourceReader, _top_names
 from promptkit.files.folder import Folder
 
 pytestmark = [
@@ -43,7 +43,7 @@ def acme(tmp_path, monkeypatch):
     monkeypatch.chdir(project)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # for monkeypatch to undo what the command sets
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
-    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda *_: None)
+    monkeypatch.setattr("promptkit.cli.package._check_standalone", lambda *_: None)
     return project
 
 
@@ -551,7 +551,7 @@ class TestGit:
 
     def test_pipe_in_git_configuration(self, acme, monkeypatch):
         """Running git has a timeout."""
-        monkeypatch.setattr("promptkit.cli.package_metadata._GIT_S", 0.5)
+        monkeypatch.setattr("promptkit.cli.repository._MAX_S", 0.5)
         git("init", "--quiet")
         os.mkfifo("pipe")
         with open(".git/config", "a", encoding="utf-8") as file:

@@ -15,8 +15,8 @@ from msgspec import to_builtins
 from packaging.metadata import Metadata as PublishedMetadata
 
 from promptkit.cli import main
-from promptkit.cli.package_metadata import PackageError, read_metadata
-from promptkit.cli.package_wheel import pyproject
+from promptkit.cli.package import pyproject
+from promptkit.cli.package_project import PackageError, read_metadata
 
 RECIPE = "from promptkit import prompt\n@prompt\ndef review(code: str):\n    'Review.'\n    return code\n"
 PROJECT = {"name": "acme", "version": "1.0", "description": "Prompts."}

@@ -1,11 +1,8 @@
-"""`promptkit render`: Markdown, media files, resources, vendors' formats, and `--watch`."""
+"""`promptkit render`: Markdown, media files, resources, vendors' formats."""
 
 import json
 import os
 import re
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import msgspec
@@ -15,7 +12,6 @@ from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.exports import FORMS
 from promptkit.loader.loader import load
-from tests.terminal import COMMAND, Person, environment
 
 RECIPE = '''
 import time
@@ -272,103 +268,6 @@ class TestResources:
         assert exit.value.code == 2
         hint = f"name a prompt in it, as in: promptkit render {target}:greet NAME\n"
         assert capsys.readouterr().err.endswith(hint)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
-class TestWatch:
-    def test_changes_are_rendered(self, recipes, tmp_path):
-        """A change prints the new text, an error is reported, and Ctrl-C ends the command."""
-        head = "from promptkit import prompt\n\n@prompt\ndef greet(name: str) -> str:\n"
-        source = f"{head}    return f'{{}} {{{{name}}}}'\n"
-        recipes(greet=source.format("Hello"))
-        process = subprocess.Popen(
-            [*COMMAND, "render", "greet", "name=Ada", "--watch"],
-            cwd=tmp_path,
-            env=environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        try:
-            assert [process.stdout.readline() for _ in range(2)] == [b"[user]\n", b"Hello Ada\n"]
-            time.sleep(0.2)  # a file written just now is not checked immediately
-            recipes(greet="1 / 0\n")
-            assert any(b"PK101" in line for line in iter(process.stderr.readline, b""))
-            recipes(greet=source.format("Good day,"))
-            assert [process.stdout.readline() for _ in range(3)] == [b"\n", b"[user]\n", b"Good day, Ada\n"]
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.communicate(timeout=20)
-        assert process.returncode == 130
-
-    def test_on_a_terminal(self, recipes, tmp_path):
-        """A missing argument is asked for once, and a new text replaces the previous one on the screen."""
-        head = "from promptkit import prompt\n\n@prompt\ndef greet(name: str) -> str:\n"
-        recipes(greet=f"{head}    return f'Hello, {{name}}.'\n")
-        user = Person(tmp_path, "render", "greet", "--watch", all_streams=True)
-        try:
-            user.sees("name (")
-            user.types("Ada\r")
-            user.sees("Hello, Ada.\r\n")
-            time.sleep(0.2)  # a file written just now is not checked immediately
-            recipes(greet=f"{head}    return f'Good day, {{name}}.'\n")
-            user.sees("Good day, Ada.\r\n")
-            recipes(greet="1 / 0\n")
-            user.sees("PK101")
-            user.process.send_signal(signal.SIGINT)
-            code, _ = user.ends()
-        finally:
-            user.leaves()
-
-        assert code == 130
-        assert "\x1b[H\x1b[2J[user]\r\nGood day, Ada.\r\n" in user.sent
-
-    @pytest.mark.parametrize(
-        ("argv", "last"), [(["--json"], b"}\n"), (["--format", "markdown"], b"Hello, Ada.\n")], ids=str
-    )
-    def test_formats(self, argv, last, recipes, tmp_path):
-        """Every format can be watched, and questions do not garble the output."""
-        recipes(
-            greet="from promptkit import prompt\n\n@prompt\ndef greet(name: str): return f'Hello, {name}.'\n"
-        )
-        user = Person(tmp_path, "render", "greet", "--watch", *argv)
-        try:
-            user.sees("name (")
-            user.types("Ada\r")
-            lines = iter(user.process.stdout.readline, last)
-            output = b"".join([*lines, last]).decode()
-            user.process.send_signal(signal.SIGINT)
-            result = user.ends()
-        finally:
-            user.leaves()
-
-        assert result == (130, "")
-        if argv == ["--json"]:
-            assert json.loads(output)["messages"][0]["content"]["text"] == "Hello, Ada."
-        else:
-            assert output == "## user\n\nHello, Ada.\n"
-
-    @pytest.mark.parametrize(
-        ("words", "message"),
-        [
-            (["gret"], "promptkit: unknown prompt 'gret'; did you mean 'greet'?\n"),
-            (["greet", "x"], "promptkit: 'x' is not an argument: write KEY=VALUE, or KEY=@FILE\n"),
-        ],
-        ids=str,
-    )
-    def test_usage_errors(self, words, message, recipes, capsys):
-        """Wrong usage is reported without watching, because no change of a file can fix it."""
-        folder = recipes(greet="from promptkit import prompt\nprompt(name='greet')(lambda: 'Hello.')\n")
-
-        assert run(capsys, "render", str(folder), *words, "--watch") == (2, "", message)
-
-    def test_missing_target(self, tmp_path, capsys):
-        """A missing target is a usage error with `--watch` too."""
-        code, out, err = run(capsys, "render", str(tmp_path / "nowhere"), "greet", "--watch")
-
-        assert (code, out) == (2, "")
-        assert err.startswith("promptkit: cannot load ")
-        assert err.endswith(" (the first of two words is TARGET; arguments are written KEY=VALUE)\n")
 
 
 class TestVendors:

@@ -93,7 +93,7 @@ def test_render_requests_the_prompt_with_the_given_arguments(run, server):
 
 
 def test_render_reports_a_missing_argument_without_a_request(run, server):
-    code, _, errors = run("render", *server(prompts_get=says("never")), "review", "tone=x", "--no-input")
+    code, _, errors = run("render", *server(prompts_get=says("never")), "review", "tone=x")
 
     assert code == 1
     assert "'code' is missing" in errors
@@ -256,7 +256,6 @@ def test_the_texts_of_recipes_are_in_the_list_as_well(run, recipes):
         ("list recipes --server x", "--server takes the place of a target"),
         ("render recipes name --server x", "--server takes the place of a target"),
         ("list --server x --server y", "--server can only be repeated for diff"),
-        ("render a --watch --server x", "--watch waits for changed files"),
         ("diff --server x", "name a second --server, or a file"),
         ("diff --server x --server y file", "compare two servers, or one file and one server"),
         ("diff --server x --repeat --text file", "--repeat renders each side twice"),

@@ -159,7 +159,7 @@ def repository(checkout, tmp_path, monkeypatch):
         (outside / file).parent.mkdir(parents=True, exist_ok=True)
         (outside / file).write_text(PRECIOUS)
     root = shutil.copytree(checkout, tmp_path / "repository", ignore=shutil.ignore_patterns(".git"))
-    monkeypatch.setattr("promptkit.cli.package_wheel._check_standalone", lambda *_: None)  # of the wheel
+    monkeypatch.setattr("promptkit.cli.package._check_standalone", lambda *_: None)  # of the wheel
     monkeypatch.chdir(root)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home" / "state"))

@@ -195,7 +195,7 @@ class TestCommands:
     def test_words_of_arguments(self, capsys):
         """Where words are arguments, targets with prefixes are given with `--target`."""
         options = [word for target in TARGETS for word in ("--target", target)]
-        assert main(["render", *options, "ops-review", "code=y", "--no-input"]) == 0
+        assert main(["render", *options, "ops-review", "code=y"]) == 0
         assert capsys.readouterr().out == "[user]\nops reviews y\n"
         assert main(["render", "ops-review", "--case", "short", *options]) == 0
         assert capsys.readouterr().out == "[user]\nops reviews x = 1\n"

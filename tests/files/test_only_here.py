@@ -42,7 +42,6 @@ EXCEPTIONS: Final = {
         "FileIO": "the descriptor of standard output",
         "open": "the descriptor of standard output",
     },
-    "promptkit.cli.interactive": {"os.fdopen": "copies of the descriptors of a terminal"},
     "promptkit.batch.shards": {"….open": "the null device"},
     "promptkit.lints.files": {"open": "the lint looks for it in recipes"},
     "promptkit.lints.functions": dict.fromkeys(

@@ -124,16 +124,14 @@ class TestNotCompared:
         for name, value in PLACEHOLDERS.items():
             (repository / "recipes" / f"{name}.md").write_text(f"New {{{{{value}}}}}.", encoding="utf-8")
 
-    def test_files_of_prompts_that_cannot_be_rendered_are_compared(self, diff):
-        """A prompt that is not compared is named with the reason, and its text file is compared instead."""
+    def test_prompts_that_cannot_be_rendered(self, diff):
+        """A prompt that is not compared is named with the reason."""
         code, out, _ = diff()
 
         assert code == 0
         assert [line for line in out.splitlines() if not line.startswith(" ")] == [
-            "harmless: prompt 'deploy': deploy.md has changed",
             "harmless: prompt 'greet': renders different text for name='sample'",
-            "harmless: prompt 'quote': quote.md has changed",
-            "3 harmless changes since HEAD",
+            "1 harmless change since HEAD",
             "not compared: prompt 'deploy': sample=False",
             "not compared: prompt 'quote': FileNotFoundError: [Errno 2] No such file or directory: 'sample'",
         ]
@@ -149,7 +147,6 @@ class TestNotCompared:
         assert [item["of"] for item in json.loads(as_json)["not_compared"]] == names
         assert "::notice title=promptkit diff::prompt 'deploy' was not compared: sample=False" in annotations
         assert "not compared: prompt 'deploy': sample=False\n" in as_text
-        assert "prompt 'deploy': 'deploy.md' has changed\n    [-Old-]{+New+} {{target}}.\n" in as_text
         for file in (comment, summary):
             assert "\nNot compared: ` prompt 'deploy' `, ` prompt 'quote' `\n" in file.read_text()
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.cli.diff_revisions import Repository, RevisionError, checkout
+from promptkit.cli.repository import Repository, RevisionError, checkout
 from tests.cli.diff.repositories import BEFORE, HARMLESS, commit, git
 
 
@@ -113,7 +113,7 @@ def test_git_that_hangs(repository, monkeypatch):
     """The error names the limit if one of git's files is a pipe."""
     os.mkfifo(repository / "pipe")
     git(repository, "config", "include.path", str(repository / "pipe"))
-    monkeypatch.setattr("promptkit.cli.diff_revisions._MAX_S", 0.5)
+    monkeypatch.setattr("promptkit.cli.repository._MAX_S", 0.5)
 
     assert error_at().endswith("git rev-parse did not finish within 0.5 s: a file of git may be a pipe")
 
@@ -145,12 +145,3 @@ def test_paths_outside_the_folder(name, repository, tmp_path):
     tree = git(repository, "hash-object", "-t", "tree", "-w", "--literally", str(tmp_path / "tree"))
 
     assert name in error_at(git(repository, "commit-tree", tree, "-m", "Odd"))
-
-
-def test_deeply_nested_path(repository):
-    """A path of 1,500 folders is rejected before any of them is created."""
-    blob = git(repository, "hash-object", "-w", str(repository / "recipes" / "review.py"))
-    git(repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'a/' * 1500}a")
-    commit_hash = git(repository, "commit-tree", git(repository, "write-tree"), "-m", "Deep")
-
-    assert error_at(commit_hash).endswith(" is nested in 1,500 folders, and at most 200 are supported")

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 
 from promptkit.cli import diff_sides
-from promptkit.cli.diff_revisions import RevisionError
 from promptkit.cli.diff_sides import ask
+from promptkit.cli.repository import RevisionError
 
 PROMPT = """
 from promptkit import prompt
@@ -23,7 +23,7 @@ EMPTY = {"items": {}, "calls": {}, "outcomes": {}, "errors": []}
 
 def answer_from(folder, calls=None):
     """Return the answer of a process that loads a folder of recipes."""
-    return ask(folder.parent, ([folder.name], False, calls), (folder, folder))
+    return ask(folder.parent, ([folder.name], False, calls), (folder, folder), os.environ)
 
 
 def test_process_that_hangs_times_out(recipes, monkeypatch):
@@ -71,7 +71,7 @@ def forged_error(monkeypatch, tmp_path):
         (b"\xff\xfe", "returned output that is not JSON"),
         (b"[" * 100_000, "returned output that is not JSON"),
         (b"[]", "returned an invalid answer: Expected `object`, got `array`"),
-        (b"{}", "returned an invalid answer: Expected `object`, got `null`"),
+        (b'{"answer": {}}', "returned an invalid answer: Object missing required field `items`"),
         (b'{"unloadable": 1}', "returned an invalid answer: Expected "),
         (b'{"failure": "on purpose"}', "failed: on purpose"),
         (b"", "exited with code 0 without an answer"),

@@ -1,5 +1,8 @@
 """
-The contents of a package: the files of the recipes, and the packages that they import.
+What ``promptkit package`` reads of a project: its metadata, its files, and the packages that they import.
+
+The metadata is taken from ``[project]`` in pyproject.toml and from the command line, which overrides it. The
+builder of the wheel validates the values that are copied unchanged.
 
 The files may come from a repository of another author: a link to a hidden file, or to a file outside of the
 folder, would publish a private file of the user.
@@ -7,34 +10,199 @@ folder, would publish a private file of the user.
 
 import ast
 import os
+import re
 import stat
 import sys
+from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from warnings import catch_warnings
 
-from msgspec import Struct
-from packaging.utils import canonicalize_name
+from msgspec import Struct, ValidationError, convert, field, to_builtins
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import InvalidName, canonicalize_name
+from packaging.version import Version
 
-from promptkit.cli.package_metadata import Metadata, PackageError, distribution_name
 from promptkit.compiler.configuration import Configuration
 from promptkit.declarations.skill_files import SkillError, is_left_out, paths_below
-from promptkit.errors.exceptions import shortened
+from promptkit.errors.distribution import DISTRIBUTION
+from promptkit.errors.exceptions import PromptkitError, shortened
 from promptkit.files.folder import Folder
+from promptkit.files.toml import parse_toml
+from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_folder, is_test
 from promptkit.loader.targets import is_within
+from promptkit.version import VERSION
+
+#: Maximum sizes of pyproject.toml, and of a file on PyPI.
+_MAX_PYPROJECT: Final = 1 << 20
+_MAX_BYTES: Final = 100 << 20
 
 #: The options of `serve` that name private files.
 _SECRET_OPTIONS: Final = ("state-keys", "token-file", "audit")
 
-#: Maximum size of a file on PyPI.
-_MAX_BYTES: Final = 100 << 20
-
 #: The only hidden folder that is published, because GitHub shows its readme.
 _PUBLIC: Final = ".github"
+
+#: Includes the extra for HTTP, so that `uvx NAME --http 8000` needs no other package.
+_PROMPTKIT: Final = f"{DISTRIBUTION}[http]"
+
+
+class PackageError(PromptkitError):
+    """A package cannot be built; the message gives the reason and a fix."""
+
+
+class Metadata(Struct, rename=lambda name: name.replace("_", "-"), omit_defaults=True):
+    """The fields of ``[project]`` that a package uses, see the specification of pyproject.toml."""
+
+    name: str = ""
+    version: str = ""
+    description: str = ""
+    readme: str | dict[str, str] = ""
+    requires_python: str = ""
+    license: str | dict[str, str] = ""
+    license_files: list[str] | None = None
+    authors: list[dict[str, str]] = []
+    maintainers: list[dict[str, str]] = []
+    keywords: list[str] = []
+    classifiers: list[str] = []
+    urls: dict[str, str] = {}
+    dependencies: list[str] = []
+    dynamic: list[str] = []
+
+
+class _Pyproject(Struct):
+    """The content of a pyproject.toml."""
+
+    project: Metadata = field(default_factory=Metadata)
+
+
+def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
+    """
+    Return the metadata of the project that contains the recipes, and messages about chosen defaults.
+
+    Args:
+        root:
+            The project's folder.
+
+        options:
+            The options of `package`, which override the project.
+
+    Raises:
+        PackageError: If a required field is missing, or a field is invalid.
+    """
+    file = root / "pyproject.toml"
+    metadata = _read_project(file)
+    notes = [] if metadata != Metadata() else [f"there is no [project] in {file}"]
+    for option in ("name", "version", "require"):
+        _check_text(getattr(options, option), f"--{option}")
+    if not (name := options.name or metadata.name):
+        name = _as_name(root.name)
+        notes.append(f"the package is named {name}, like the folder: choose another name with --name")
+    if not (version := options.version or metadata.version):
+        if "version" in metadata.dynamic:
+            msg = f"the version in {file} is dynamic, so only its build can compute it: set it with --version"
+            raise PackageError(msg)
+        version = "0.1.0"
+        notes.append(f"the version is {version}: set another with --version")
+    if "dependencies" in metadata.dynamic:
+        notes.append(
+            f"the dependencies in {file} are dynamic, and therefore omitted: add them with --require"
+        )
+    metadata.name, metadata.version = _check_name(name), _version(version)
+    metadata.description = " ".join((options.description or metadata.description).split())
+    _check_text(metadata.description, "--description")
+    metadata.requires_python = metadata.requires_python or ">=3.11"
+    metadata.dependencies = _requirements([*metadata.dependencies, *options.require])
+    metadata.dynamic = []
+    if isinstance(metadata.readme, dict):
+        metadata.readme = metadata.readme.get("file", "")
+    if isinstance(metadata.license, dict):
+        metadata.license = ""  # a table is deprecated; the license file is found by its name
+    return metadata, notes
+
+
+def distribution_name(requirement: str) -> str:
+    """Return the normalized name of the distribution that a requirement names."""
+    return canonicalize_name(Requirement(requirement).name)
+
+
+def _read_project(file: Path) -> Metadata:
+    """Return the table ``[project]`` of a pyproject.toml; an empty one if there is none."""
+    folder = Folder(file.parent)
+    try:
+        table = parse_toml(folder.read(folder.resolve(file.name), _MAX_PYPROJECT))
+        metadata = convert(table, _Pyproject).project
+    except FileNotFoundError:
+        return Metadata()
+    except (OSError, ValueError, ValidationError) as error:  # invalid TOML or UTF-8, or other types
+        reason = error.strerror if isinstance(error, OSError) else error
+        msg = f"{file} cannot be read: {reason}"
+        raise PackageError(msg) from None
+    metadata.description = " ".join(metadata.description.split())
+    for name, value in to_builtins(metadata).items():
+        if name != "license" or isinstance(value, str):  # a table can contain the text of the license
+            _check_text(value, f"[project] {name} in {file}")
+    return metadata
+
+
+def _check_text(value: Any, name: str) -> None:
+    """
+    Raise PackageError if a text contains a line break or an invisible character.
+
+    Each field becomes a line of the wheel's METADATA, so text after a line break would become another field.
+    """
+    if isinstance(value, dict):
+        value = [*value, *value.values()]
+    if isinstance(value, list):
+        for item in value:
+            _check_text(item, name)
+    elif isinstance(value, str) and escape_invisible(value, one_line=True) != value:
+        msg = f"{name} has a line break or an invisible character in {shortened(repr(value))}: remove it"
+        raise PackageError(msg)
+
+
+def _check_name(name: str) -> str:
+    try:
+        normalized = canonicalize_name(name if name.isascii() else "", validate=True)
+    except InvalidName:
+        msg = (
+            f"{shortened(name)!r} is not a package name: use letters and digits, with . - _ between "
+            f"them, as in --name {_as_name(name)!r}"
+        )
+        raise PackageError(msg) from None
+    if normalized == DISTRIBUTION:
+        msg = f"{name!r} is the package of promptkit itself: choose another --name"
+        raise PackageError(msg)
+    return name
+
+
+def _as_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._") or "prompts"
+
+
+def _version(text: str) -> str:
+    try:
+        return str(Version(text))
+    except ValueError:  # invalid, or a number has too many digits
+        msg = f"{shortened(text)!r} is not a version (PEP 440): write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"
+        raise PackageError(msg) from None
+
+
+def _requirements(requirements: Iterable[str]) -> list[str]:
+    """Return the requirements with promptkit added, at the project's version if it requires one."""
+    requirements, names = list(dict.fromkeys(requirements)), set[str]()
+    for text in requirements:
+        try:
+            names.add(distribution_name(text))
+        except (InvalidRequirement, RecursionError) as error:
+            reason = str(error).partition("\n")[0]
+            msg = f"{shortened(text)!r} is not a requirement, such as 'httpx>=0.27': {reason}"
+            raise PackageError(msg) from None
+    return [*requirements, _PROMPTKIT if DISTRIBUTION in names else f"{_PROMPTKIT}>={VERSION}"]
 
 
 class PackagedFile(Struct, frozen=True):

@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -22,9 +22,6 @@ _NO_PROGRAMS: Final = (
 
 #: Git before 2.45 supports only the second variable, which disallows all protocols for fetching.
 _NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
-
-#: Maximum nesting of folders, because Python removes temporary folders recursively.
-_MAX_DEPTH: Final = 200
 
 #: Timeout for git in seconds. A pipe in place of one of its files would block it indefinitely.
 _MAX_S: Final = 120.0
@@ -50,12 +47,12 @@ class Repository:
     """
 
     def __init__(self, folder: str = ".", feature: str = "diff") -> None:
-        self._folder = folder
+        self.root = Path(folder)
         if shutil.which("git") is None:
             msg = f"{feature} needs git, which is not installed, or not on the PATH"
             raise RevisionError(msg)
         try:
-            top = self._git("rev-parse", "--show-toplevel")
+            top = self.git("rev-parse", "--show-toplevel")
         except RevisionError as error:
             where = os.path.abspath(folder)  # noqa: PTH100 (the folder might not exist)
             msg = f"{feature} needs a git repository, but {where!r} is not in one that git can read: {error}"
@@ -88,7 +85,7 @@ class Repository:
     def _merge_base(self, old: str, new: str) -> str:
         commits = self.commit(old), self.commit(new)
         try:
-            return self._git("merge-base", *commits)[:12]
+            return self.git("merge-base", *commits)[:12]
         except RevisionError:
             hint = self._shallow or f"write {old}..{new}"
             msg = f"{old!r} and {new!r} have no common ancestor: {hint}"
@@ -102,9 +99,9 @@ class Repository:
             RevisionError: If it does not exist.
         """
         try:
-            return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+            return self.git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         except RevisionError:
-            commits = self._git("rev-list", "--all", "--max-count=1")
+            commits = self.git("rev-list", "--all", "--max-count=1")
             hint = "use a commit, a branch or a tag" if commits else "commit something first"
             msg = f"unknown revision {revision!r}: {self._shallow or hint}"
             raise RevisionError(msg) from None
@@ -112,7 +109,7 @@ class Repository:
     @property
     def _shallow(self) -> str:
         """How to fetch the commits that a shallow clone lacks; "" for a full clone."""
-        if self._git("rev-parse", "--is-shallow-repository") != "true":
+        if self.git("rev-parse", "--is-shallow-repository") != "true":
             return ""
         return (
             "this clone is shallow and lacks older commits: run git fetch --unshallow, "
@@ -131,24 +128,14 @@ class Repository:
         """
         index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
         checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
-        self._git("read-tree", commit, environment=index)
-        self._check_depth(commit, self._git("ls-files", "-z", environment=index).split("\0"))
-        self._git(*self._no_filters(), *checkout_index, environment=index)
+        self.git("read-tree", commit, environment=index)
+        self.git(*self._no_filters(), *checkout_index, environment=index)
         remove_outward_links(folder)
         Folder(folder, ".git").create()  # marks the root of the project
 
-    def _check_depth(self, commit: str, paths: Iterable[str]) -> None:
-        depth = max(path.count("/") for path in paths)
-        if depth > _MAX_DEPTH:
-            msg = (
-                f"a file of {commit[:12]} is nested in {depth:,} folders, and at most {_MAX_DEPTH} "
-                "are supported"
-            )
-            raise RevisionError(msg)
-
     def _no_filters(self) -> list[str]:
         """Return the options that disable all configured filters. Raises RevisionError."""
-        keys = self._git("config", "--null", "--name-only", "--list").split("\0")
+        keys = self.git("config", "--null", "--name-only", "--list").split("\0")
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
             if "=" in name:  # -c would end the name there
@@ -157,9 +144,14 @@ class Repository:
         settings = ("smudge=", "process=", "required=false")
         return [word for name in names for setting in settings for word in ("-c", f"filter.{name}.{setting}")]
 
-    def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
-        folder = getattr(self, "root", self._folder)
-        command = ["git", "-C", folder, *_NO_PROGRAMS, *arguments]
+    def git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
+        """
+        Run git at the root of the repository, and return its output.
+
+        Raises:
+            RevisionError: If it fails, or does not end in time.
+        """
+        command = ["git", "-C", str(self.root), *_NO_PROGRAMS, *arguments]
         try:
             process = subprocess.run(  # noqa: S603 (git, with trusted arguments)
                 command,
