@@ -21,7 +21,8 @@ from packaging.utils import canonicalize_name
 
 from promptkit.cli.package_metadata import Metadata, PackageError, distribution_name
 from promptkit.compiler.configuration import Configuration
-from promptkit.declarations.skill_files import SkillError, is_left_out, paths_below
+from promptkit.declarations.skill_files import is_left_out, paths_below
+from promptkit.declarations.skill_markdown import SkillError
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
 from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_folder, is_test

@@ -15,15 +15,9 @@ import attrs
 from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, expanded, is_template
 from promptkit.declarations.arguments import compile_arguments
-from promptkit.declarations.base import Declared
-from promptkit.declarations.docstrings import read_summary
+from promptkit.declarations.base import Declared, cached_property
 from promptkit.declarations.options import check_scopes, check_sendable, icons_of
-from promptkit.declarations.signature import (
-    cached_property,
-    is_local,
-    plain_function,
-    read_signature,
-)
+from promptkit.declarations.signature import local_names, plain_function, read_signature, read_summary
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.errors.rules import Rule
@@ -33,7 +27,7 @@ from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.files import source_folder
 from promptkit.language.media import Icon
 from promptkit.language.validation import describe, optional_text
-from promptkit.types.functions import FORWARD, with_own_defaults
+from promptkit.types.functions import FORWARD
 
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
@@ -79,7 +73,8 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the author's function."""
-        return self._called(*args, **kwargs)
+        result: R = self._called(*args, **kwargs)
+        return result
 
     def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """
@@ -153,10 +148,6 @@ class Resource(Declared[P, str], Generic[P, R]):
         if self.uri_errors:
             raise CompileError(self.uri_errors)
         return inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
-
-    @cached_property
-    def _called(self) -> Callable[P, R]:
-        return with_own_defaults(self.function)
 
     @property
     def _metadata(self) -> dict[str, Any]:
@@ -335,7 +326,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             description or read_summary(function.__doc__),
             mime_type,
             scopes,
-            dict(names) if is_local(function) else {},
+            local_names(function, names),
             stamp,
             shown_icons,
             annotated,

@@ -11,19 +11,17 @@ import attrs
 
 from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.declarations.base import Decorated, SavedCases, caller
-from promptkit.declarations.docstrings import read_summary
+from promptkit.declarations.base import Decorated, caller
 from promptkit.declarations.options import check_scopes
-from promptkit.declarations.signature import cached_property, plain_function
-from promptkit.declarations.skill_files import SkillError, compile_skill, paths_below, read_files
-from promptkit.declarations.skill_markdown import FrontmatterError, write_skill
+from promptkit.declarations.signature import plain_function, read_summary
+from promptkit.declarations.skill_files import compile_skill, paths_below, read_files
+from promptkit.declarations.skill_markdown import SkillError, write_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import explain_filling
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import folder_of, note_read
-from promptkit.language.messages import Message
-from promptkit.language.results import workflow_from
+from promptkit.language.messages import Message, workflow_from
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, check_optional_text, describe
 from promptkit.types.functions import FORWARD
@@ -97,11 +95,6 @@ class Skill(Decorated, Generic[R]):
         self.saved.add(case)
         return case
 
-    @cached_property
-    def saved(self) -> SavedCases:
-        """The container of the saved cases."""
-        return SavedCases()
-
     @property
     def uri_template(self) -> str:
         """The URI of the skill's ``SKILL.md``."""
@@ -154,10 +147,7 @@ class Skill(Decorated, Generic[R]):
             msg = f"{SKILL_FILE!r} is among its files, but the function returns that file"
             raise SkillError(msg, "remove it from files=")
         files = {path: _content_of(path, source) for path, source in self.files.items()}
-        try:
-            files[SKILL_FILE] = HashedBytes(write_skill(fields, self._body()))
-        except FrontmatterError as error:
-            raise SkillError(str(error), error.hint, Rule.BAD_SKILL) from None
+        files[SKILL_FILE] = HashedBytes(write_skill(fields, self._body()))
         return files
 
     def _body(self) -> str:
@@ -171,13 +161,8 @@ class Skill(Decorated, Generic[R]):
         match workflow.messages:
             case [Message(role="user", content=Text(text=text))] if workflow.system is None:
                 return text
-        description = (
-            f"{len(workflow.shown)} parts"
-            if len(workflow.shown) > 1
-            else "no text"
-            if not workflow.shown
-            else "no plain text"
-        )
+        count = len(workflow.shown)
+        description = f"{count} parts" if count > 1 else "no plain text" if count else "no text"
         msg = f"its function returned {description}, but a skill is one text"
         raise SkillError(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 

@@ -61,14 +61,8 @@ _UNSENDABLE: Final = (bytes, bytearray, memoryview, range, Mapping, abc.Set, IOB
 #: An object with one of these methods can be converted to an image.
 _IMAGE_METHODS: Final = ("_repr_png_", "savefig")
 
-#: Modules whose generic types are containers or iterators. `_CARRIED` has, for some types, the parameters
-#: that are yielded or returned; for all others, every parameter counts.
+#: Modules whose generic types are containers or iterators.
 _GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
-_CARRIED: Final[Mapping[Any, slice]] = {
-    abc.Generator: slice(0, None, 2),
-    abc.AsyncGenerator: slice(0, 1),
-    abc.Coroutine: slice(2, 3),
-}
 
 #: Modules that define type-like objects other than classes.
 _TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
@@ -224,8 +218,6 @@ def check_return(function: Callable[..., Any], annotation: Any, report: Report) 
     """
     if inspect.unwrap(function) is not function:
         return
-    if _generates(function) and not _is_kind_of(annotation, abc.Iterable, abc.AsyncIterable):
-        return  # the annotation of a generator without the type of its items
     try:
         part = next(_unsendable(annotation), None)
     except Exception:  # noqa: BLE001 (a class's hooks for subclass checks may raise anything)
@@ -234,16 +226,6 @@ def check_return(function: Callable[..., Any], annotation: Any, report: Report) 
         message = f"its return annotation includes {type_name(part)}, which cannot become a message"
         hint = "return text, user(...) or assistant(...); or show it as text, with fragments.json_block(...)"
         report.add(Rule.BAD_RETURN, message, hint, "return")
-
-
-def _generates(function: Callable[..., Any]) -> bool:
-    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-
-
-def _is_kind_of(annotation: Any, *kinds: type) -> bool:
-    """Whether *annotation*, without its parameters, is a subclass of one of *kinds*."""
-    kind = get_origin(annotation) or annotation
-    return object in kinds or (isinstance(kind, type) and issubclass(kind, kinds))
 
 
 def _unsendable(annotation: Any) -> Iterator[Any]:
@@ -263,7 +245,7 @@ def _unsendable(annotation: Any) -> Iterator[Any]:
     elif not _can_be_sent(kind):
         yield annotation
     elif kind.__module__ in _GENERIC_MODULES:
-        for item in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
+        for item in get_args(annotation):
             yield from _unsendable(item)
 
 

@@ -10,7 +10,7 @@ _WARNING: Final = "warning"
 
 #: Codes of rules that were removed. They are never used again.
 RETIRED: Final = frozenset(
-    ("PK104", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316", "PK505")
+    ("PK104", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316", "PK322", "PK505")
 )
 
 
@@ -50,11 +50,7 @@ class Rule(Enum):
     OBJECT_IN_TEXT = "PK209", "an object in an f-string instead of its text", _WARNING
     NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ only in case", _WARNING
     FIRST_MESSAGE = "PK211", "a first message that is not user text", _WARNING
-    UNSENDABLE_FILE = (
-        "PK212",
-        "a media file that cannot be read or is too large for clients",
-        _WARNING,
-    )
+    UNSENDABLE_FILE = "PK212", "a media file that cannot be read or is too large for clients", _WARNING
     BAD_SCOPE = "PK213", "scopes that cannot be granted"
     BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line", _WARNING
     BAD_ANSWER = "PK215", "an answer type that promptkit cannot parse"
@@ -86,7 +82,6 @@ class Rule(Enum):
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
-    NOT_A_FUNCTION = "PK322", "a decorated object that is not a function"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
     CALLERS_PATH = "PK331", "a file whose path comes from a caller without a folder to stay in", _WARNING
     CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING

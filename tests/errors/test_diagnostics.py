@@ -131,7 +131,6 @@ FIXES = {
     "PK313": ('"cold"', '"warm"'),
     "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
-    "PK322": ("@classmethod\n    def not_a_function(cls, ", "@staticmethod\n    def not_a_function("),
     "PK330": ('revision, "--"', '"--end-of-options", revision, "--"'),
     "PK331": ("{(workspace() / path).read_text()}", "{Text.below(workspace(), path)}"),
     "PK340": ("return reviews(", "return reviews_change("),
