@@ -3,7 +3,7 @@
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
@@ -72,6 +72,10 @@ class Location(Struct, frozen=True, order=True):
         return self if span is None else Location(self.file, *span)
 
 
+#: A location, a node of the file's syntax tree, or a name for `Location.part`.
+Place: TypeAlias = "Location | ast.expr | ast.stmt | str"
+
+
 class Owner(Struct, frozen=True):
     """
     The prompt, resource, skill or file that a diagnostic is about.
@@ -88,21 +92,16 @@ class Owner(Struct, frozen=True):
     location: Location
 
     def diagnostic(
-        self,
-        rule: Rule,
-        message: str,
-        hint: str,
-        location: "Location | ast.expr | ast.stmt | str | None" = None,
+        self, rule: Rule, message: str, hint: str, location: "Place | None" = None
     ) -> "Diagnostic":
         """
         Return a diagnostic. *message* follows the subject.
 
-        *location* is a location, a node of the file's syntax tree, or a name for `Location.part`. The default
-        is the owner's location.
+        The default location is the owner's.
         """
         return Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(location), self)
 
-    def _location(self, location: "Location | ast.expr | ast.stmt | str | None") -> Location:
+    def _location(self, location: "Place | None") -> Location:
         if isinstance(location, str):
             return self.location.part(location)
         if location is None or isinstance(location, Location):
@@ -191,13 +190,7 @@ class Report(Struct, frozen=True):
         """What the diagnostics are about."""
         return Owner(self.subject, self.location)
 
-    def add(
-        self,
-        rule: Rule,
-        message: str,
-        hint: str,
-        location: "Location | ast.expr | ast.stmt | str | None" = None,
-    ) -> None:
+    def add(self, rule: Rule, message: str, hint: str, location: "Place | None" = None) -> None:
         """Add a diagnostic, as `Owner.diagnostic` returns it."""
         self.found.append(self.owner.diagnostic(rule, message, hint, location))
 

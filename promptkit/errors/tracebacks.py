@@ -5,9 +5,8 @@ import gc
 import os
 import string
 import sys
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import suppress
-from itertools import compress, pairwise
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +18,6 @@ from promptkit.files.reading import INSTALLED
 
 if TYPE_CHECKING:
     from traceback import TracebackException
-    from types import TracebackType
 
 
 #: The folder of the package.
@@ -116,24 +114,18 @@ def explain_filling(error: BaseException) -> str | None:
 
 
 def drop_internal_frames(error: BaseException) -> None:
-    """
-    Remove the frames of promptkit and of its libraries from an exception's traceback.
-
-    Frames before the first one of promptkit are kept.
-    """
-    entries: list[TracebackType] = []
-    entry = error.__traceback__
+    """Keep only the author's frames after the first frame of promptkit in an exception's traceback."""
+    entry, last, is_inside = error.__traceback__, None, False
     while entry is not None:
-        entries.append(entry)
+        file = entry.tb_frame.f_code.co_filename
+        is_inside = is_inside or _is_below(file, (str(_PACKAGE),))
+        if last is not None and (not is_inside or is_authors_file(file)):
+            last.tb_next = entry
+        if not is_inside or is_authors_file(file):
+            last = entry
         entry = entry.tb_next
-    files = [entry.tb_frame.f_code.co_filename for entry in entries]
-    package = str(_PACKAGE) + os.sep
-    first = next((i for i, file in enumerate(files) if file.startswith(package)), len(files))
-    is_visible = _visible(files) if first < len(files) else []
-    visible = entries[:first] + list(compress(entries[first:], is_visible[first:]))
-    for entry, following in pairwise((*visible, None)):
-        if entry is not None:
-            entry.tb_next = following
+    if last is not None:
+        last.tb_next = None
 
 
 def is_authors_file(file: str) -> bool:
@@ -141,17 +133,6 @@ def is_authors_file(file: str) -> bool:
     if file.startswith("<") or not INSTALLED.isdisjoint(Path(file).parts):
         return False
     return not _is_below(file, (str(Path(os.__file__).parent), *_internals()))
-
-
-def _visible(files: Sequence[str]) -> list[bool]:
-    """Return for each frame whether to show it: frames of promptkit and its libraries are hidden."""
-    internals = _internals()
-    visible = [not _is_below(file, internals) for file in files]
-    # If the author's last frame calls promptkit or one of its libraries, all frames after it are internal.
-    end = max((i for i, file in enumerate(files) if is_authors_file(file)), default=-1) + 1
-    if end and not all(visible[end : end + 1]):
-        visible[end:] = [False] * (len(files) - end)
-    return visible
 
 
 def _internals() -> tuple[str, ...]:
