@@ -23,8 +23,7 @@ from promptkit.cli.loading import report_catalog_errors
 from promptkit.cli.output import Output
 from promptkit.cli.servers import open_named_server
 from promptkit.compiler.reloading import Reloader
-from promptkit.files.folder import Folder
-from promptkit.files.scratch import scratch_folder
+from promptkit.files.folder import Folder, scratch_folder
 from promptkit.lints.linter import Checks, lint_file
 from promptkit.lints.prompts import with_lints
 from promptkit.preview.access import TOKEN

@@ -37,7 +37,7 @@ from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import OutputError, capture_output
 from promptkit.errors.exceptions import LoadError, MediaError, PromptError
 from promptkit.errors.sources import function_at, nodes_of, tree_of
-from promptkit.files.scratch import open_unnamed_file
+from promptkit.files.folder import open_unnamed_file
 from promptkit.language.files import confine, read_confined
 from promptkit.server.lookup import name_of
 from promptkit.types.schemas import Definitions, type_schema

@@ -22,7 +22,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.errors.distribution import DISTRIBUTION
 from promptkit.errors.exceptions import PromptkitError, shortened
 from promptkit.files.folder import Folder
-from promptkit.files.toml import parse_toml
+from promptkit.files.reading import parse_toml
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.version import VERSION
 
