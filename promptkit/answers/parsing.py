@@ -1,15 +1,22 @@
-"""Parsing of models' answers: their JSON is found, repaired if it is malformed, and converted to a type."""
+"""
+Parsing of models' answers: their JSON is found, repaired if it is malformed, and converted to a type.
 
+The library for repairs, json-repair, tries several interpretations of a malformed text, which can take
+quadratic time or worse. It reads the text character by character, so a limit on the characters that it reads
+also limits its time. The time to build one long string still grows with the square of its length, so the
+length is limited as well.
+"""
+
+import json
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, Self, SupportsIndex, TypeVar, overload
 
 import msgspec
 
 from promptkit.answers.json_values import MAX_DEPTH, JsonValue, find_values
-from promptkit.answers.repair import Repairer, RepairError
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import AnswerError, InvalidAnswerPart
 from promptkit.types.caching import cached_by_type
@@ -25,6 +32,13 @@ T = TypeVar("T")
 
 #: The maximum length of an answer, in characters.
 _MAX_LENGTH: Final = 1024 * 1024
+
+#: The maximum length of malformed JSON, in characters.
+_MAX_MALFORMED: Final = 128 * 1024
+
+#: The maximum number of characters that the library for repairs reads for one answer. For usual mistakes, it
+#: reads each character twice.
+_MAX_READ: Final = 8 * _MAX_MALFORMED
 
 #: The maximum number of values that are tried.
 _MAX_VALUES: Final = 100
@@ -143,7 +157,7 @@ class _Decoder:
     """
 
     def __init__(self, text: str, *, allow_cut: bool) -> None:
-        self._text, self._allow_cut, self._repairer = text, allow_cut, Repairer()
+        self._text, self._allow_cut, self._unread = text, allow_cut, _MAX_READ
         self.needs_repair = False
 
     def decode(self, value: JsonValue) -> Any:
@@ -152,15 +166,56 @@ class _Decoder:
             raise ConversionError(reason=f"is nested more than {MAX_DEPTH} deep")
         if not (value.is_closed or self._allow_cut):
             raise ConversionError(reason="is cut: its end is missing")
-        json = self._text[value.start : value.end]
+        text = self._text[value.start : value.end]
         try:
-            return msgspec.json.decode(json)
+            return msgspec.json.decode(text)
         except (ValueError, RecursionError) as error:
             malformed = unreadable(self._text[: value.end], error, value.start)
         try:
-            return self._repairer.repair(json if value.is_closed else _UNFINISHED_MEMBER.sub("", json))
+            return self._repaired(text if value.is_closed else _UNFINISHED_MEMBER.sub("", text))
         except ModuleNotFoundError:
             self.needs_repair = True
-        except RepairError as error:  # the location is more useful than the library's reason
-            raise malformed from error
+        except Exception as error:  # the library has bugs, such as failing assertions
+            raise malformed from error  # its location is more useful than the library's reason
         raise malformed
+
+    def _repaired(self, text: str) -> Any:
+        """
+        Return the value that is probably meant by malformed JSON. Values that are missing are not invented.
+
+        Raises ModuleNotFoundError if the library is not installed, and any other error if there is no value.
+        """
+        import json_repair  # an extra
+
+        if len(text) > _MAX_MALFORMED:
+            msg = f"more than {_MAX_MALFORMED:,} characters"
+            raise ValueError(msg)
+        value = json_repair.loads(_MeteredText(text, self.count), skip_json_loads=True, strict=True)
+        return msgspec.json.decode(json.dumps(value))  # rejects lone surrogates
+
+    def count(self, length: int) -> None:
+        """Count characters that the library reads. Raises ValueError above the limit."""
+        self._unread -= length
+        if self._unread < 0:
+            msg = "too many interpretations"
+            raise ValueError(msg)
+
+
+class _MeteredText(str):
+    """A text that reports how many characters of it are read."""
+
+    __slots__ = ("_count",)
+    _count: Callable[[int], None]
+
+    def __new__(cls, text: str, count: Callable[[int], None]) -> Self:
+        metered = super().__new__(cls, text)
+        metered._count = count
+        return metered
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        part = super().__getitem__(key)
+        self._count(len(part))
+        return part if len(part) == 1 else _MeteredText(part, self._count)
+
+    def __add__(self, other: str) -> str:
+        return _MeteredText(super().__add__(other), self._count)
