@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from promptkit.errors.exceptions import BudgetError
 from promptkit.fragments.text import Keep, Part, shorten
-from promptkit.language.reprs import note_repr
+from promptkit.language.content import note_repr
 from promptkit.language.text import Text, plain_string
 from promptkit.language.validation import checked_priority
 
