@@ -105,7 +105,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         return markdown_prompt_at, key
 
     def _report(self) -> Report:
-        return _FieldReport(f"prompt {self.options.name!r}", self.location, [*self.found], self.places)
+        return Report(f"prompt {self.options.name!r}", self.location, [*self.found], self.places)
 
     @property
     def places(self) -> Mapping[str, Location]:
@@ -114,24 +114,6 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         return (
             {name: field.location for name, field in arguments.items()} if isinstance(arguments, dict) else {}
         )
-
-
-class _FieldReport(Report, frozen=True):
-    """
-    A report that finds the location of a parameter in the front matter.
-
-    Args:
-        places:
-            The location of each declared argument.
-    """
-
-    places: Mapping[str, Location] = {}
-
-    def add(self, rule: Rule, message: str, hint: str, location: Any = None) -> None:
-        """Add a diagnostic; a name as *location* is that of an argument."""
-        if isinstance(location, str):
-            location = self.places.get(location, self.location)
-        super().add(rule, message, hint, location)
 
 
 def prompt_name(path: Path, folder: Path) -> str:

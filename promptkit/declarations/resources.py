@@ -26,7 +26,7 @@ from promptkit.language.content import Annotations, Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.files import source_folder
 from promptkit.language.media import Icon
-from promptkit.language.validation import describe, optional_text
+from promptkit.language.validation import checked_size, describe, optional_text
 from promptkit.types.functions import FORWARD
 
 P = ParamSpec("P")
@@ -294,10 +294,10 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
 
     Raises:
         TypeError: If *uri_template* is not a string, *watch* is neither a path, several paths nor a function,
-            *size* is not a number of bytes, another argument has the wrong type, or the decorated object is
+            *size* is not a whole number, another argument has the wrong type, or the decorated object is
             not a plain function.
 
-        ValueError: If an annotation is invalid, or *size* is given for a template with variables.
+        ValueError: If an annotation is invalid, or *size* is negative or given for a template with variables.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources
@@ -314,7 +314,9 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         msg = f"resource() got an unexpected keyword argument {option!r}"
         raise TypeError(msg)
     shown_icons, annotated = icons_of(icons), Content(**annotations) if annotations else None
-    _check_size(size, uri_template)
+    if checked_size(size) is not None and "{" in uri_template:
+        msg = f"size cannot be set for the template {uri_template!r}: remove it"
+        raise ValueError(msg)
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
         plain_function(function, "@resource", "str or bytes")
@@ -334,18 +336,6 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         )
 
     return decorate
-
-
-def _check_size(size: Any, uri_template: str) -> None:
-    """Raise TypeError or ValueError unless *size* can be the size of the resource."""
-    if size is None:
-        return
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        msg = f"size must be a number of bytes, not {size!r}"
-        raise TypeError(msg)
-    if "{" in uri_template:
-        msg = f"size cannot be set for the template {uri_template!r}: remove it"
-        raise ValueError(msg)
 
 
 def _stamp_function(watch: Any, folder: Path) -> Callable[[], object] | None:

@@ -18,7 +18,6 @@ from promptkit.declarations.skill_files import compile_skill, paths_below, read_
 from promptkit.declarations.skill_markdown import SkillError, write_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
-from promptkit.errors.tracebacks import explain_filling
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message, workflow_from
@@ -172,7 +171,7 @@ def _call(path: str, function: Callable[[], Any]) -> Any:
         return function()
     except Exception as error:  # an author's function may raise anything
         msg = f"the function of {path!r} raised {type(error).__name__}: {error}"
-        hint = explain_filling(error) or "fix the function; it is called once, without arguments"
+        hint = "fix the function; it is called once, without arguments"
         raise SkillError(msg, hint, Rule.SKILL_FAILS) from error
 
 

@@ -4,7 +4,6 @@ Unusable types: of parameters that no client can fill, and of results that no me
 For each, this module finds the part that is unusable, and a replacement.
 """
 
-import builtins
 import inspect
 from collections import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,7 +17,6 @@ import msgspec
 from promptkit.declarations.name_hints import instead_of
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
-from promptkit.errors.suggestions import nearest
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
 from promptkit.language.validation import describe
@@ -42,13 +40,8 @@ _GENERAL: Final = (
 #: Hint where any value is accepted.
 _FOR_TEXT: Final = "write the intended type: str takes any text"
 
-#: The types that take each bound.
-_BOUNDED: Final = {
-    **dict.fromkeys(("ge", "gt", "le", "lt", "multiple_of"), "int or float"),
-    **dict.fromkeys(("min_length", "max_length"), "str, bytes or a collection"),
-    "pattern": "str",
-    "tz": "datetime or time",
-}
+#: The bounds of `msgspec.Meta`.
+_BOUNDS: Final = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
 #: Types that `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and types that
 #: neither accepts.
@@ -94,33 +87,13 @@ def hint_for_unreadable(annotation: Any) -> str:
     return next(filter(None, (instead_of("types", base.__name__) for base in kinds)), _GENERAL)
 
 
-def describe_non_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
-    """
-    Describe an annotation that is not a type, and return a hint; None if it is a type.
-
-    Args:
-        annotation:
-            An annotation without a reader, or a part of one.
-
-        is_part:
-            Whether *annotation* is part of another one.
-    """
+def describe_non_type(annotation: Any) -> tuple[str, str] | None:
+    """Describe an annotation, or a part of one, that is not a type, with a hint; return None for a type."""
     if isinstance(annotation, ModuleType):
-        name = annotation.__name__
-        classes = [
-            kind for kind, value in vars(annotation).items() if isinstance(value, type) and kind[0] != "_"
-        ]
-        near = nearest(name.rpartition(".")[2], classes)
-        return (
-            f"the module {name}",
-            f"write one of its classes, as in {name}.{near}" if near else "write one of its classes",
-        )
-    if inspect.isroutine(annotation):
-        return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
-    is_type = isinstance(annotation, type) or get_origin(annotation) is not None
-    if is_type or type(annotation).__module__ in _TYPING:
+        return f"the module {annotation.__name__}", "write one of its classes"
+    if isinstance(annotation, type) or get_origin(annotation) or type(annotation).__module__ in _TYPING:
         return None
-    return describe(annotation), _hint_for_value(annotation)
+    return describe(annotation), _FOR_TEXT
 
 
 def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
@@ -134,17 +107,14 @@ def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
     if not is_constrained(annotation) or reader_of(kind := annotation.__origin__) is None:
         return None
     notes = [note for note in annotation.__metadata__ if isinstance(note, msgspec.Meta)]
-    bounds = {
-        name: value for note in notes for name in _BOUNDED if (value := getattr(note, name)) is not None
-    }
-    invalid = [name for name, value in bounds.items() if not _accepts_bound(kind, name, value)]
-    if not invalid:
+    bounds = {name: value for note in notes for name in _BOUNDS if (value := getattr(note, name)) is not None}
+    names = ", ".join(name for name, value in bounds.items() if not _accepts_bound(kind, name, value))
+    if not names:
         return None
     if is_union(kind):
         member = type_name(plain(get_args(kind)[0]))
-        return ", ".join(invalid), f"constrain the intended member, as in Annotated[{member}, ...] | ..."
-    names, types = ", ".join(invalid), " and ".join(dict.fromkeys(_BOUNDED[name] for name in invalid))
-    return names, f"remove {names} and check the value in the function, or use {types}"
+        return names, f"constrain the intended member, as in Annotated[{member}, ...] | ..."
+    return names, f"remove {names} and check the value in the function"
 
 
 def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
@@ -154,14 +124,6 @@ def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _hint_for_value(value: Any) -> str:
-    """Return the hint for a value in place of a type."""
-    kind = type(value).__name__
-    if isinstance(value, list | tuple | set | frozenset | dict):
-        return f"write a type, such as {kind}[...] with the types of its items, or Literal[...] with values"
-    return f"write its type, {kind}; a default follows '='" if kind in vars(builtins) else _FOR_TEXT
 
 
 def _culprits(annotation: Any, path: str, ancestors: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:

@@ -1,5 +1,6 @@
 """Diagnostics: problems in an author's code, with location and hint."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
@@ -179,11 +180,15 @@ class Report(Struct, frozen=True):
 
         found:
             The diagnostics so far.
+
+        places:
+            The locations of parameters that are not declared in Python.
     """
 
     subject: str
     location: Location
     found: list[Diagnostic] = field(default_factory=list)
+    places: Mapping[str, Location] = {}
 
     @property
     def owner(self) -> Owner:
@@ -192,6 +197,8 @@ class Report(Struct, frozen=True):
 
     def add(self, rule: Rule, message: str, hint: str, location: "Place | None" = None) -> None:
         """Add a diagnostic, as `Owner.diagnostic` returns it."""
+        if isinstance(location, str):
+            location = self.places.get(location, location)
         self.found.append(self.owner.diagnostic(rule, message, hint, location))
 
     def without_duplicates(self) -> list[Diagnostic]:

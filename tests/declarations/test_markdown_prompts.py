@@ -367,7 +367,7 @@ class TestDiagnostics:
             (b"x" * (4 * 1024 * 1024 + 1), Rule.BAD_MARKDOWN, 1, 0),
             ("---\na: " + "x" * 70_000 + "\n---\nx", Rule.BAD_FRONT_MATTER, 1, 0),
         ],
-        ids=range(65),
+        ids=range(63),
     )
     def test_a_mistake_is_one_diagnostic_at_its_line(self, text, rule, line, column, diagnose):
         """Each mistake is one diagnostic at its line and column."""
