@@ -13,13 +13,11 @@ from promptkit.declarations.arguments import DirectArguments, compile_arguments
 from promptkit.declarations.base import Declared, cached_property
 from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.declarations.signature import as_function, local_names, read_signature
-from promptkit.declarations.unusable_types import check_return
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.annotations import Tool
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
-from promptkit.types.functions import read_return
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -172,8 +170,6 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
-        if (annotation := read_return(self.function, self.names)) is not Any and annotation is not str:
-            check_return(self.function, annotation, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
         compiled = CompiledPrompt(

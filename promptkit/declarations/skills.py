@@ -22,7 +22,7 @@ from promptkit.files.reading import HashedBytes
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message, workflow_from
 from promptkit.language.text import Text
-from promptkit.language.validation import UnsendableError, check_optional_text, describe
+from promptkit.language.validation import UnsendableError, check_optional_text, describe, optional_text
 from promptkit.types.functions import FORWARD
 
 R = TypeVar("R")
@@ -44,11 +44,11 @@ class Skill(Decorated, Generic[R]):
     kind: ClassVar[Literal["skill"]] = "skill"
 
     function: Callable[[], R]
-    name: str
-    description: str | None
+    name: str = attrs.field(validator=optional_text)
+    description: str | None = attrs.field(validator=optional_text)
     prefix: str
-    license: str | None
-    compatibility: str | None
+    license: str | None = attrs.field(validator=optional_text)
+    compatibility: str | None = attrs.field(validator=optional_text)
     metadata: Mapping[str, str]
     allowed_tools: str | Sequence[str]
     files: Mapping[str, Source | HashedBytes]
@@ -304,14 +304,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     See Also:
         https://agentskills.io/specification
     """
-    for option, value in (
-        ("name", name),
-        ("description", description),
-        ("prefix", prefix),
-        ("license", license),
-        ("compatibility", compatibility),
-    ):
-        check_optional_text(option, value)
+    check_optional_text("prefix", prefix)
     pairs = metadata.items() if isinstance(metadata, Mapping) else ((None, None),)
     _check_texts("metadata", [text for pair in pairs for text in pair])
     _check_texts("allowed_tools", (allowed_tools,) if isinstance(allowed_tools, str) else allowed_tools)

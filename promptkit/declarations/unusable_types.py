@@ -1,28 +1,17 @@
-"""
-Unusable types: of parameters that no client can fill, and of results that no message can hold.
+"""Types of parameters that no client can fill: the part that is unusable, and a replacement."""
 
-For each, this module finds the part that is unusable, and a replacement.
-"""
-
-import inspect
 from collections import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from io import IOBase
 from types import ModuleType, NoneType
 from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin
 
 import msgspec
 
 from promptkit.declarations.name_hints import instead_of
-from promptkit.errors.diagnostics import Report
-from promptkit.errors.rules import Rule
-from promptkit.language.content import Content
-from promptkit.language.messages import Message
 from promptkit.language.validation import describe
 from promptkit.types.kinds import (
     is_constrained,
-    is_literal,
     is_named_tuple,
     is_own,
     is_record,
@@ -43,18 +32,7 @@ _FOR_TEXT: Final = "write the intended type: str takes any text"
 #: The bounds of `msgspec.Meta`.
 _BOUNDS: Final = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
-#: Types that `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and types that
-#: neither accepts.
-_SENDABLE: Final = (
-    *(str, NoneType, Content, Message),
-    *(abc.Sequence, abc.Iterator, abc.Awaitable, abc.AsyncIterator),
-)
-_UNSENDABLE: Final = (bytes, bytearray, memoryview, range, Mapping, abc.Set, IOBase, type)
-
-#: An object with one of these methods can be converted to an image.
-_IMAGE_METHODS: Final = ("_repr_png_", "savefig")
-
-#: Modules whose generic types are containers or iterators.
+#: Modules of standard containers and iterators.
 _GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
 
 #: Modules that define type-like objects other than classes.
@@ -160,62 +138,3 @@ def _members(kind: Any) -> Iterable[tuple[str, Any]]:
         if is_record(kind) or is_named_tuple(kind):
             return [(member.name, member.type) for member in members_of_record(kind)]
     return ()
-
-
-def check_return(function: Callable[..., Any], annotation: Any, report: Report) -> None:
-    """
-    Report a return annotation whose values no message can hold.
-
-    Unknown types, and types that a decorator may have changed, are not reported.
-
-    Args:
-        function:
-            The author's function.
-
-        annotation:
-            Its return annotation.
-
-        report:
-            Receives the diagnostic.
-    """
-    if inspect.unwrap(function) is not function:
-        return
-    try:
-        part = next(_unsendable(annotation), None)
-    except Exception:  # noqa: BLE001 (a class's hooks for subclass checks may raise anything)
-        return
-    if part is not None:
-        message = f"its return annotation includes {type_name(part)}, which cannot become a message"
-        hint = "return text, user(...) or assistant(...); or show it as text, with fragments.json_block(...)"
-        report.add(Rule.BAD_RETURN, message, hint, "return")
-
-
-def _unsendable(annotation: Any) -> Iterator[Any]:
-    """Yield the parts of *annotation* that no message can hold."""
-    annotation = plain(annotation)
-    kind = get_origin(annotation) or annotation
-    if kind is Annotated:
-        yield from _unsendable(annotation.__origin__)
-    elif is_union(annotation):
-        for member in get_args(annotation):
-            yield from _unsendable(member)
-    elif is_literal(annotation):
-        if not all(isinstance(value, str) or value in (None, False) for value in get_args(annotation)):
-            yield annotation
-    elif kind is Any or not isinstance(kind, type):
-        return  # such as a type variable, or a forward reference
-    elif not _can_be_sent(kind):
-        yield annotation
-    elif kind.__module__ in _GENERIC_MODULES:
-        for item in get_args(annotation):
-            yield from _unsendable(item)
-
-
-def _can_be_sent(kind: Any) -> bool:
-    """Whether an instance of *kind* can be one message, or several."""
-    if any(hasattr(kind, name) for name in _IMAGE_METHODS):
-        return True
-    if kind is abc.Callable or issubclass(kind, _UNSENDABLE):
-        return False
-    is_open_ended = kind is object or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
-    return is_open_ended or issubclass(kind, _SENDABLE)

@@ -13,7 +13,20 @@ _IGNORABLE: Final = "ignorable error"
 
 #: Codes of rules that were removed. They are never used again.
 RETIRED: Final = frozenset(
-    ("PK104", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316", "PK322", "PK505")
+    (
+        "PK104",
+        "PK204",
+        "PK221",
+        "PK222",
+        "PK240",
+        "PK241",
+        "PK311",
+        "PK314",
+        "PK315",
+        "PK316",
+        "PK322",
+        "PK505",
+    )
 )
 
 
@@ -48,7 +61,6 @@ class Rule(Enum):
     BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
-    BAD_RETURN = "PK204", "a return annotation that cannot become a message"
     NO_MESSAGE = (
         "PK205",
         "a function that never returns or yields a message, or only a system part",

@@ -90,7 +90,6 @@ FIXES = {
     "PK201": ("bad name", "bad-name"),
     "PK202": ('name="duplicate_name"', 'name="duplicate_name-2"'),
     "PK203": ("object()", '"me"'),
-    "PK204": (' -> dict[str, str]:\n    return {"role": "user", "content": "x"}', ':\n    return "x"'),
     "PK205": ("    user(", "    return user("),
     "PK206": ('yield "user", diff', "yield diff"),
     "PK207": ('"Review', 'f"Review'),
