@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from promptkit.errors.rules import IGNORABLE, Rule
+from promptkit.errors.rules import Rule
 from promptkit.errors.sources import span_of, span_of_part
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Diagnostic(Struct, frozen=True):
     @property
     def is_ignorable(self) -> bool:
         """Whether it can be ignored, because it does not prevent serving."""
-        return self.rule in IGNORABLE
+        return self.rule.is_ignorable
 
     def __str__(self) -> str:
         head = f"{self.location}: {self.severity.value} {self.rule.value}: {self.message}"

@@ -1,11 +1,15 @@
-"""Removing and escaping of invisible characters, and of characters that reorder others."""
+"""
+Removing and escaping of invisible characters, and quoting of commands that users copy.
+
+Invisible characters include those that reorder others. A shell parses each quoted word as one word.
+"""
 
 import re
-import shlex
 import sys
 from collections.abc import Iterable
-from subprocess import list2cmdline
 from typing import Final
+
+from promptkit.errors import distribution
 
 # These patterns are compiled on first use, because that takes milliseconds.
 
@@ -84,10 +88,8 @@ def quoted(word: str, *, one_line: bool = True) -> str:
     Invisible characters are escaped in the syntax of bash and zsh. With *one_line*, tabs and line feeds are
     escaped as well.
     """
-    if sys.platform == "win32":
-        return list2cmdline([word])
-    if escape_invisible(word, one_line=one_line) == word:
-        return shlex.quote(word)
+    if sys.platform == "win32" or escape_invisible(word, one_line=one_line) == word:
+        return distribution.quoted(word)
     return f"$'{''.join(map(_escaped, word))}'"
 
 
