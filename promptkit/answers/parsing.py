@@ -1,6 +1,9 @@
 """
 Parsing of models' answers: their JSON is found, repaired if it is malformed, and converted to a type.
 
+JSON is found after prose, in code fences, and with the mistakes that models make. Its extent is determined in
+linear time; for valid JSON, it is exact.
+
 The library for repairs, json-repair, tries several interpretations of a malformed text, which can take
 quadratic time or worse. It reads the text character by character, so a limit on the characters that it reads
 also limits its time. The time to build one long string still grows with the square of its length, so the

@@ -2,9 +2,11 @@
 Prompts as client files: slash commands and skills with the prompt's text, or a command that renders it.
 
 Slash commands are Markdown with frontmatter for Claude Code, and TOML for Gemini CLI. Skills have no
-placeholders: a model fills in the arguments, or runs a command.
+placeholders: a model fills in the arguments, or runs a command. The cases of skills become evals for models,
+in the two forms of Anthropic's skill-creator.
 
-See https://code.claude.com/docs/en/skills#available-string-substitutions and
+See https://github.com/anthropics/skills/tree/main/skills/skill-creator,
+https://code.claude.com/docs/en/skills#available-string-substitutions and
 https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/custom-commands.md.
 """
 

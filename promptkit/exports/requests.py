@@ -1,4 +1,8 @@
-"""Whole requests to OpenAI, Anthropic and Gemini, as keyword arguments of their SDKs' calls."""
+"""
+Whole requests to OpenAI, Anthropic and Gemini, as keyword arguments of their SDKs' calls.
+
+The schemas of answers are in the strict subset of JSON Schema that each vendor supports.
+"""
 
 import re
 from collections.abc import Mapping

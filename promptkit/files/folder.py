@@ -4,6 +4,8 @@ Confined access to a folder: files are read, written and removed without leaving
 The folder can be part of an untrusted repository: paths must be plain and relative, links are not followed,
 and pipes, devices and hard links are not written to. Where the system allows it, each name is opened relative
 to its parent folder, so that links created while a command runs are not followed either.
+
+Temporary files and folders can be read only by the user of this process.
 """
 
 import errno

@@ -19,7 +19,9 @@ from promptkit.language.validation import (
     describe,
 )
 
-#: Collects the reprs that are made while a prompt renders.
+#: Collects the reprs of content that are made while a prompt renders, as in ``f"{[Image(...)]}"``. Formatting
+#: the content itself is an error. A container, however, formats its items with `repr`, which must not fail,
+#: because debuggers, logs and assertions need it. So a rendering with one of these reprs is rejected.
 noted_reprs: Final[ContextVar[list[str] | None]] = ContextVar("noted_reprs", default=None)
 
 

@@ -1,7 +1,7 @@
 """
 Files that become content: the author's own, and those in one folder that clients can request by path.
 
-Text files with placeholders are cached until they change.
+Text files with placeholders are cached until they change. Their front matter is removed.
 """
 
 import os

@@ -1,5 +1,5 @@
 """
-Messages and workflows, and conversion of values to content blocks.
+Messages and workflows, and conversion of the results of prompts to them.
 
 The position of a cache point is the index of a message and an offset into its text, as in
 `Workflow.cache_points`. While more parts may follow, a point after a text has the offset at which the next
@@ -467,9 +467,6 @@ def _sum(head: Workflow, tail: Workflow) -> Workflow:
     points = resolve_points((*head_points, *tail_points), system)
     return make_workflow(head.messages + tail.messages, system, None, points)
 
-
-#: Values that a prompt can return or yield.
-Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterable[Renderable] | None"
 
 #: Results with at most this many messages are not measured, for speed: most prompts have no more.
 FREE_MESSAGES: Final = 4

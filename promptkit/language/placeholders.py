@@ -1,5 +1,5 @@
 """
-Text with placeholders and optional lines, and indentation of inserted text.
+Text with placeholders and optional lines, indentation of inserted text, and syntax that is not filled in.
 
 A text is parsed once and filled many times. Inserted values are never parsed.
 """
