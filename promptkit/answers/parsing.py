@@ -93,11 +93,6 @@ class JsonValue(Struct, frozen=True):
     is_closed: bool = True
     is_too_deep: bool = False
 
-    @property
-    def length(self) -> int:
-        """The number of its characters."""
-        return self.end - self.start
-
 
 def find_values(text: str, *, fences: bool = True) -> Iterator[JsonValue]:
     """
@@ -215,7 +210,7 @@ def parse_answer(text: str, answer: Any, *, allow_cut: bool = False) -> Any:
             return read(value)
         except ConversionError as error:
             # A longer value is more likely to be the answer. A bracket that is not closed can be prose.
-            likelihood = json_value.is_closed, json_value.length
+            likelihood = json_value.is_closed, json_value.end - json_value.start
             failures.append((likelihood, _invalid_parts(error, expected, value)))
         if not (json_value.is_closed or allow_cut) and json_value.end == len(text):
             break  # otherwise a draft before the answer could count

@@ -453,23 +453,13 @@ TRIGGERS: Final = "evals/triggers.json"
 
 def eval_files(skill: CompiledSkill) -> dict[str, bytes]:
     """Return the files of a skill's evals, by path in the skill's folder."""
-    cases = skill.saved()
-    evals = [
-        {
-            "id": number,
-            "prompt": case.name,
-            "expected_output": _expectation(skill.name, is_wanted=case.wanted),
-            "files": [],
-            "expectations": [_expectation(skill.name, is_wanted=case.wanted)],
-        }
-        for number, case in enumerate(cases, 1)
-    ]
-    triggers = [{"query": case.name, "should_trigger": case.wanted} for case in cases]
+    evals, triggers = [], []
+    for number, case in enumerate(skill.saved(), 1):
+        expected = f"The skill {skill.name!r} {'is' if case.wanted else 'is not'} used"
+        run = {"id": number, "prompt": case.name, "expected_output": expected, "files": []}
+        evals.append({**run, "expectations": [expected]})
+        triggers.append({"query": case.name, "should_trigger": case.wanted})
     return {EVALS: _encode({"skill_name": skill.name, "evals": evals}), TRIGGERS: _encode(triggers)}
-
-
-def _expectation(name: str, *, is_wanted: bool) -> str:
-    return f"The skill {name!r} {'is' if is_wanted else 'is not'} used"
 
 
 def _encode(data: Any) -> bytes:

@@ -227,7 +227,9 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
         if marks is not None:
             parts = marks.split(index, message, parts)
         if turns and turns[-1].role == message.role:
-            _extend(turns[-1], parts, vendor)
+            if message.role == "assistant" and vendor.joins_assistant:
+                turns[-1].parts[-1]["text"] += "\n\n"
+            turns[-1].parts.extend(parts)
         else:
             turns.append(Turn(message.role, parts))
     if unsupported and not lossy:
@@ -235,13 +237,6 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
     if marks is not None:
         marks.write()
     return turns
-
-
-def _extend(turn: Turn, parts: list[Part], vendor: Vendor) -> None:
-    """Append the parts of the next message."""
-    if turn.role == "assistant" and vendor.joins_assistant:
-        turn.parts[-1]["text"] += "\n\n"
-    turn.parts.extend(parts)
 
 
 class _Marks:
