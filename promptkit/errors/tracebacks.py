@@ -4,8 +4,9 @@ import gc
 import os
 import sys
 from collections.abc import Container, Iterator
+from itertools import zip_longest
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.errors.diagnostics import Location
@@ -63,17 +64,15 @@ def raising_line(error: BaseException) -> Location | None:
 
 def drop_internal_frames(error: BaseException) -> None:
     """Keep only the author's frames after the first frame of promptkit in an exception's traceback."""
-    entry, last, is_inside = error.__traceback__, None, False
+    kept, is_inside, entry = list[TracebackType](), False, error.__traceback__
     while entry is not None:
         file = entry.tb_frame.f_code.co_filename
-        is_inside = is_inside or _is_below(file, _PACKAGE)
-        if last is not None and (not is_inside or is_authors_file(file)):
-            last.tb_next = entry
+        is_inside = is_inside or file.startswith(_PACKAGE + os.sep)
         if not is_inside or is_authors_file(file):
-            last = entry
+            kept.append(entry)
         entry = entry.tb_next
-    if last is not None:
-        last.tb_next = None
+    for visible, following in zip_longest(kept, kept[1:]):
+        visible.tb_next = following
 
 
 def is_authors_file(file: str) -> bool:
