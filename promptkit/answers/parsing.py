@@ -1,15 +1,25 @@
-"""Parsing of models' answers: their JSON is found, repaired if it is malformed, and converted to a type."""
+"""
+Parsing of models' answers: their JSON is found, repaired if it is malformed, and converted to a type.
 
+JSON is found after prose, in code fences, and with the mistakes that models make. Its extent is determined in
+linear time; for valid JSON, it is exact.
+
+The library for repairs, json-repair, tries several interpretations of a malformed text, which can take
+quadratic time or worse. It reads the text character by character, so a limit on the characters that it reads
+also limits its time. The time to build one long string still grows with the square of its length, so the
+length is limited as well.
+"""
+
+import json
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, Self, SupportsIndex, TypeVar, overload
 
 import msgspec
+from msgspec import Struct
 
-from promptkit.answers.json_values import MAX_DEPTH, JsonValue, find_values
-from promptkit.answers.repair import Repairer, RepairError
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import AnswerError, InvalidAnswerPart
 from promptkit.types.caching import cached_by_type
@@ -21,10 +31,129 @@ from promptkit.types.scalar_parsers import Read
 from promptkit.types.schemas import check_answer_type
 from promptkit.types.structuring import structurer
 
+#: The maximum number of brackets around a part of a value.
+MAX_DEPTH: Final = 100
+
+# The quantifiers are possessive (`*+`), because backtracking can take quadratic time.
+
+#: A line that starts or ends a fenced code block.
+_FENCE: Final = re.compile(r"^[ \t]*+(?:`{3,}+|~{3,}+)[ \t]*+[\w+.#-]*+[ \t\r]*+$", re.MULTILINE)
+
+#: The start of a value: a bracket, unless it is followed by prose, as in ``[see below]``, or a line that
+#: consists of a string, a number, true, false or null.
+_START: Final = re.compile(
+    r"""
+    \{ (?= \s*+ (?: ["'“}] | // | /\* | [\w$-]++ \s*+ : | \Z ) )
+    | \[ (?= \s*+ (?: ["'“{\[\]\d-] | // | /\* | (?: true | false | null | True | False | None ) \b | \Z ) )
+    | ^ [ \t]*+ (?P<scalar> " (?: [^"\\\n] | \\. )*+ " | -?\d[\d.eE+-]*+ | true | false | null ) [ \t\r]*+ $
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+
+#: The tokens outside strings that matter for the extent of a value.
+_TOKEN: Final = re.compile(r"""["'“{}\[\],:]""")
+
+#: The rest of a string by its opening quotation mark, and whether it is the value of a member. A quotation
+#: mark in it that is not escaped ends it only if JSON can continue there, or if a comma is missing after it.
+_REST_OF_STRING: Final = {
+    (opening, is_value): re.compile(
+        rf"(?: [^{closing}\\] | \\. | {closing} (?! {continuation} ) )*+ {closing}", re.DOTALL | re.VERBOSE
+    )
+    for opening, closing in ('""', "''", "“”")
+    for is_value, continuation in (
+        (True, r"""\s*+ (?: [,}\]] | \Z ) | [ \t\r]*+ \n \s*+ ["'“]"""),
+        (False, r"\s*+ (?: [,:}\]] | \Z )"),
+    )
+}
+
+_QUOTES: Final = "\"'“"
+_OPENING: Final = {"}": "{", "]": "["}
+
+
+class JsonValue(Struct, frozen=True):
+    """
+    The extent of a value, which can be malformed, in a model's answer.
+
+    Args:
+        start:
+            The position of its first character.
+
+        end:
+            The position after its last character.
+
+        is_closed:
+            Whether its first bracket is closed.
+
+        is_too_deep:
+            Whether a part of it has more than `MAX_DEPTH` brackets around it. Then it is not closed.
+    """
+
+    start: int
+    end: int
+    is_closed: bool = True
+    is_too_deep: bool = False
+
+
+def find_values(text: str, *, fences: bool = True) -> Iterator[JsonValue]:
+    """
+    Yield the outermost values in *text*.
+
+    Args:
+        text:
+            A model's answer.
+
+        fences:
+            Whether a line with a code fence ends a value that is not closed. Otherwise, it can be a part of a
+            string.
+    """
+    marks = [mark.span() for mark in _FENCE.finditer(text)] if fences else []
+    starts, ends = [0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)]
+    for start, end in zip(starts, ends, strict=True):
+        position = start
+        while (match := _START.search(text, position, end)) is not None:
+            is_scalar = match["scalar"] is not None
+            value = JsonValue(*match.span("scalar")) if is_scalar else _extent(text, match.start(), end)
+            yield value
+            position = value.end
+
+
+def _extent(text: str, start: int, end: int) -> JsonValue:
+    """Return the extent of the value whose first bracket is at *start*; at most until *end*."""
+    brackets: list[str] = []
+    position = last = start
+    is_value = is_within_words = False
+    while (token := _TOKEN.search(text, position, end)) is not None and len(brackets) <= MAX_DEPTH:
+        mark, position = token[0], token.end()
+        if mark in _QUOTES:
+            is_within_words = is_within_words or bool(text[last : token.start()].strip())
+            if is_within_words:  # it is an apostrophe, or quotes a word
+                continue
+            string_end = _REST_OF_STRING[mark, is_value].match(text, position, end)
+            if string_end is None:
+                break
+            position = string_end.end()
+        elif mark in "{[":
+            brackets.append(mark)
+        elif mark in _OPENING and _OPENING[mark] in brackets:
+            while brackets.pop() != _OPENING[mark]:  # a bracket inside is not closed
+                pass
+            if not brackets:
+                return JsonValue(start, position)
+        last, is_value, is_within_words = position, mark == ":", False
+    return JsonValue(start, end, is_closed=False, is_too_deep=len(brackets) > MAX_DEPTH)
+
+
 T = TypeVar("T")
 
 #: The maximum length of an answer, in characters.
 _MAX_LENGTH: Final = 1024 * 1024
+
+#: The maximum length of malformed JSON, in characters.
+_MAX_MALFORMED: Final = 128 * 1024
+
+#: The maximum number of characters that the library for repairs reads for one answer. For usual mistakes, it
+#: reads each character twice.
+_MAX_READ: Final = 8 * _MAX_MALFORMED
 
 #: The maximum number of values that are tried.
 _MAX_VALUES: Final = 100
@@ -81,7 +210,7 @@ def parse_answer(text: str, answer: Any, *, allow_cut: bool = False) -> Any:
             return read(value)
         except ConversionError as error:
             # A longer value is more likely to be the answer. A bracket that is not closed can be prose.
-            likelihood = json_value.is_closed, json_value.length
+            likelihood = json_value.is_closed, json_value.end - json_value.start
             failures.append((likelihood, _invalid_parts(error, expected, value)))
         if not (json_value.is_closed or allow_cut) and json_value.end == len(text):
             break  # otherwise a draft before the answer could count
@@ -143,7 +272,7 @@ class _Decoder:
     """
 
     def __init__(self, text: str, *, allow_cut: bool) -> None:
-        self._text, self._allow_cut, self._repairer = text, allow_cut, Repairer()
+        self._text, self._allow_cut, self._unread = text, allow_cut, _MAX_READ
         self.needs_repair = False
 
     def decode(self, value: JsonValue) -> Any:
@@ -152,15 +281,56 @@ class _Decoder:
             raise ConversionError(reason=f"is nested more than {MAX_DEPTH} deep")
         if not (value.is_closed or self._allow_cut):
             raise ConversionError(reason="is cut: its end is missing")
-        json = self._text[value.start : value.end]
+        text = self._text[value.start : value.end]
         try:
-            return msgspec.json.decode(json)
+            return msgspec.json.decode(text)
         except (ValueError, RecursionError) as error:
             malformed = unreadable(self._text[: value.end], error, value.start)
         try:
-            return self._repairer.repair(json if value.is_closed else _UNFINISHED_MEMBER.sub("", json))
+            return self._repaired(text if value.is_closed else _UNFINISHED_MEMBER.sub("", text))
         except ModuleNotFoundError:
             self.needs_repair = True
-        except RepairError as error:  # the location is more useful than the library's reason
-            raise malformed from error
+        except Exception as error:  # the library has bugs, such as failing assertions
+            raise malformed from error  # its location is more useful than the library's reason
         raise malformed
+
+    def _repaired(self, text: str) -> Any:
+        """
+        Return the value that is probably meant by malformed JSON. Values that are missing are not invented.
+
+        Raises ModuleNotFoundError if the library is not installed, and any other error if there is no value.
+        """
+        import json_repair  # an extra
+
+        if len(text) > _MAX_MALFORMED:
+            msg = f"more than {_MAX_MALFORMED:,} characters"
+            raise ValueError(msg)
+        value = json_repair.loads(_MeteredText(text, self.count), skip_json_loads=True, strict=True)
+        return msgspec.json.decode(json.dumps(value))  # rejects lone surrogates
+
+    def count(self, length: int) -> None:
+        """Count characters that the library reads. Raises ValueError above the limit."""
+        self._unread -= length
+        if self._unread < 0:
+            msg = "too many interpretations"
+            raise ValueError(msg)
+
+
+class _MeteredText(str):
+    """A text that reports how many characters of it are read."""
+
+    __slots__ = ("_count",)
+    _count: Callable[[int], None]
+
+    def __new__(cls, text: str, count: Callable[[int], None]) -> Self:
+        metered = super().__new__(cls, text)
+        metered._count = count
+        return metered
+
+    def __getitem__(self, key: SupportsIndex | slice) -> str:
+        part = super().__getitem__(key)
+        self._count(len(part))
+        return part if len(part) == 1 else _MeteredText(part, self._count)
+
+    def __add__(self, other: str) -> str:
+        return _MeteredText(super().__add__(other), self._count)

@@ -27,7 +27,7 @@ from promptkit.cli.diagnostics import fail, print_text
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.exceptions import INPUT_ERRORS, ArgumentsError, PromptError
 from promptkit.errors.rules import Rule
-from promptkit.errors.tracebacks import explain_filling, format_exception, raising_line
+from promptkit.errors.tracebacks import format_exception, raising_line
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
@@ -349,7 +349,7 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     elif item.is_template:
         hint = "fix it, or give examples that can be read"
 
-    reason, hint = map(call.redactor.redacted, (failure_reason(error), explain_filling(error) or hint))
+    reason, hint = map(call.redactor.redacted, (failure_reason(error), hint))
     message, location = f"it fails for {call.label}: {reason}", _location(item.location, error)
     return owner.diagnostic(rule, message, hint, location)
 

@@ -29,9 +29,7 @@ from promptkit.clients.installed_files import (
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import client_files
-from promptkit.exports.client_files import LiveCommand
-from promptkit.exports.frozen import ClientFileError, FrozenPrompt, freeze
-from promptkit.exports.skill_evals import eval_files
+from promptkit.exports.client_files import ClientFileError, FrozenPrompt, LiveCommand, eval_files, freeze
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible

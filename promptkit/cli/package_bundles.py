@@ -23,8 +23,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.cli.package_project import Metadata, PackageError
 from promptkit.cli.repository import Repository, RevisionError
 from promptkit.clients.installed_files import files_by_skill
-from promptkit.exports.client_files import claude_command
-from promptkit.exports.frozen import ClientFileError, freeze
+from promptkit.exports.client_files import ClientFileError, claude_command, freeze
 from promptkit.protocol.capabilities import ServerInfo
 
 #: The file that starts the server. uv reads its requirements from the comment.

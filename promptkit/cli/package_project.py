@@ -27,11 +27,12 @@ from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
 
 from promptkit.compiler.configuration import Configuration
-from promptkit.declarations.skill_files import SkillError, is_left_out, paths_below
+from promptkit.declarations.skill_files import is_left_out, paths_below
+from promptkit.declarations.skill_markdown import SkillError
 from promptkit.errors.distribution import DISTRIBUTION
 from promptkit.errors.exceptions import PromptkitError, shortened
 from promptkit.files.folder import Folder
-from promptkit.files.toml import parse_toml
+from promptkit.files.reading import parse_toml
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_folder, is_test
 from promptkit.loader.targets import is_within

@@ -107,7 +107,7 @@ def _report_type(parameter: Parameter, report: Report) -> None:
         names, hint = bounds
         kind, location = type_name(part.__origin__), "" if path == name else f" at {path}"
         message = f"parameter {name!r} has constraints{location} that {kind} does not support: {names}"
-    elif (non_type := describe_non_type(part, is_part=path != name)) is not None:
+    elif (non_type := describe_non_type(part)) is not None:
         description, hint = non_type
         problem = f"has {description} at {path}" if path != name else f"is annotated with {description}"
         message = f"parameter {name!r} {problem}, which is not a type"

@@ -1,10 +1,12 @@
 """Shared base classes of prompts, resources and skills."""
 
 import copyreg
+import functools
 import inspect
 import sys
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import nullcontext
 from contextvars import ContextVar
 from functools import partial
 from importlib import import_module
@@ -14,11 +16,24 @@ from weakref import WeakKeyDictionary
 
 from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.declarations.signature import cached_property, copied_attributes
 from promptkit.errors.diagnostics import Location
+from promptkit.types.functions import with_own_defaults
 
 P = ParamSpec("P")
 Sent = TypeVar("Sent")
+T = TypeVar("T")
+
+
+class cached_property(functools.cached_property[T]):  # noqa: N801 (named like the original)
+    """
+    `functools.cached_property` without the lock of Python 3.11, for properties that run authors' code.
+
+    With the lock, one prompt whose annotations hang would keep every other prompt from being compiled.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        super().__init__(compute)
+        self.lock = nullcontext()
 
 
 class SavedCases:
@@ -73,7 +88,9 @@ class Decorated:
     __test__: ClassVar[bool] = False
 
     def __attrs_post_init__(self) -> None:
-        vars(self).update(copied_attributes(self.function))
+        # As in `functools.update_wrapper`, which cannot write to a frozen object.
+        copied = [name for name in functools.WRAPPER_ASSIGNMENTS if hasattr(self.function, name)]
+        vars(self).update({name: getattr(self.function, name) for name in copied}, __wrapped__=self.function)
         if (collected := declarations.get()) is not None:
             collected.append(self)
         elif type(module := sys.modules.get(self.__module__)) is ModuleType and (
@@ -86,6 +103,11 @@ class Decorated:
         """The location of the function's definition."""
         code = inspect.unwrap(self.function).__code__
         return Location(code.co_filename, code.co_firstlineno)
+
+    @cached_property
+    def saved(self) -> SavedCases:
+        """The container of the saved cases."""
+        return SavedCases()
 
     def __reduce__(self) -> tuple[Any, ...]:
         reduced: tuple[Any, ...] = _packages().reduced(self)
@@ -150,16 +172,16 @@ class Declared(Decorated, Generic[P, Sent]):
         """
         return self._save(name, lambda: sent)
 
+    @cached_property
+    def _called(self) -> Callable[P, Any]:
+        """The function, with its own defaults for omitted arguments."""
+        return with_own_defaults(self.function)
+
     @abstractmethod
     def to_wire(self, *args: P.args, **kwargs: P.kwargs) -> Sent:
         """
         Return what a client sends for the same call. Raises TypeError if a client cannot make that call.
         """
-
-    @cached_property
-    def saved(self) -> SavedCases:
-        """The container of the saved cases."""
-        return SavedCases()
 
     def _save(self, name: str, sent: Callable[[], Sent]) -> Case:
         """Save a case, with the location of the caller's caller."""

@@ -22,20 +22,17 @@ from promptkit.errors.exceptions import MediaError, ResultError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import is_misspelt
 from promptkit.language.documents import EmbeddedResource
-from promptkit.language.files import confine, note_read, read_confined
-from promptkit.language.front_matter import split_front_matter
+from promptkit.language.files import confine, decoded_text, note_read, read_confined, split_front_matter
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Workflow
+from promptkit.language.messages import MessageBuilder, Workflow
 from promptkit.language.placeholders import (
-    LINE_END,
+    FOREIGN_WORDS,
     TAG,
     Insertion,
     MarkError,
     TextWithPlaceholders,
     append_indented,
 )
-from promptkit.language.results import MessageBuilder
-from promptkit.language.template_syntax import FOREIGN_WORDS
 from promptkit.language.text import filled_text
 from promptkit.language.turns import Part, assistant, system, user
 
@@ -186,12 +183,7 @@ def read_text(file: Path, root: Path) -> str:
     if not resolved.is_relative_to(root.resolve()):
         msg = f"{file.name!r} is a link that leads out of {root.name!r}: copy the file"
         raise MediaError(msg)
-    data = read_confined(resolved, root, file.name, MAX_BYTES)
-    try:
-        return LINE_END.sub("\n", data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        msg = f"{file.name!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
-        raise MediaError(msg) from None
+    return decoded_text(read_confined(resolved, root, file.name, MAX_BYTES), file.name)
 
 
 def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:

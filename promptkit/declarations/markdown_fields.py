@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, find_special
+from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, find_special, yaml_problem
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.rules import Rule
@@ -154,12 +154,10 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
     except MarkdownError:
         raise
     except Exception as error:  # noqa: BLE001 (the parser raises many types)
-        mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
-        location = Location(file, mark.line + 2 if mark else 1)
+        reason, line = yaml_problem(error)
         hint = "write one 'key: value' per line; indent the keys of one mapping by the same number of blanks"
         msg = f"the front matter is not YAML: {reason}"
-        raise MarkdownError(msg, hint, location) from None
+        raise MarkdownError(msg, hint, Location(file, line)) from None
     if special is not None:
         msg = f"the front matter has {special[0]}"
         raise MarkdownError(msg, "write out its value", Location(file, special[1]))

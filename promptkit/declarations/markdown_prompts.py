@@ -2,12 +2,10 @@
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from functools import partial
-from importlib import import_module
 from keyword import iskeyword
 from pathlib import Path
 from pickle import PicklingError
@@ -27,7 +25,7 @@ from promptkit.errors.exceptions import LoadError, MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
-from promptkit.language.front_matter import split_front_matter
+from promptkit.language.files import split_front_matter
 from promptkit.language.messages import Workflow
 from promptkit.types.error_messages import reason_of
 from promptkit.types.errors import ConversionError
@@ -107,7 +105,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         return markdown_prompt_at, key
 
     def _report(self) -> Report:
-        return _FieldReport(f"prompt {self.options.name!r}", self.location, [*self.found], self.places)
+        return Report(f"prompt {self.options.name!r}", self.location, [*self.found], self.places)
 
     @property
     def places(self) -> Mapping[str, Location]:
@@ -116,24 +114,6 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         return (
             {name: field.location for name, field in arguments.items()} if isinstance(arguments, dict) else {}
         )
-
-
-class _FieldReport(Report, frozen=True):
-    """
-    A report that finds the location of a parameter in the front matter.
-
-    Args:
-        places:
-            The location of each declared argument.
-    """
-
-    places: Mapping[str, Location] = {}
-
-    def add(self, rule: Rule, message: str, hint: str, location: Any = None) -> None:
-        """Add a diagnostic; a name as *location* is that of an argument."""
-        if isinstance(location, str):
-            location = self.places.get(location, self.location)
-        super().add(rule, message, hint, location)
 
 
 def prompt_name(path: Path, folder: Path) -> str:
@@ -311,7 +291,7 @@ def _parameter(name: str, field: Field) -> inspect.Parameter:
     arg = Arg(
         entries.get("description", _EMPTY).text("description") or None,
         examples=entries.get("examples", _EMPTY).texts("examples"),
-        complete=_completions(entries["complete"]) if "complete" in entries else None,
+        complete=entries["complete"].texts("complete") if "complete" in entries else None,
         secret="secret" in entries and entries["secret"].flag("secret"),
     )
     return inspect.Parameter(
@@ -376,23 +356,6 @@ def _converted(text: str, kind: Any, what: str, location: Location) -> Any:
     except ConversionError as error:
         msg = f"{what} {reason_of(error.parts[0], text, reader.expected)}"
         raise MarkdownError(msg, f"write {reader.expected}", location) from None
-
-
-def _completions(field: Field) -> Any:
-    """Return the completions of an argument: texts, or the function that ``module:function`` names."""
-    module, colon, name = field.value.partition(":") if isinstance(field.value, str) else ("", "", "")
-    if not colon:
-        return field.texts("complete")
-    folder = str(Path(field.location.file).parent)
-    path = [*sys.path]
-    try:
-        sys.path[:0] = [folder]
-        return getattr(import_module(module), name)
-    except Exception as error:  # noqa: BLE001 (an author's module can raise anything)
-        msg = f"complete cannot be loaded: {error}"
-        raise MarkdownError(msg, "write a list, or 'module:function'", field.location) from None
-    finally:
-        sys.path[:] = path
 
 
 def _function(body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:

@@ -3,31 +3,21 @@
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, TypeVar, overload
+from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import attrs
 
 from promptkit.answers.parsing import parse_answer
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.declarations.arguments import DirectArguments, compile_arguments
-from promptkit.declarations.base import Declared
+from promptkit.declarations.base import Declared, cached_property
 from promptkit.declarations.options import Options, check_options, icons_of, meta_of, tags_of
-from promptkit.declarations.signature import (
-    as_function,
-    cached_property,
-    hint_for_callable,
-    is_local,
-    read_signature,
-)
-from promptkit.declarations.unusable_types import check_return
-from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.declarations.signature import as_function, local_names, read_signature
+from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError
-from promptkit.errors.rules import Rule
 from promptkit.language.annotations import Tool
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
-from promptkit.language.validation import describe
-from promptkit.types.functions import read_return, with_own_defaults
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -46,17 +36,10 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     function: Callable[P, R]
     options: Options
     names: Mapping[str, Any]
-    #: The diagnostic of a decorated object that is not a function.
-    problem: Diagnostic | None = None
 
     # Copied from the function.
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
-
-    @property
-    def location(self) -> Location:
-        """The location of the function's definition."""
-        return super().location if self.problem is None else self.problem.location
 
     def __repr__(self) -> str:
         return f"<prompt {self.options.name!r} at {self.location}>"
@@ -76,7 +59,8 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
             Exception: Any exception that the function raises.
         """
-        return self._called(*args, **self._direct.checked(args, kwargs))
+        result: R = self._called(*args, **self._direct.checked(args, kwargs))
+        return result
 
     def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
@@ -181,15 +165,11 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     @cached_property
     def _compilation(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
-        if self.problem is not None:
-            return None, (self.problem,)
         options = self.options
         report = self._report()
         check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
-        if (annotation := read_return(self.function, self.names)) is not Any and annotation is not str:
-            check_return(self.function, annotation, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
         compiled = CompiledPrompt(
@@ -215,10 +195,6 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
     def _report(self) -> Report:
         """Return an empty report for the diagnostics of the prompt."""
         return Report(f"prompt {self.options.name!r}", self.location)
-
-    @cached_property
-    def _called(self) -> Callable[P, R]:
-        return with_own_defaults(self.function)
 
     @cached_property
     def _direct(self) -> DirectArguments:
@@ -251,64 +227,38 @@ class AnsweredPrompt(Prompt[P, R], Generic[P, R, A]):
         return answer
 
 
+class _PromptOptions(TypedDict, total=False):
+    """The options of `prompt`, except for the type of the answer."""
+
+    name: str | None
+    title: str | None
+    description: str | None
+    icons: Iterable[Icon | str]
+    tags: Iterable[str]
+    version: str | None
+    timeout: float | None
+    cache: float | None
+    meta: Mapping[str, Any] | None
+    elicit: bool | None
+    scopes: Collection[str]
+    tool: Tool | bool | None
+    deprecated: str | None
+    sample: bool
+
+
 @overload
 def prompt(function: Callable[P, R], /) -> Prompt[P, R]: ...
 @overload
 def prompt(
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    icons: Iterable[Icon | str] = (),
-    tags: Iterable[str] = (),
-    version: str | None = None,
-    timeout: float | None = None,
-    cache: float | None = None,
-    meta: Mapping[str, Any] | None = None,
-    elicit: bool | None = None,
-    scopes: Collection[str] = (),
-    tool: Tool | bool | None = None,
-    answer: None = None,
-    deprecated: str | None = None,
-    sample: bool = True,
+    *, answer: None = None, **options: Unpack[_PromptOptions]
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
 @overload
 def prompt(
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    icons: Iterable[Icon | str] = (),
-    tags: Iterable[str] = (),
-    version: str | None = None,
-    timeout: float | None = None,
-    cache: float | None = None,
-    meta: Mapping[str, Any] | None = None,
-    elicit: bool = False,
-    scopes: Collection[str] = (),
-    tool: Tool | bool | None = None,
-    answer: type[A],
-    deprecated: str | None = None,
-    sample: bool = True,
+    *, answer: type[A], **options: Unpack[_PromptOptions]
 ) -> Callable[[Callable[P, R]], AnsweredPrompt[P, R, A]]: ...
 @overload
 def prompt(
-    *,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    icons: Iterable[Icon | str] = (),
-    tags: Iterable[str] = (),
-    version: str | None = None,
-    timeout: float | None = None,
-    cache: float | None = None,
-    meta: Mapping[str, Any] | None = None,
-    elicit: bool = False,
-    scopes: Collection[str] = (),
-    tool: Tool | bool | None = None,
-    answer: Any,
-    deprecated: str | None = None,
-    sample: bool = True,
+    *, answer: Any, **options: Unpack[_PromptOptions]
 ) -> Callable[[Callable[P, R]], AnsweredPrompt[P, R, Any]]: ...
 def prompt(  # noqa: PLR0913 (each is an option for authors)
     function: Callable[P, R] | None = None,
@@ -397,19 +347,16 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
         that creates it.
 
     Raises:
-        TypeError: If the decorated object cannot be called, or an option has the wrong type.
+        TypeError: If the decorated object is not a function, or an option has the wrong type.
 
         ValueError: If *timeout* or *cache* is not above zero, *deprecated* is blank, or an icon is not a URI.
     """
-    frame = sys._getframe(1)  # noqa: SLF001 (annotations may use local names)
-    names, location = frame.f_locals, Location(frame.f_code.co_filename, frame.f_lineno)
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
 
     def decorate(decorated: Callable[P, R]) -> Prompt[P, R]:
         function = as_function(decorated)
         options = Options(
-            name=getattr(function or decorated, "__name__", type(decorated).__name__)
-            if name is None
-            else name,
+            name=function.__name__ if name is None else name,
             title=title,
             description=description,
             icons=icons_of(icons),
@@ -425,12 +372,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             deprecated=deprecated,
             sample=sample,
         )
-        if function is not None:
-            kind = Prompt if answer is None else AnsweredPrompt
-            return kind(function, options, dict(names) if is_local(function) else {})
-        report = Report(f"prompt {options.name!r}", location)
-        message = f"@prompt takes a function, not {describe(decorated)}"
-        report.add(Rule.NOT_A_FUNCTION, message, hint_for_callable(decorated))
-        return Prompt(decorated, options, {}, *report.found)
+        kind = Prompt if answer is None else AnsweredPrompt
+        return kind(function, options, local_names(function, names))
 
     return decorate if function is None else decorate(function)

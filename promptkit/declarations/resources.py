@@ -15,15 +15,9 @@ import attrs
 from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, expanded, is_template
 from promptkit.declarations.arguments import compile_arguments
-from promptkit.declarations.base import Declared
-from promptkit.declarations.docstrings import read_summary
+from promptkit.declarations.base import Declared, cached_property
 from promptkit.declarations.options import check_scopes, check_sendable, icons_of
-from promptkit.declarations.signature import (
-    cached_property,
-    is_local,
-    plain_function,
-    read_signature,
-)
+from promptkit.declarations.signature import local_names, plain_function, read_signature, read_summary
 from promptkit.errors.diagnostics import Diagnostic, Report, Severity
 from promptkit.errors.exceptions import CompileError, shortened
 from promptkit.errors.rules import Rule
@@ -32,8 +26,8 @@ from promptkit.language.content import Annotations, Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.files import source_folder
 from promptkit.language.media import Icon
-from promptkit.language.validation import describe, optional_text
-from promptkit.types.functions import FORWARD, with_own_defaults
+from promptkit.language.validation import checked_size, describe, optional_text
+from promptkit.types.functions import FORWARD
 
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
@@ -79,7 +73,8 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the author's function."""
-        return self._called(*args, **kwargs)
+        result: R = self._called(*args, **kwargs)
+        return result
 
     def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """
@@ -153,10 +148,6 @@ class Resource(Declared[P, str], Generic[P, R]):
         if self.uri_errors:
             raise CompileError(self.uri_errors)
         return inspect.signature(self.function, **FORWARD).bind(*args, **kwargs).arguments
-
-    @cached_property
-    def _called(self) -> Callable[P, R]:
-        return with_own_defaults(self.function)
 
     @property
     def _metadata(self) -> dict[str, Any]:
@@ -303,10 +294,10 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
 
     Raises:
         TypeError: If *uri_template* is not a string, *watch* is neither a path, several paths nor a function,
-            *size* is not a number of bytes, another argument has the wrong type, or the decorated object is
+            *size* is not a whole number, another argument has the wrong type, or the decorated object is
             not a plain function.
 
-        ValueError: If an annotation is invalid, or *size* is given for a template with variables.
+        ValueError: If an annotation is invalid, or *size* is negative or given for a template with variables.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources
@@ -323,7 +314,9 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         msg = f"resource() got an unexpected keyword argument {option!r}"
         raise TypeError(msg)
     shown_icons, annotated = icons_of(icons), Content(**annotations) if annotations else None
-    _check_size(size, uri_template)
+    if checked_size(size) is not None and "{" in uri_template:
+        msg = f"size cannot be set for the template {uri_template!r}: remove it"
+        raise ValueError(msg)
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
         plain_function(function, "@resource", "str or bytes")
@@ -335,7 +328,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             description or read_summary(function.__doc__),
             mime_type,
             scopes,
-            dict(names) if is_local(function) else {},
+            local_names(function, names),
             stamp,
             shown_icons,
             annotated,
@@ -343,18 +336,6 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         )
 
     return decorate
-
-
-def _check_size(size: Any, uri_template: str) -> None:
-    """Raise TypeError or ValueError unless *size* can be the size of the resource."""
-    if size is None:
-        return
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        msg = f"size must be a number of bytes, not {size!r}"
-        raise TypeError(msg)
-    if "{" in uri_template:
-        msg = f"size cannot be set for the template {uri_template!r}: remove it"
-        raise ValueError(msg)
 
 
 def _stamp_function(watch: Any, folder: Path) -> Callable[[], object] | None:

@@ -2,17 +2,16 @@
 
 import functools
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from typing import Any, Final, TypeVar
 
 import attrs
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.docstrings import read_descriptions, read_summary
 from promptkit.declarations.name_hints import import_of, operand_hint, undefined_name
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
@@ -244,58 +243,37 @@ def _is_context(annotation: Any) -> bool:
     return Context in members
 
 
-class cached_property(functools.cached_property[T]):  # noqa: N801 (named like the original)
+def local_names(function: Callable[..., Any], names: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a copy of the local names at the definition of *function* if it is nested in another."""
+    return dict(names) if "<locals>" in function.__qualname__ else {}
+
+
+def as_function(decorated: Any) -> Callable[..., Any]:
     """
-    `functools.cached_property` without the lock of Python 3.11, for properties that run authors' code.
-
-    With the lock, one prompt whose annotations hang would keep every other prompt from being compiled.
-    """
-
-    def __init__(self, compute: Callable[[Any], T]) -> None:
-        super().__init__(compute)
-        self.lock = nullcontext()
-
-
-def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
-    """
-    Return the attributes that `functools.update_wrapper` would copy from *function*.
-
-    `update_wrapper` itself cannot write to a frozen object.
-    """
-    names: tuple[str, ...] = functools.WRAPPER_ASSIGNMENTS
-    copied = {name: getattr(function, name) for name in names if hasattr(function, name)}
-    return {**copied, "__wrapped__": function}
-
-
-def is_local(function: Callable[..., Any]) -> bool:
-    """
-    Return whether *function* is nested in another function.
-
-    If so, its annotations may use that function's locals.
-    """
-    return "<locals>" in function.__qualname__
-
-
-def as_function(decorated: Any) -> Callable[..., Any] | None:
-    """
-    Return a function for the object that `@prompt` decorates; None if a function has to be written for it.
+    Return a function for the object that `@prompt` decorates.
 
     A bound method is called with its object, and a `functools.partial` with its arguments, which clients
     cannot fill.
 
     Raises:
-        TypeError: If the object cannot be called.
+        TypeError: If a function has to be written for the object.
     """
-    if not callable(decorated) and not isinstance(decorated, classmethod):
-        name = f": write @prompt(name={decorated!r})" if isinstance(decorated, str) else ""
-        msg = f"@prompt takes a function, not {describe(decorated)}{name}"
-        raise TypeError(msg)
     inner: Any = decorated
     while isinstance(inner, functools.partial | types.MethodType):
         inner = inner.func if isinstance(inner, functools.partial) else inner.__func__
     if isinstance(inner, classmethod) or not inspect.isfunction(inspect.unwrap(inner)):
-        return None
+        msg = f"@prompt takes a function, not {describe(decorated)}: {_hint_for(decorated)}"
+        raise TypeError(msg)
     return inner if inner is decorated else _forwarding_function(decorated, inner)
+
+
+def _hint_for(decorated: Any) -> str:
+    """Return how to make a prompt from an object that is not a function."""
+    if isinstance(decorated, str):
+        return f"write @prompt(name={decorated!r})"
+    if isinstance(decorated, classmethod):
+        return "move the function out of its class, or decorate the bound method after the class"
+    return "write a function that calls it, and decorate that"
 
 
 def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
@@ -312,19 +290,6 @@ def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any
     return forward
 
 
-def hint_for_callable(decorated: Any) -> str:
-    """Return how to make a prompt from an object for which `as_function` returns None."""
-    if isinstance(decorated, classmethod):
-        return "move the function out of its class, or decorate the bound method after the class"
-    if (
-        isinstance(decorated, type)
-        or inspect.isroutine(decorated)
-        or isinstance(decorated, functools.partial)
-    ):
-        return "write a function that calls it, and decorate that"
-    return "decorate its bound method, as in prompt(name='...')(instance.method)"
-
-
 #: Code flags of generators and coroutines.
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
@@ -336,3 +301,59 @@ def plain_function(function: Callable[..., Any], decorator: str, result: str) ->
         msg = f"{decorator} takes a plain function that returns {result}, not {describe(function)}"
         raise TypeError(msg)
     return unwrapped
+
+
+# Patterns are compiled on first use: compiling them takes as long as importing a module.
+
+#: Whitespace within one line. With ``\s*``, a run of blank lines would take quadratic time.
+_BLANKS: Final = r"[^\S\n]*"
+
+#: Start of a docstring's description of parameters. Without a match, the slow parser is not imported.
+_PARAMETERS: Final = (
+    rf"^{_BLANKS}(?:[:@](?:param|arg|argument|parameter|key)\b"
+    rf"|(?:Args|Arguments|Params|Parameters|Keyword Args){_BLANKS}(?::{_BLANKS})?$)"
+)
+
+#: Titles of the sections that end a docstring's prose, in Google and NumPy style.
+_TITLES: Final = (
+    "Args|Arguments|Params|Parameters|Keyword Args|Other Parameters|Returns?|Yields?|Raises|Warns"
+    "|Examples?|Notes?|Warnings?|See Also|References|Attributes|Todo"
+)
+
+_FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
+
+_SECTION: Final = (
+    rf"^{_BLANKS}(?:[:@](?:{_FIELDS})\b"
+    rf"|(?:{_TITLES}){_BLANKS}:{_BLANKS}$|(?:{_TITLES})\n{_BLANKS}-{{3,}}{_BLANKS}$)"
+)
+
+
+def _may_have_sections(text: str | None) -> bool:
+    """Whether a docstring may have more than a summary."""
+    return not {"\n", ":", "@"}.isdisjoint(text or "")
+
+
+def read_summary(text: str | None) -> str | None:
+    """Return the first paragraph of a docstring, on one line."""
+    text = inspect.cleandoc(text or "")
+    section = re.search(_SECTION, text, re.MULTILINE) if _may_have_sections(text) else None
+    prose = text[: section.start()] if section else text
+    return " ".join(prose.partition("\n\n")[0].split()) or None
+
+
+def read_descriptions(text: str | None) -> dict[str, str]:
+    """Return the description of each parameter from a docstring in Google, NumPy or Sphinx style."""
+    if not text or not _may_have_sections(text) or not re.search(_PARAMETERS, text, re.MULTILINE):
+        return {}
+    from docstring_parser import parse
+
+    try:
+        parsed = parse(text)
+    except Exception:  # noqa: BLE001 (it raises various errors for text that only looks like a section)
+        return {}
+    return {
+        name.strip().lstrip("*"): " ".join(parameter.description.split())
+        for parameter in parsed.params
+        if parameter.description and "attribute" not in parameter.args
+        for name in parameter.arg_name.split(",")
+    }

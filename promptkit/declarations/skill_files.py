@@ -12,7 +12,13 @@ from msgspec import Struct
 from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile, skill_uri
 from promptkit.declarations.base import SavedCases
-from promptkit.declarations.skill_markdown import FrontmatterError, check_fields, is_name, read_skill
+from promptkit.declarations.skill_markdown import (
+    FrontmatterError,
+    SkillError,
+    check_fields,
+    is_name,
+    read_skill,
+)
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
@@ -25,27 +31,6 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 
 #: Folders that tools create.
 _GENERATED_FOLDERS: Final = frozenset({"__pycache__", "node_modules"})
-
-
-class SkillError(Exception):
-    """
-    An error that keeps a skill from being served.
-
-    Args:
-        problem:
-            The error message.
-
-        hint:
-            A fix.
-
-        rule:
-            The rule of the diagnostic.
-    """
-
-    def __init__(self, problem: str, hint: str, rule: Rule = Rule.SKILL_FILES) -> None:
-        super().__init__(problem)
-        self.hint = hint
-        self.rule = rule
 
 
 def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
@@ -64,35 +49,33 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
         SkillError: If an entry is neither a file nor a folder, or links to something outside the folder or
             to a parent folder, or if there are too many.
     """
-    root = os.path.realpath(folder)
+    root = Path(os.path.realpath(folder))
     files, folders = dict[str, str](), list[str]()
-    pending = [(root, "", frozenset[str]())]
+    pending = [(root, "", frozenset[Path]())]
     while pending:
-        directory, prefix, ancestors = pending.pop()
-        real = os.path.realpath(directory)
-        if real in ancestors:
-            msg = f"{prefix!r} is a symbolic link to one of its parent folders"
-            raise SkillError(msg, "remove the link")
-        folders.append(real)
-        for entry in _entries(directory, prefix):
-            path = f"{prefix}/{entry.name}".removeprefix("/")
-            mode = _mode_of(entry, path, root)
-            if stat.S_ISDIR(mode):
-                pending.append((entry.path, path, ancestors | {real}))
+        directory, within, parents = pending.pop()
+        folders.append(str(directory))
+        for entry in _entries(directory, within):
+            path = f"{within}/{entry.name}".removeprefix("/")
+            target = _target_of(entry, path, root)
+            if target.is_file():
+                files[path] = str(entry)
+            elif target == directory or target in parents:
+                msg = f"{path!r} is a symbolic link to one of its parent folders"
+                raise SkillError(msg, "remove the link")
             else:
-                files[path] = entry.path
+                pending.append((target, path, parents | {directory}))
         _check_number(max(len(files), len(folders)))
     return dict(sorted(files.items())), folders
 
 
-def _entries(folder: str, within: str) -> Iterator[os.DirEntry[str]]:
+def _entries(folder: Path, within: str) -> list[Path]:
+    """Return what is in a folder of a skill. Raises SkillError if it cannot be read."""
     try:
-        with os.scandir(folder) as iterator:
-            entries = list(iterator)
+        return [entry for entry in folder.iterdir() if not is_left_out(entry.name)]
     except OSError as error:
         msg = f"its folder {within!r} cannot be read: {error.strerror}"
         raise SkillError(msg, "make it readable") from None
-    return (entry for entry in entries if not is_left_out(entry.name))
 
 
 def is_left_out(name: str) -> bool:
@@ -100,21 +83,20 @@ def is_left_out(name: str) -> bool:
     return name in _GENERATED_FOLDERS or name.startswith((".", "#")) or name.endswith("~")
 
 
-def _mode_of(entry: os.DirEntry[str], path: str, root: str) -> int:
-    """Return an entry's mode. Raises SkillError unless it is a file or a folder that stays within *root*."""
+def _target_of(entry: Path, path: str, root: Path) -> Path:
+    """Return the file or folder that an entry is or links to. Raises SkillError unless it is below *root*."""
     try:
-        is_link = entry.is_symlink()
-        target = os.path.realpath(entry.path, strict=True) if is_link else entry.path
-        mode = entry.stat().st_mode
+        target = Path(os.path.realpath(entry, strict=True))
+        mode = target.stat().st_mode
     except OSError as error:
         msg = f"{path!r} cannot be read: {error.strerror}"
         raise SkillError(msg, "remove it, or make it readable") from None
-    if is_link and not target.startswith(f"{root.rstrip(os.sep)}{os.sep}"):
+    if root not in target.parents:
         raise _link_error(path)
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         msg = f"{path!r} is a pipe, a socket or a device"
         raise SkillError(msg, "remove it")
-    return mode
+    return target
 
 
 def _link_error(path: str) -> SkillError:

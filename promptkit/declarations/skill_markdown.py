@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.skills import MAX_COMPATIBILITY, MAX_DESCRIPTION
+from promptkit.errors.rules import Rule
 from promptkit.language.validation import describe
 
 #: The hosts' limit for the frontmatter, in characters.
@@ -40,9 +41,9 @@ _PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,.()/'-]*[A-Za-z0-9.)])?")
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
-class FrontmatterError(Exception):
+class SkillError(Exception):
     """
-    A ``SKILL.md`` whose frontmatter cannot be read or written.
+    An error that keeps a skill from being served.
 
     Args:
         problem:
@@ -51,13 +52,22 @@ class FrontmatterError(Exception):
         hint:
             A fix.
 
-        line:
-            The line, counted from 1.
+        rule:
+            The rule of the diagnostic.
+    """
+
+    def __init__(self, problem: str, hint: str, rule: Rule = Rule.SKILL_FILES) -> None:
+        super().__init__(problem)
+        self.hint, self.rule = hint, rule
+
+
+class FrontmatterError(SkillError):
+    """
+    A ``SKILL.md`` whose frontmatter cannot be read or written, at a line that is counted from 1.
     """
 
     def __init__(self, problem: str, hint: str, line: int = 1) -> None:
-        super().__init__(problem)
-        self.hint = hint
+        super().__init__(problem, hint, Rule.BAD_SKILL)
         self.line = line
 
 
@@ -172,10 +182,8 @@ def _parse_fields(text: str) -> dict[str, Any]:
     except FrontmatterError:
         raise
     except Exception as error:  # noqa: BLE001 (the parser raises many types, such as KeyError for '%YAML 9.9')
-        mark = getattr(error, "problem_mark", None)
-        reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
+        reason, line = yaml_problem(error)
         msg = f"the frontmatter of SKILL.md is not YAML that JSON can represent: {reason}"
-        line = mark.line + 2 if mark else 1
         hint = "write one field per line, and quote text that contains ': ' or ' #'"
         raise FrontmatterError(msg, hint, line) from None
     if not isinstance(fields, dict):
@@ -186,6 +194,13 @@ def _parse_fields(text: str) -> dict[str, Any]:
         msg = "the frontmatter of SKILL.md has a key or a number that JSON cannot represent"
         raise FrontmatterError(msg, "write it in quotes")
     return decoded
+
+
+def yaml_problem(error: Exception) -> tuple[str, int]:
+    """Return the problem in a front matter for which a YAML parser has failed, and its line in the file."""
+    mark = getattr(error, "problem_mark", None)
+    reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
+    return reason, mark.line + 2 if mark else 1
 
 
 def _constructor() -> Any:

@@ -11,21 +11,18 @@ import attrs
 
 from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, skill_uri
-from promptkit.declarations.base import Decorated, SavedCases, caller
-from promptkit.declarations.docstrings import read_summary
+from promptkit.declarations.base import Decorated, caller
 from promptkit.declarations.options import check_scopes
-from promptkit.declarations.signature import cached_property, plain_function
-from promptkit.declarations.skill_files import SkillError, compile_skill, paths_below, read_files
-from promptkit.declarations.skill_markdown import FrontmatterError, write_skill
+from promptkit.declarations.signature import plain_function, read_summary
+from promptkit.declarations.skill_files import compile_skill, paths_below, read_files
+from promptkit.declarations.skill_markdown import SkillError, write_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
-from promptkit.errors.tracebacks import explain_filling
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import folder_of, note_read
-from promptkit.language.messages import Message
-from promptkit.language.results import workflow_from
+from promptkit.language.messages import Message, workflow_from
 from promptkit.language.text import Text
-from promptkit.language.validation import UnsendableError, check_optional_text, describe
+from promptkit.language.validation import UnsendableError, check_optional_text, describe, optional_text
 from promptkit.types.functions import FORWARD
 
 R = TypeVar("R")
@@ -47,11 +44,11 @@ class Skill(Decorated, Generic[R]):
     kind: ClassVar[Literal["skill"]] = "skill"
 
     function: Callable[[], R]
-    name: str
-    description: str | None
+    name: str = attrs.field(validator=optional_text)
+    description: str | None = attrs.field(validator=optional_text)
     prefix: str
-    license: str | None
-    compatibility: str | None
+    license: str | None = attrs.field(validator=optional_text)
+    compatibility: str | None = attrs.field(validator=optional_text)
     metadata: Mapping[str, str]
     allowed_tools: str | Sequence[str]
     files: Mapping[str, Source | HashedBytes]
@@ -96,11 +93,6 @@ class Skill(Decorated, Generic[R]):
         case = SkillCase(request, location, lambda: request, module, wanted=wanted)
         self.saved.add(case)
         return case
-
-    @cached_property
-    def saved(self) -> SavedCases:
-        """The container of the saved cases."""
-        return SavedCases()
 
     @property
     def uri_template(self) -> str:
@@ -154,10 +146,7 @@ class Skill(Decorated, Generic[R]):
             msg = f"{SKILL_FILE!r} is among its files, but the function returns that file"
             raise SkillError(msg, "remove it from files=")
         files = {path: _content_of(path, source) for path, source in self.files.items()}
-        try:
-            files[SKILL_FILE] = HashedBytes(write_skill(fields, self._body()))
-        except FrontmatterError as error:
-            raise SkillError(str(error), error.hint, Rule.BAD_SKILL) from None
+        files[SKILL_FILE] = HashedBytes(write_skill(fields, self._body()))
         return files
 
     def _body(self) -> str:
@@ -171,13 +160,8 @@ class Skill(Decorated, Generic[R]):
         match workflow.messages:
             case [Message(role="user", content=Text(text=text))] if workflow.system is None:
                 return text
-        description = (
-            f"{len(workflow.shown)} parts"
-            if len(workflow.shown) > 1
-            else "no text"
-            if not workflow.shown
-            else "no plain text"
-        )
+        count = len(workflow.shown)
+        description = f"{count} parts" if count > 1 else "no plain text" if count else "no text"
         msg = f"its function returned {description}, but a skill is one text"
         raise SkillError(msg, "return one string, or join the parts with blocks(...)", Rule.SKILL_FAILS)
 
@@ -187,7 +171,7 @@ def _call(path: str, function: Callable[[], Any]) -> Any:
         return function()
     except Exception as error:  # an author's function may raise anything
         msg = f"the function of {path!r} raised {type(error).__name__}: {error}"
-        hint = explain_filling(error) or "fix the function; it is called once, without arguments"
+        hint = "fix the function; it is called once, without arguments"
         raise SkillError(msg, hint, Rule.SKILL_FAILS) from error
 
 
@@ -320,14 +304,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     See Also:
         https://agentskills.io/specification
     """
-    for option, value in (
-        ("name", name),
-        ("description", description),
-        ("prefix", prefix),
-        ("license", license),
-        ("compatibility", compatibility),
-    ):
-        check_optional_text(option, value)
+    check_optional_text("prefix", prefix)
     pairs = metadata.items() if isinstance(metadata, Mapping) else ((None, None),)
     _check_texts("metadata", [text for pair in pairs for text in pair])
     _check_texts("allowed_tools", (allowed_tools,) if isinstance(allowed_tools, str) else allowed_tools)

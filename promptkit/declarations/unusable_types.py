@@ -1,30 +1,17 @@
-"""
-Unusable types: of parameters that no client can fill, and of results that no message can hold.
+"""Types of parameters that no client can fill: the part that is unusable, and a replacement."""
 
-For each, this module finds the part that is unusable, and a replacement.
-"""
-
-import builtins
-import inspect
 from collections import abc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from io import IOBase
 from types import ModuleType, NoneType
 from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin
 
 import msgspec
 
 from promptkit.declarations.name_hints import instead_of
-from promptkit.errors.diagnostics import Report
-from promptkit.errors.rules import Rule
-from promptkit.errors.suggestions import nearest
-from promptkit.language.content import Content
-from promptkit.language.messages import Message
 from promptkit.language.validation import describe
 from promptkit.types.kinds import (
     is_constrained,
-    is_literal,
     is_named_tuple,
     is_own,
     is_record,
@@ -42,33 +29,11 @@ _GENERAL: Final = (
 #: Hint where any value is accepted.
 _FOR_TEXT: Final = "write the intended type: str takes any text"
 
-#: The types that take each bound.
-_BOUNDED: Final = {
-    **dict.fromkeys(("ge", "gt", "le", "lt", "multiple_of"), "int or float"),
-    **dict.fromkeys(("min_length", "max_length"), "str, bytes or a collection"),
-    "pattern": "str",
-    "tz": "datetime or time",
-}
+#: The bounds of `msgspec.Meta`.
+_BOUNDS: Final = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
-#: Types that `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and types that
-#: neither accepts.
-_SENDABLE: Final = (
-    *(str, NoneType, Content, Message),
-    *(abc.Sequence, abc.Iterator, abc.Awaitable, abc.AsyncIterator),
-)
-_UNSENDABLE: Final = (bytes, bytearray, memoryview, range, Mapping, abc.Set, IOBase, type)
-
-#: An object with one of these methods can be converted to an image.
-_IMAGE_METHODS: Final = ("_repr_png_", "savefig")
-
-#: Modules whose generic types are containers or iterators. `_CARRIED` has, for some types, the parameters
-#: that are yielded or returned; for all others, every parameter counts.
+#: Modules of standard containers and iterators.
 _GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
-_CARRIED: Final[Mapping[Any, slice]] = {
-    abc.Generator: slice(0, None, 2),
-    abc.AsyncGenerator: slice(0, 1),
-    abc.Coroutine: slice(2, 3),
-}
 
 #: Modules that define type-like objects other than classes.
 _TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
@@ -100,33 +65,13 @@ def hint_for_unreadable(annotation: Any) -> str:
     return next(filter(None, (instead_of("types", base.__name__) for base in kinds)), _GENERAL)
 
 
-def describe_non_type(annotation: Any, *, is_part: bool) -> tuple[str, str] | None:
-    """
-    Describe an annotation that is not a type, and return a hint; None if it is a type.
-
-    Args:
-        annotation:
-            An annotation without a reader, or a part of one.
-
-        is_part:
-            Whether *annotation* is part of another one.
-    """
+def describe_non_type(annotation: Any) -> tuple[str, str] | None:
+    """Describe an annotation, or a part of one, that is not a type, with a hint; return None for a type."""
     if isinstance(annotation, ModuleType):
-        name = annotation.__name__
-        classes = [
-            kind for kind, value in vars(annotation).items() if isinstance(value, type) and kind[0] != "_"
-        ]
-        near = nearest(name.rpartition(".")[2], classes)
-        return (
-            f"the module {name}",
-            f"write one of its classes, as in {name}.{near}" if near else "write one of its classes",
-        )
-    if inspect.isroutine(annotation):
-        return describe(annotation), "write typing.Any" if annotation is any and is_part else _FOR_TEXT
-    is_type = isinstance(annotation, type) or get_origin(annotation) is not None
-    if is_type or type(annotation).__module__ in _TYPING:
+        return f"the module {annotation.__name__}", "write one of its classes"
+    if isinstance(annotation, type) or get_origin(annotation) or type(annotation).__module__ in _TYPING:
         return None
-    return describe(annotation), _hint_for_value(annotation)
+    return describe(annotation), _FOR_TEXT
 
 
 def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
@@ -140,17 +85,14 @@ def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
     if not is_constrained(annotation) or reader_of(kind := annotation.__origin__) is None:
         return None
     notes = [note for note in annotation.__metadata__ if isinstance(note, msgspec.Meta)]
-    bounds = {
-        name: value for note in notes for name in _BOUNDED if (value := getattr(note, name)) is not None
-    }
-    invalid = [name for name, value in bounds.items() if not _accepts_bound(kind, name, value)]
-    if not invalid:
+    bounds = {name: value for note in notes for name in _BOUNDS if (value := getattr(note, name)) is not None}
+    names = ", ".join(name for name, value in bounds.items() if not _accepts_bound(kind, name, value))
+    if not names:
         return None
     if is_union(kind):
         member = type_name(plain(get_args(kind)[0]))
-        return ", ".join(invalid), f"constrain the intended member, as in Annotated[{member}, ...] | ..."
-    names, types = ", ".join(invalid), " and ".join(dict.fromkeys(_BOUNDED[name] for name in invalid))
-    return names, f"remove {names} and check the value in the function, or use {types}"
+        return names, f"constrain the intended member, as in Annotated[{member}, ...] | ..."
+    return names, f"remove {names} and check the value in the function"
 
 
 def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
@@ -160,14 +102,6 @@ def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _hint_for_value(value: Any) -> str:
-    """Return the hint for a value in place of a type."""
-    kind = type(value).__name__
-    if isinstance(value, list | tuple | set | frozenset | dict):
-        return f"write a type, such as {kind}[...] with the types of its items, or Literal[...] with values"
-    return f"write its type, {kind}; a default follows '='" if kind in vars(builtins) else _FOR_TEXT
 
 
 def _culprits(annotation: Any, path: str, ancestors: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
@@ -204,74 +138,3 @@ def _members(kind: Any) -> Iterable[tuple[str, Any]]:
         if is_record(kind) or is_named_tuple(kind):
             return [(member.name, member.type) for member in members_of_record(kind)]
     return ()
-
-
-def check_return(function: Callable[..., Any], annotation: Any, report: Report) -> None:
-    """
-    Report a return annotation whose values no message can hold.
-
-    Unknown types, and types that a decorator may have changed, are not reported.
-
-    Args:
-        function:
-            The author's function.
-
-        annotation:
-            Its return annotation.
-
-        report:
-            Receives the diagnostic.
-    """
-    if inspect.unwrap(function) is not function:
-        return
-    if _generates(function) and not _is_kind_of(annotation, abc.Iterable, abc.AsyncIterable):
-        return  # the annotation of a generator without the type of its items
-    try:
-        part = next(_unsendable(annotation), None)
-    except Exception:  # noqa: BLE001 (a class's hooks for subclass checks may raise anything)
-        return
-    if part is not None:
-        message = f"its return annotation includes {type_name(part)}, which cannot become a message"
-        hint = "return text, user(...) or assistant(...); or show it as text, with fragments.json_block(...)"
-        report.add(Rule.BAD_RETURN, message, hint, "return")
-
-
-def _generates(function: Callable[..., Any]) -> bool:
-    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-
-
-def _is_kind_of(annotation: Any, *kinds: type) -> bool:
-    """Whether *annotation*, without its parameters, is a subclass of one of *kinds*."""
-    kind = get_origin(annotation) or annotation
-    return object in kinds or (isinstance(kind, type) and issubclass(kind, kinds))
-
-
-def _unsendable(annotation: Any) -> Iterator[Any]:
-    """Yield the parts of *annotation* that no message can hold."""
-    annotation = plain(annotation)
-    kind = get_origin(annotation) or annotation
-    if kind is Annotated:
-        yield from _unsendable(annotation.__origin__)
-    elif is_union(annotation):
-        for member in get_args(annotation):
-            yield from _unsendable(member)
-    elif is_literal(annotation):
-        if not all(isinstance(value, str) or value in (None, False) for value in get_args(annotation)):
-            yield annotation
-    elif kind is Any or not isinstance(kind, type):
-        return  # such as a type variable, or a forward reference
-    elif not _can_be_sent(kind):
-        yield annotation
-    elif kind.__module__ in _GENERIC_MODULES:
-        for item in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
-            yield from _unsendable(item)
-
-
-def _can_be_sent(kind: Any) -> bool:
-    """Whether an instance of *kind* can be one message, or several."""
-    if any(hasattr(kind, name) for name in _IMAGE_METHODS):
-        return True
-    if kind is abc.Callable or issubclass(kind, _UNSENDABLE):
-        return False
-    is_open_ended = kind is object or inspect.isabstract(kind) or getattr(kind, "_is_protocol", False)
-    return is_open_ended or issubclass(kind, _SENDABLE)

@@ -1,13 +1,14 @@
 """Diagnostics: problems in an author's code, with location and hint."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct, field
 
-from promptkit.errors.rules import IGNORABLE, Rule
+from promptkit.errors.rules import Rule
 from promptkit.errors.sources import span_of, span_of_part
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ class Location(Struct, frozen=True, order=True):
         return self if span is None else Location(self.file, *span)
 
 
+#: A location, a node of the file's syntax tree, or a name for `Location.part`.
+Place: TypeAlias = "Location | ast.expr | ast.stmt | str"
+
+
 class Owner(Struct, frozen=True):
     """
     The prompt, resource, skill or file that a diagnostic is about.
@@ -88,21 +93,16 @@ class Owner(Struct, frozen=True):
     location: Location
 
     def diagnostic(
-        self,
-        rule: Rule,
-        message: str,
-        hint: str,
-        location: "Location | ast.expr | ast.stmt | str | None" = None,
+        self, rule: Rule, message: str, hint: str, location: "Place | None" = None
     ) -> "Diagnostic":
         """
         Return a diagnostic. *message* follows the subject.
 
-        *location* is a location, a node of the file's syntax tree, or a name for `Location.part`. The default
-        is the owner's location.
+        The default location is the owner's.
         """
         return Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(location), self)
 
-    def _location(self, location: "Location | ast.expr | ast.stmt | str | None") -> Location:
+    def _location(self, location: "Place | None") -> Location:
         if isinstance(location, str):
             return self.location.part(location)
         if location is None or isinstance(location, Location):
@@ -146,7 +146,7 @@ class Diagnostic(Struct, frozen=True):
     @property
     def is_ignorable(self) -> bool:
         """Whether it can be ignored, because it does not prevent serving."""
-        return self.rule in IGNORABLE
+        return self.rule.is_ignorable
 
     def __str__(self) -> str:
         head = f"{self.location}: {self.severity.value} {self.rule.value}: {self.message}"
@@ -180,25 +180,25 @@ class Report(Struct, frozen=True):
 
         found:
             The diagnostics so far.
+
+        places:
+            The locations of parameters that are not declared in Python.
     """
 
     subject: str
     location: Location
     found: list[Diagnostic] = field(default_factory=list)
+    places: Mapping[str, Location] = {}
 
     @property
     def owner(self) -> Owner:
         """What the diagnostics are about."""
         return Owner(self.subject, self.location)
 
-    def add(
-        self,
-        rule: Rule,
-        message: str,
-        hint: str,
-        location: "Location | ast.expr | ast.stmt | str | None" = None,
-    ) -> None:
+    def add(self, rule: Rule, message: str, hint: str, location: "Place | None" = None) -> None:
         """Add a diagnostic, as `Owner.diagnostic` returns it."""
+        if isinstance(location, str):
+            location = self.places.get(location, location)
         self.found.append(self.owner.diagnostic(rule, message, hint, location))
 
     def without_duplicates(self) -> list[Diagnostic]:

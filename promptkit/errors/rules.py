@@ -7,10 +7,16 @@ from promptkit.errors.suggestions import nearest
 
 _WARNING: Final = "warning"
 
+#: The severity of an error that does not prevent serving.
+_IGNORABLE: Final = "ignorable error"
+
 
 #: Codes of rules that were removed. They are never used again.
 RETIRED: Final = frozenset(
-    ("PK104", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316", "PK505")
+    (
+        *("PK104", "PK204", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316"),
+        *("PK322", "PK505"),
+    )
 )
 
 
@@ -30,47 +36,53 @@ class Rule(Enum):
 
         severity:
             ``"error"`` or ``"warning"``.
+
+        is_ignorable:
+            Whether it does not prevent serving.
     """
 
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"
-    NO_PROMPTS = "PK102", "recipes without a prompt"
-    UNDEFINED_NAME = "PK103", "an undefined name in a function"
+    NO_PROMPTS = "PK102", "recipes without a prompt", _IGNORABLE
+    UNDEFINED_NAME = "PK103", "an undefined name in a function", _IGNORABLE
     RELATIVE_PATH = "PK105", "a file that is looked up in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
-    TYPING_TEXT = "PK108", "`Text` of `typing` in place of promptkit's"
+    TYPING_TEXT = "PK108", "`Text` of `typing` in place of promptkit's", _IGNORABLE
     BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
-    BAD_RETURN = "PK204", "a return annotation that cannot become a message"
-    NO_MESSAGE = "PK205", "a function that never returns or yields a message, or only a system part"
-    UNSENDABLE_VALUE = "PK206", "a returned or yielded value that cannot become a message"
+    NO_MESSAGE = (
+        "PK205",
+        "a function that never returns or yields a message, or only a system part",
+        _IGNORABLE,
+    )
+    UNSENDABLE_VALUE = "PK206", "a returned or yielded value that cannot become a message", _IGNORABLE
     MISSING_F_PREFIX = "PK207", "a string with placeholders but without the `f` of an f-string", _WARNING
     TEMPLATE_SYNTAX = "PK208", "template syntax in a text or docstring that is never filled in", _WARNING
     OBJECT_IN_TEXT = "PK209", "an object in an f-string instead of its text", _WARNING
     NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ only in case", _WARNING
     FIRST_MESSAGE = "PK211", "a first message that is not user text", _WARNING
-    UNSENDABLE_FILE = (
-        "PK212",
-        "a media file that cannot be read or is too large for clients",
-        _WARNING,
-    )
+    UNSENDABLE_FILE = "PK212", "a media file that cannot be read or is too large for clients", _WARNING
     BAD_SCOPE = "PK213", "scopes that cannot be granted"
     BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line", _WARNING
     BAD_ANSWER = "PK215", "an answer type that promptkit cannot parse"
-    MISSING_TEXT = "PK216", "a text file that is missing or not UTF-8"
-    UNKNOWN_PLACEHOLDER = "PK217", "a value for which the text has no placeholder"
+    MISSING_TEXT = "PK216", "a text file that is missing or not UTF-8", _IGNORABLE
+    UNKNOWN_PLACEHOLDER = "PK217", "a value for which the text has no placeholder", _IGNORABLE
     UNFILLED_PLACEHOLDER = "PK218", "a placeholder in a text that gets no value", _WARNING
     SHIFTED_LINES = "PK219", "`dedent` of an f-string with a value that may have several lines", _WARNING
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
-    MISPLACED_MARK = "PK223", "a mark of optional lines that shares its line, or has no counterpart"
+    MISPLACED_MARK = (
+        "PK223",
+        "a mark of optional lines that shares its line, or has no counterpart",
+        _IGNORABLE,
+    )
     ABSENT_VALUE = "PK224", "a value that can be None or a bool, where a text inserts it", _WARNING
     INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
-    TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows"
+    TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows", _IGNORABLE
     SWAPPED_ARGUMENTS = "PK227", "the language of a `code_block` in place of its code", _WARNING
-    FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart"
+    FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart", _IGNORABLE
     LONG_TEXT = "PK229", "a description or instructions that hosts truncate", _WARNING
-    BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
+    BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another", _IGNORABLE
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
@@ -86,7 +98,6 @@ class Rule(Enum):
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
-    NOT_A_FUNCTION = "PK322", "a decorated object that is not a function"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
     CALLERS_PATH = "PK331", "a file whose path comes from a caller without a folder to stay in", _WARNING
     CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
@@ -107,8 +118,8 @@ class Rule(Enum):
     SKILL_FILES = "PK602", "files of a skill that cannot be served"
     SKILL_FAILS = "PK603", "a skill whose function fails or does not return text"
     DUPLICATE_SKILL = "PK604", "two skills with the same URI"
-    UNSTABLE_SKILL = "PK605", "a skill that changes from one start to the next"
-    MISSING_REFERENCE = "PK606", "a link to a file that the skill does not have"
+    UNSTABLE_SKILL = "PK605", "a skill that changes from one start to the next", _IGNORABLE
+    MISSING_REFERENCE = "PK606", "a link to a file that the skill does not have", _IGNORABLE
     LONG_SKILL = "PK607", "a `SKILL.md` that is too long for models to read as a whole", _WARNING
     UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
     SAME_SKILL_NAME = "PK609", "two skills with the same name and different prefixes", _WARNING
@@ -129,9 +140,9 @@ class Rule(Enum):
     FOREIGN_KEY = "PK703", "keys in the front matter that are for other tools", _WARNING
     UNUSED_ARGUMENT = "PK704", "a declared argument of a Markdown prompt without a placeholder", _WARNING
     MARK_SENT_AS_TEXT = "PK705", "a line that looks like a mark, but is sent to the model", _WARNING
-    INVALID_REPLY = "PK801", "output of a server that violates the protocol"
-    BROKEN_PAGES = "PK802", "pages of a list that repeat, or are too many"
-    DUPLICATE_ITEM = "PK803", "two items of a server with the same name or URI"
+    INVALID_REPLY = "PK801", "output of a server that violates the protocol", _IGNORABLE
+    BROKEN_PAGES = "PK802", "pages of a list that repeat, or are too many", _IGNORABLE
+    DUPLICATE_ITEM = "PK803", "two items of a server with the same name or URI", _IGNORABLE
     WRONG_ERROR = "PK804", "an invalid request that a server answers with the wrong error, or none", _WARNING
     NO_DESCRIPTION = (
         "PK805",
@@ -144,11 +155,13 @@ class Rule(Enum):
 
     title: str
     severity: str
+    is_ignorable: bool
 
     def __new__(cls, code: str, title: str, severity: str = "error") -> Self:
         """Create a member with the code as its value."""
         rule = object.__new__(cls)
-        rule._value_, rule.title, rule.severity = code, title, severity
+        rule._value_, rule.title = code, title
+        rule.severity, rule.is_ignorable = severity.removeprefix("ignorable "), severity != "error"
         return rule
 
 
@@ -156,24 +169,7 @@ class Rule(Enum):
 WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 
 #: The rules that do not prevent serving. They can be ignored, because static analysis can be wrong.
-IGNORABLE: Final = WARNINGS | {
-    Rule.NO_PROMPTS,
-    Rule.UNDEFINED_NAME,
-    Rule.TYPING_TEXT,
-    Rule.NO_MESSAGE,
-    Rule.UNSENDABLE_VALUE,
-    Rule.MISSING_TEXT,
-    Rule.UNKNOWN_PLACEHOLDER,
-    Rule.MISPLACED_MARK,
-    Rule.TOO_MANY_TOKENS,
-    Rule.FORMAT_FIELDS,
-    Rule.BAD_CASE,
-    Rule.UNSTABLE_SKILL,
-    Rule.MISSING_REFERENCE,
-    Rule.INVALID_REPLY,
-    Rule.BROKEN_PAGES,
-    Rule.DUPLICATE_ITEM,
-}
+IGNORABLE: Final = frozenset(rule for rule in Rule if rule.is_ignorable)
 
 
 def rule_of(code: str) -> Rule:

@@ -104,11 +104,7 @@ def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float
 
 def _extensions(name: str, candidates: Iterable[str]) -> list[str]:
     """Return the names that start with a name, or contain it as a word."""
-    containing = (
-        [candidate for candidate in candidates if name in candidate] if len(name) >= _MIN_PREFIX else []
-    )
-    return [
-        candidate
-        for candidate in containing
-        if candidate.startswith(name) or name in re.split(r"[\W_]+", candidate)
-    ]
+    if len(name) < _MIN_PREFIX:
+        return []
+    word = re.compile(rf"^{re.escape(name)}|(?<![^\W_]){re.escape(name)}(?![^\W_])")
+    return list(filter(word.search, candidates))

@@ -1,55 +1,34 @@
 """Tracebacks and stacks, shortened to the frames of recipe authors."""
 
-import ast
 import gc
 import os
-import string
 import sys
-from collections.abc import Container, Iterator, Sequence
-from contextlib import suppress
-from itertools import compress, pairwise
+from collections.abc import Container, Iterator
+from itertools import zip_longest
 from pathlib import Path
-from types import FrameType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ResultError
-from promptkit.errors.sources import segment_of
 from promptkit.files.reading import INSTALLED
 
 if TYPE_CHECKING:
     from traceback import TracebackException
-    from types import TracebackType
 
 
-#: The folder of the package.
-_PACKAGE: Final = Path(__file__).parents[1]
-
-#: Libraries that call authors' code, or validate and convert its values.
-_LIBRARIES: Final = (
-    *("asyncio", "attr", "attrs", "cattr", "cattrs", "concurrent", "contextlib", "importlib", "msgspec"),
-    *("runpy", "threading", "typeguard"),
-)
-
-#: How to write text that is not a placeholder, by the method or operator that fills in a text.
-_BRACES: Final = "double the braces that are part of the text: {{ }}"
-_ESCAPES: Final = {
-    "format": _BRACES,
-    "format_map": _BRACES,
-    "substitute": "double the dollar signs that are part of the text: $$",
-    "%": "double the percent signs that are part of the text: %%",
-}
+#: The folders of the package, and of Python's standard library.
+_PACKAGE: Final = str(Path(__file__).parents[1])
+_STANDARD_LIBRARY: Final = str(Path(os.__file__).parent)
 
 
 def format_exception(error: BaseException) -> str:
     """
     Format *error* and its causes with the author's frames only. Causes without any are omitted.
 
-    If filling in a text failed, a hint follows.
-
-    If no frame is the author's, as for recipes in an installed package, only frames of promptkit and of its
-    libraries are omitted; all frames are kept if there are no others, because the error is not in a recipe
-    then. A `ResultError` has no traceback, because its function has already returned.
+    If no frame is the author's, as for recipes in an installed package, only frames of promptkit are omitted;
+    all frames are kept if there are no others, because the error is not in a recipe then. A `ResultError` has
+    no traceback, because its function has already returned.
     """
     if isinstance(error, ResultError):
         return f"{error}\n"
@@ -57,12 +36,9 @@ def format_exception(error: BaseException) -> str:
 
     traceback = TracebackException.from_exception(error)
     files = {frame.filename for exception in _chain(traceback) for frame in exception.stack}
-    internals = _internals()
-    external = {file for file in files if not _is_below(file, internals)}
+    external = {file for file in files if not _is_below(file, _PACKAGE)}
     if visible := set(filter(is_authors_file, files)) or external:
         _keep_frames(traceback, visible)
-    if (hint := explain_filling(error)) is not None:
-        traceback.__notes__ = [*(traceback.__notes__ or ()), hint]
     return "".join(traceback.format())
 
 
@@ -86,86 +62,29 @@ def raising_line(error: BaseException) -> Location | None:
     return next((Location(file, line) for file, line in reversed(lines) if is_authors_file(file)), None)
 
 
-def explain_filling(error: BaseException) -> str | None:
-    """
-    Return a hint if `str.format`, ``%`` or `string.Template` could not fill in a text; otherwise None.
-
-    Args:
-        error:
-            The exception raised by an author's code, with its traceback.
-    """
-    if not isinstance(error, LookupError | TypeError | ValueError):
-        return None
-    from traceback import extract_tb  # only needed for failures
-
-    frames = [frame for frame in extract_tb(error.__traceback__) if frame.filename != string.__file__]
-    if not frames or frames[-1].end_lineno is None or frames[-1].colno is None:
-        return None
-    frame, first = frames[-1], frames[-1].lineno or 0
-    code = segment_of(frame.filename, (first, frame.end_lineno or 0, frame.colno or 0, frame.end_colno or 0))
-    # The position of a method call over several lines starts at the method's name.
-    code = f"_.{code}" if code.partition("(")[0].strip() in _ESCAPES else code
-    operation: object = None
-    with suppress(SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
-        match ast.parse(f"({code})", mode="eval").body:
-            case ast.Call(ast.Attribute(attr=operation)):
-                pass
-            case ast.BinOp(op=ast.Mod()):
-                operation = "%"
-    return f"give each placeholder a value, or {_ESCAPES[operation]}" if operation in _ESCAPES else None
-
-
 def drop_internal_frames(error: BaseException) -> None:
-    """
-    Remove the frames of promptkit and of its libraries from an exception's traceback.
-
-    Frames before the first one of promptkit are kept.
-    """
-    entries: list[TracebackType] = []
-    entry = error.__traceback__
+    """Keep only the author's frames after the first frame of promptkit in an exception's traceback."""
+    kept, is_inside, entry = list[TracebackType](), False, error.__traceback__
     while entry is not None:
-        entries.append(entry)
+        file = entry.tb_frame.f_code.co_filename
+        is_inside = is_inside or file.startswith(_PACKAGE + os.sep)
+        if not is_inside or is_authors_file(file):
+            kept.append(entry)
         entry = entry.tb_next
-    files = [entry.tb_frame.f_code.co_filename for entry in entries]
-    package = str(_PACKAGE) + os.sep
-    first = next((i for i, file in enumerate(files) if file.startswith(package)), len(files))
-    is_visible = _visible(files) if first < len(files) else []
-    visible = entries[:first] + list(compress(entries[first:], is_visible[first:]))
-    for entry, following in pairwise((*visible, None)):
-        if entry is not None:
-            entry.tb_next = following
+    for visible, following in zip_longest(kept, kept[1:]):
+        visible.tb_next = following
 
 
 def is_authors_file(file: str) -> bool:
     """Whether *file* is an author's: not in the standard library, an installed package or promptkit."""
     if file.startswith("<") or not INSTALLED.isdisjoint(Path(file).parts):
         return False
-    return not _is_below(file, (str(Path(os.__file__).parent), *_internals()))
+    return not (_is_below(file, _PACKAGE) or _is_below(file, _STANDARD_LIBRARY))
 
 
-def _visible(files: Sequence[str]) -> list[bool]:
-    """Return for each frame whether to show it: frames of promptkit and its libraries are hidden."""
-    internals = _internals()
-    visible = [not _is_below(file, internals) for file in files]
-    # If the author's last frame calls promptkit or one of its libraries, all frames after it are internal.
-    end = max((i for i, file in enumerate(files) if is_authors_file(file)), default=-1) + 1
-    if end and not all(visible[end : end + 1]):
-        visible[end:] = [False] * (len(files) - end)
-    return visible
-
-
-def _internals() -> tuple[str, ...]:
-    """Return the folders and files of promptkit, and of the loaded libraries."""
-    loaded = (getattr(sys.modules.get(name), "__file__", None) for name in _LIBRARIES)
-    files = [Path(file) for file in loaded if file]
-    return str(_PACKAGE), *(str(file.parent if file.name == "__init__.py" else file) for file in files)
-
-
-def _is_below(file: str, paths: tuple[str, ...]) -> bool:
-    """Whether *file* is one of *paths* or below one, or is generated code."""
-    if file.startswith(("<frozen ", "<attrs generated ", "<cattrs generated ")):
-        return True
-    return any(file == path or file.startswith(path + os.sep) for path in paths)
+def _is_below(file: str, folder: str) -> bool:
+    """Whether *file* is below *folder*, or is generated code."""
+    return file.startswith((folder + os.sep, "<frozen ", "<attrs generated ", "<cattrs generated "))
 
 
 def _chain(root: "TracebackException") -> Iterator["TracebackException"]:

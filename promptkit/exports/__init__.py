@@ -8,15 +8,21 @@ an existing server, and import that server's package.
 from collections.abc import Callable
 from typing import Any, Final
 
-from promptkit.exports.answers import UnsupportedAnswerError
-from promptkit.exports.messages import anthropic_messages, gemini_contents, openai_chat, openai_responses
 from promptkit.exports.requests import (
+    UnsupportedAnswerError,
     anthropic_request,
     gemini_request,
     openai_chat_request,
     openai_responses_request,
 )
-from promptkit.exports.turns import ExportError, UnsupportedPart
+from promptkit.exports.turns import (
+    ExportError,
+    UnsupportedPart,
+    anthropic_messages,
+    gemini_contents,
+    openai_chat,
+    openai_responses,
+)
 
 __all__ = [
     "ExportError",

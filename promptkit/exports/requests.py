@@ -1,10 +1,153 @@
-"""Whole requests to OpenAI, Anthropic and Gemini, as keyword arguments of their SDKs' calls."""
+"""
+Whole requests to OpenAI, Anthropic and Gemini, as keyword arguments of their SDKs' calls.
 
-from typing import Any, Literal
+The schemas of answers are in the strict subset of JSON Schema that each vendor supports.
+"""
 
-from promptkit.exports.answers import ANTHROPIC, GEMINI, OPENAI, schema_name
-from promptkit.exports.messages import anthropic_parts, gemini_contents, openai_chat, openai_responses
+import re
+from collections.abc import Mapping
+from typing import Any, Final, Literal, NoReturn
+
+from msgspec import Struct
+
+from promptkit.errors.exceptions import PromptkitError
+from promptkit.exports.turns import anthropic_parts, gemini_contents, openai_chat, openai_responses
 from promptkit.language.messages import Workflow, make_workflow
+from promptkit.types.schemas import answer_name, answer_schema
+
+#: Keywords of JSON Schema that every vendor supports.
+_COMMON: Final = frozenset(
+    (
+        *("type", "description", "enum", "format", "anyOf", "items"),
+        *("properties", "required", "additionalProperties", "$defs"),
+    )
+)
+
+_FORMATS: Final = frozenset(("date-time", "date", "time", "duration"))
+
+
+class UnsupportedAnswerError(PromptkitError, TypeError):
+    """
+    A vendor does not support an answer type.
+
+    The message names the unsupported part of the type, and suggests a replacement.
+    """
+
+
+class Strictness(Struct, frozen=True):
+    """
+    The subset of JSON Schema that a vendor supports; the vendor rejects everything else.
+
+    Args:
+        vendor:
+            The vendor's name in error messages.
+
+        keywords:
+            The supported keywords. Others are removed; descriptions repeat their meaning.
+
+        formats:
+            The supported string formats.
+
+        supports_any_names:
+            Whether an object can have members with arbitrary names.
+
+        supports_recursion:
+            Whether a class can contain itself.
+
+        supports_any_root:
+            Whether an answer can have a type other than object.
+
+        all_required:
+            Whether all members of an object must be required.
+    """
+
+    vendor: str
+    keywords: frozenset[str]
+    formats: frozenset[str]
+    supports_any_names: bool = False
+    supports_recursion: bool = True
+    supports_any_root: bool = False
+    all_required: bool = True
+
+    def schema(self, answer: Any) -> dict[str, Any]:
+        """
+        Return the schema of a type in the vendor's subset.
+
+        Raises:
+            UnsupportedAnswerError: If the vendor does not support the type; the message names the unsupported
+                part.
+
+            TypeError: If promptkit does not support the type.
+        """
+        schema = answer_schema(answer)
+        if not self.supports_any_root and schema.get("type") != "object":
+            self._reject(answer_name(answer), "is not an object", "wrap it in a class with one field")
+        return self._adapted(schema, answer_name(answer))
+
+    def _adapted(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
+        if "$ref" in schema and not self.supports_recursion:
+            self._reject(path, "refers to itself", "declare a fixed number of levels")
+        if "$ref" in schema:  # no other keywords are allowed next to it
+            return {"$ref": schema["$ref"]}
+        adapted = {keyword: value for keyword, value in schema.items() if keyword in self.keywords}
+        if adapted.get("format") not in self.formats:
+            adapted.pop("format", None)
+        if "items" in adapted:
+            adapted["items"] = self._adapted(adapted["items"], f"{path}[]")
+        if "anyOf" in adapted:
+            adapted["anyOf"] = [self._adapted(item, path) for item in adapted["anyOf"]]
+        for keyword in ("properties", "$defs"):
+            if keyword in adapted:
+                members = adapted[keyword].items()
+                adapted[keyword] = {name: self._adapted(item, f"{path}.{name}") for name, item in members}
+        return self._closed(adapted, path) if adapted.get("type") == "object" else adapted
+
+    def _closed(self, schema: dict[str, Any], path: str) -> dict[str, Any]:
+        """Return an object schema without additional properties."""
+        if "properties" not in schema:
+            if self.supports_any_names:
+                return schema
+            self._reject(path, "has arbitrary keys", "use a list of objects with a name and a value")
+        required = list(schema["properties"]) if self.all_required else schema.get("required", [])
+        return {**schema, "required": required, "additionalProperties": False}
+
+    def _reject(self, path: str, problem: str, hint: str) -> NoReturn:
+        msg = f"{self.vendor} does not support the answer type: {path} {problem}; {hint}"
+        raise UnsupportedAnswerError(msg)
+
+
+def schema_name(answer: Any) -> str:
+    """Return the name of a type as vendors require it: at most 64 letters, digits, ``_`` and ``-``."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", answer_name(answer)).strip("_")[:64] or "answer"
+
+
+#: https://developers.openai.com/api/docs/guides/structured-outputs#supported-schemas
+OPENAI: Final = Strictness(
+    "OpenAI",
+    _COMMON
+    | {"pattern", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}
+    | {"minItems", "maxItems"},
+    _FORMATS | {"ipv4", "ipv6", "uuid", "email", "hostname"},
+)
+
+#: https://platform.claude.com/docs/en/build-with-claude/structured-outputs#json-schema-limitations
+ANTHROPIC: Final = Strictness(
+    "Anthropic",
+    _COMMON,
+    _FORMATS | {"ipv4", "ipv6", "uuid", "email", "hostname", "uri"},
+    supports_recursion=False,
+    supports_any_root=True,
+)
+
+#: https://ai.google.dev/gemini-api/docs/structured-output#json-schema-support
+GEMINI: Final = Strictness(
+    "Gemini",
+    _COMMON | {"minimum", "maximum", "minItems", "maxItems"},
+    _FORMATS - {"duration"},
+    supports_any_names=True,
+    supports_any_root=True,
+    all_required=False,
+)
 
 
 def openai_chat_request(

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from promptkit.files.folder import Folder
-from promptkit.files.reading import NEW
+from promptkit.files.reading import FILE, NEW
 
 #: Maximum size of a configuration file. Claude Code also stores its history in it.
 _MAX_BYTES: Final = 16 << 20
@@ -236,19 +236,13 @@ def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
         os.fchmod(scratch, stat.S_IMODE(status.st_mode))
 
 
-#: Opening a pipe without a reader, or writing to a full one, fails instead of blocking.
-_APPENDING: Final = (
-    os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
-)
-
-
 def open_log(path: Path) -> int:
     """
     Open a file, a pipe or a device from the user for appending, and return its descriptor.
 
     Only its owner can read and write a new file. Raises OSError if it cannot be opened.
     """
-    return os.open(path, _APPENDING, 0o600)
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | FILE, 0o600)
 
 
 def write_new_secret(file: Path, data: bytes) -> None:

@@ -4,32 +4,29 @@ Confined access to a folder: files are read, written and removed without leaving
 The folder can be part of an untrusted repository: paths must be plain and relative, links are not followed,
 and pipes, devices and hard links are not written to. Where the system allows it, each name is opened relative
 to its parent folder, so that links created while a command runs are not followed either.
+
+Temporary files and folders can be read only by the user of this process.
 """
 
 import errno
 import os
+import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryFile, mkdtemp
+from typing import IO, Final
 
-from promptkit.files.reading import HashedBytes, TooLargeError, check_regular, within_limit
+from promptkit.files.reading import FILE, NEW, HashedBytes, TooLargeError, check_regular, within_limit
 
 #: Whether names can be opened relative to an open folder. On other systems (Windows), links need privileges.
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
 
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
-_FILE: Final = (
-    _NO_LINK
-    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_BINARY", 0)
-)
-
 
 #: Maximum depth of `Folder.walk`.
 _MAX_DEPTH: Final = 100
@@ -274,8 +271,7 @@ class Folder:
             with suppress(FileNotFoundError):
                 check_regular(os.stat(name, dir_fd=parent, follow_symlinks=False), path)
             scratch = f"{name}.{os.getpid()}-{os.urandom(4).hex()}"
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
-            descriptor = os.open(scratch, flags, mode, dir_fd=parent)
+            descriptor = os.open(scratch, NEW | _NO_LINK, mode, dir_fd=parent)
             try:
                 with open(descriptor, "wb") as file:
                     file.write(b"".join(data))
@@ -309,8 +305,7 @@ class Folder:
                     self._entry(path, create=True) as (parent, name),
                     _errors_with_path("/".join((*self._subfolders, path))),
                 ):
-                    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FILE
-                    descriptor = os.open(name, flags, 0o666, dir_fd=parent)
+                    descriptor = os.open(name, NEW | _NO_LINK, 0o666, dir_fd=parent)
                     written.append(path)
                     with open(descriptor, "wb") as file:
                         file.write(data)
@@ -481,7 +476,7 @@ class Folder:
         except FileNotFoundError:
             if not flags & os.O_CREAT:
                 raise
-        descriptor = os.open(name, flags | _FILE, 0o666, dir_fd=parent)
+        descriptor = os.open(name, flags | FILE | _NO_LINK, 0o666, dir_fd=parent)
         try:
             check_regular(os.fstat(descriptor), name)
         except OSError:
@@ -522,3 +517,28 @@ def remove_outward_links(folder: Path) -> None:
     ]
     for path in outward:
         os.unlink(path)
+
+
+def create_scratch_folder(prefix: str) -> str:
+    """Create a temporary folder, and return its path. Raises OSError on failure."""
+    return mkdtemp(prefix=prefix)
+
+
+def remove_scratch_folder(folder: str) -> None:
+    """Remove a temporary folder with its content, as far as possible."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def scratch_folder(prefix: str) -> Iterator[str]:
+    """Create a temporary folder, yield its path, and remove it afterwards. Raises OSError on failure."""
+    folder = create_scratch_folder(prefix)
+    try:
+        yield folder
+    finally:
+        remove_scratch_folder(folder)
+
+
+def open_unnamed_file(prefix: str) -> IO[bytes]:
+    """Open an unnamed file, which no other process can open and which is removed when this process exits."""
+    return TemporaryFile(prefix=prefix)

@@ -1,14 +1,17 @@
 """
 Size-limited reading of files from users and repositories; pipes and devices only where they are allowed.
+
+TOML, which can be untrusted, is parsed in linear time.
 """
 
 import errno
 import os
 import re
 import stat
+import tomllib
 from collections.abc import Callable, Mapping
 from io import BufferedReader
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -25,15 +28,11 @@ INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 #: Maximum size of a source file. Larger files are not written by hand, and could exhaust memory.
 MAX_SOURCE_BYTES: Final = 1 << 24
 
-_READING: Final = (
-    os.O_RDONLY
-    | getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+#: Flags for all files. Opening a pipe fails or does not wait for its other end, and writing does not block.
+FILE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 #: Flags to create a file.
-NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | FILE
 
 
 class NotRegularError(OSError):
@@ -206,7 +205,7 @@ def open_regular_file(path: str | os.PathLike[str]) -> BufferedReader:
         OSError: If it cannot be opened, or is a pipe, a device, a socket or a folder.
     """
     check_regular(os.stat(path), path)  # opening a device can have effects
-    file = open(os.open(path, _READING), "rb")  # noqa: SIM115 (the caller closes it)
+    file = open(os.open(path, os.O_RDONLY | FILE), "rb")  # noqa: SIM115 (the caller closes it)
     try:
         check_regular(os.fstat(file.fileno()), path)
     except OSError:
@@ -257,3 +256,32 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
         if status.st_size > limit:
             raise TooLargeError(status.st_size, limit, path)
         return within_limit(limit, file.read(limit + 1), path)  # it may have grown, and a device has no size
+
+
+#: Strings and comments. Each alternative matches at its first character, so that a search takes linear time.
+_TEXT: Final = re.compile(
+    rb'''"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\Z)'''
+    rb"""|'''(?:[^']|'(?!''))*+(?:'''|\Z)"""
+    rb"""|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?|#[^\n]*+""",
+    re.DOTALL,
+)
+
+#: A key with many parts, for which `tomllib` takes quadratic time.
+_LONG_KEY: Final = re.compile(rb"(?:\.[ \t]*+[\w-]++[ \t]*+){100}")
+
+
+def parse_toml(data: bytes) -> dict[str, Any]:
+    """
+    Return the tables of a TOML document.
+
+    Raises:
+        ValueError: If it is not TOML, is not UTF-8, or is nested too deeply.
+    """
+    if _LONG_KEY.search(_TEXT.sub(b"x", data)):
+        msg = "a key has more than 100 parts"
+        raise ValueError(msg)
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
+    except RecursionError:
+        msg = "it is nested too deeply"
+        raise ValueError(msg) from None

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from promptkit.errors.exceptions import BudgetError
 from promptkit.fragments.text import Keep, Part, shorten
-from promptkit.language.reprs import note_repr
+from promptkit.language.content import note_repr
 from promptkit.language.text import Text, plain_string
 from promptkit.language.validation import checked_priority
 
@@ -180,10 +180,14 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
         TypeError: If a part is not text (the message names the part), *tokens* is not a whole number, or
             *count* does not return a number.
     """
-    budget, measure = index(tokens), estimate_tokens if count is None else _checked(count)
+    budget, measure = index(tokens), count or estimate_tokens
     candidates = list(_candidates(parts))
     text = _join(candidates)
-    if (size := measure(text)) <= budget:
+    size = measure(text)
+    if not isinstance(size, int | float):
+        msg = f"fit(count) returned {type(size).__name__}: return the number of tokens, as in len(...)"
+        raise TypeError(msg)
+    if size <= budget:
         return Text(text)
     ranked = sorted(candidates, key=attrgetter("priority"), reverse=True)  # stable: equal ones stay in order
     required = sum(candidate.optional is None for candidate in ranked)
@@ -272,16 +276,3 @@ def _candidates(parts: Iterable[object]) -> Iterator[Candidate]:
 
 def _join(candidates: Iterable[Candidate]) -> str:
     return _GAP.join([candidate.text for candidate in candidates])
-
-
-def _checked(count: Counter) -> Counter:
-    """Return *count* with a check of its result."""
-
-    def measure(text: str) -> float:
-        size = count(text)
-        if not isinstance(size, int | float):
-            msg = f"fit(count) returned {type(size).__name__}: return the number of tokens, as in len(...)"
-            raise TypeError(msg)
-        return size
-
-    return measure

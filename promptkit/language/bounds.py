@@ -17,33 +17,9 @@ _OVERHEAD: Final = len('{"role":"user","content":{"type":"text","text":""}},')
 
 
 class TooLongError(ValueError):
-    """
-    Raised if an iterator yields more than fits into a reply; it may be endless.
-
-    Args:
-        limit:
-            The limit of a reply, in bytes.
-
-        items:
-            The number of items read.
-
-        prefix:
-            The start of the message, which names the iterator's source.
-    """
+    """Raised if an iterator yields more than fits into a reply; it may be endless."""
 
     path: tuple[int, ...] = ()  # like `UnsendableError.path`: the result as a whole is too long
-
-    def __init__(self, limit: int, items: int, prefix: str = "") -> None:
-        super().__init__(limit, items, prefix)
-        self.limit = limit
-        self.items = items
-        self.prefix = prefix
-
-    def __str__(self) -> str:
-        return (
-            f"{self.prefix}more than {self.limit:,} bytes, in {self.items:,} items: make it finite, or "
-            "return less"
-        )
 
 
 class Bound:
@@ -55,7 +31,7 @@ class Bound:
             The limit of a reply, in bytes.
 
         prefix:
-            See `TooLongError`.
+            The start of the error message, which names the source of the items.
     """
 
     __slots__ = ("_items", "_limit", "_prefix", "_remaining")
@@ -75,7 +51,11 @@ class Bound:
         self._items += 1
         self._remaining -= _OVERHEAD + _size(item)
         if self._remaining < 0:
-            raise TooLongError(self._limit, self._items, self._prefix)
+            msg = (
+                f"{self._prefix}more than {self._limit:,} bytes, in {self._items:,} items: "
+                "make it finite, or return less"
+            )
+            raise TooLongError(msg)
 
 
 def _size(item: Any) -> int:

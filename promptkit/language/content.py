@@ -5,12 +5,12 @@ The base class of content blocks: immutable values that are independent of the p
 content; `promptkit.protocol.lowering` converts them for each revision.
 """
 
+from contextvars import ContextVar
 from datetime import datetime
-from typing import TypedDict
+from typing import Final, TypedDict
 
 import attrs
 
-from promptkit.language.reprs import note_repr
 from promptkit.language.validation import (
     Role,
     checked_audience,
@@ -18,6 +18,18 @@ from promptkit.language.validation import (
     checked_priority,
     describe,
 )
+
+#: Collects the reprs of content that are made while a prompt renders, as in ``f"{[Image(...)]}"``. Formatting
+#: the content itself is an error. A container, however, formats its items with `repr`, which must not fail,
+#: because debuggers, logs and assertions need it. So a rendering with one of these reprs is rejected.
+noted_reprs: Final[ContextVar[list[str] | None]] = ContextVar("noted_reprs", default=None)
+
+
+def note_repr(text: str) -> str:
+    """Return *text*, the ``repr`` of a value that is not text, after noting it for the current rendering."""
+    if (reprs := noted_reprs.get()) is not None:
+        reprs.append(text)
+    return text
 
 
 class Annotations(TypedDict, total=False):

@@ -1,10 +1,11 @@
 """
 Files that become content: the author's own, and those in one folder that clients can request by path.
 
-Text files with placeholders are cached until they change.
+Text files with placeholders are cached until they change. Their front matter is removed.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +26,6 @@ from promptkit.files.reading import (
     file_stamp,
     read_named_file,
 )
-from promptkit.language.front_matter import split_front_matter
 from promptkit.language.placeholders import LINE_END, TextWithPlaceholders
 
 T = TypeVar("T")
@@ -353,11 +353,45 @@ def cached_text_paths() -> set[str]:
 def _read_text(root: Path, path: str | Path) -> _CachedText:
     file = confine(path, root)
     stamp = file_stamp(str(file))  # before reading, so that a concurrent change is detected on next use
-    data = read_confined(file, root, path)
-    try:
-        text = LINE_END.sub("\n", data.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        msg = f"{shortened(str(path))!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
-        raise MediaError(msg) from None
+    text = decoded_text(read_confined(file, root, path), str(path))
     _, body, first_line = split_front_matter(text)
     return _CachedText(str(file), stamp, body, first_line)
+
+
+def decoded_text(data: bytes, path: str) -> str:
+    """Return the text of a file with LF line endings. Raises MediaError if it is not UTF-8."""
+    try:
+        return LINE_END.sub("\n", data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        msg = f"{shortened(path)!r} is not UTF-8 at byte {error.start + 1:,}: save it as UTF-8"
+        raise MediaError(msg) from None
+
+
+#: A line of a top-level key, or its indented or listed values. A quantifier that gives nothing back keeps the
+#: time linear.
+_PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*+[\"']?[ \t]*:.*\n"
+
+_BLANK_OR_COMMENT: Final = r"[ \t]*(?:#.*)?\n"
+
+#: A block between two lines of hyphens is front matter only if its first line, after blank lines and
+#: comments, is a property.
+_LINES: Final = rf"(?:(?:{_BLANK_OR_COMMENT})*{_PROPERTY}(?:{_PROPERTY}|(?:[ \t#-].*|)\n)*?)?"
+_FRONT_MATTER: Final = re.compile(rf"\A---[ \t]*\n({_LINES})---[ \t]*(?:\n|\Z)")
+
+_BLANK_LINES: Final = re.compile(r"\A(?:[ \t]*\n)+")
+
+
+def split_front_matter(text: str) -> tuple[str, str, int]:
+    """
+    Split the text of a Markdown file with LF line endings.
+
+    Returns:
+        The front matter between the hyphens, or ``""``; the text below without blank lines at its ends; and
+        the number of its first line in the file.
+    """
+    match = _FRONT_MATTER.match(text)
+    rest = text[match.end() :] if match else text
+    body = _BLANK_LINES.sub("", rest)
+    first_line = 1 + text.count("\n") - body.count("\n")
+    end = body.find("\n", len(body.rstrip()))
+    return match[1] if match else "", body if end < 0 else body[:end], first_line

@@ -1,5 +1,5 @@
 """
-Text with placeholders and optional lines, and indentation of inserted text.
+Text with placeholders and optional lines, indentation of inserted text, and syntax that is not filled in.
 
 A text is parsed once and filled many times. Inserted values are never parsed.
 """
@@ -272,12 +272,6 @@ def placeholders_in(text: str) -> list[str]:
     return list(dict.fromkeys(match[2] for match in TAG.finditer(text)))
 
 
-def name_in(tag: str) -> str | None:
-    """Return the name in a placeholder or a mark; None for anything else."""
-    match = TAG.fullmatch(tag)
-    return match and match[2]
-
-
 def find_halved(text: str, name: str) -> str | None:
     """Return the first placeholder or mark of a name in *text* that has single braces, or None."""
     match = re.search(rf"(?<!\{{)\{{[ \t]*[#^/]?[ \t]*{re.escape(name)}[ \t]*\??[ \t]*\}}(?!\}})", text)
@@ -421,3 +415,62 @@ def append_indented(before: str, text: str) -> str:
     if not (indentation and indentation[0] and LINE_END.search(text)):
         return before + text
     return before + hanging_indent(text, "", re.sub(r"[^\s>]", " ", indentation[0]))
+
+
+#: Kinds of syntax of Jinja, Handlebars, Mustache and the commands of Claude Code, Gemini CLI and VS Code.
+#: Where several kinds match, the first one counts.
+_SYNTAX: Final = re.compile(
+    r"""
+    (?P<condition>
+        \{%-?[ \t]*(?:if|elif|else|endif)\b[^%\n]*%\}
+        | \{\{~?[ \t]*(?:[\#^/][ \t]*(?:if|unless)\b|else\b)[^{}\n]*\}\}
+    )
+    | (?P<loop>
+        \{%-?[ \t]*(?:for|endfor)\b[^%\n]*%\}
+        | \{\{~?[ \t]*(?:[\#/][ \t]*each\b[^{}\n]*|(?:this\b|@)[\w.]*|\.)[ \t]*~?\}\}
+    )
+    | (?P<unescaped>(?<![{\\\w])\{\{\{[ \t]*[^\W\d]\w*[ \t]*\}\}\}(?!\})|\{\{&[ \t]*\w+[ \t]*\}\})
+    | (?P<comment>\{\#-?[ \t][^{}\n]*?\#\}|\{\{![^{}\n]*?\}\})
+    | (?P<other>
+        \{%-?[ \t]*(?:set|include|macro|block|extends)\b[^%\n]*%\}
+        | \{\{~?[\#^/>?][^{}\n]*\}\}
+        | \{\{[-~]?[ \t]*\w+[ \t]*[.|][^{}\n]*\}\}
+        | \{\{[-~]?[ \t]*\w+[ \t]+(?:or|and|if)\b[^{}\n]*\}\}
+        | \{\{[-~]?[ \t]*(?:\w+[ \t]+)?(?:'[^'\n]*'|"[^"\n]*")[^{}:\n]*\}\}
+        | \$ARGUMENTS\b | !\{[^{}\n]*\} | \$\{input:[^{}\n]*\}
+    )
+    """,
+    re.VERBOSE,
+)
+
+#: What to write for each kind.
+_HINTS: Final = {
+    "condition": "write {{#name}} and {{/name}}, or {{^name}} for 'else', each alone on its line",
+    "loop": "text is never repeated: insert the items as one value, such as bullets(...) or lines(...)",
+    "unescaped": "write {{name}}: values are never escaped",
+    "comment": "remove the comment",
+    "other": "write {{name}} instead, and give it a value: name=...",
+}
+
+#: Words of Handlebars that look like the name of a placeholder or a mark.
+FOREIGN_WORDS: Final = frozenset(("each", "else", "if", "this", "unless"))
+
+
+def find_template_syntax(text: str, names: Collection[str]) -> Iterator[tuple[str, int, str]]:
+    """
+    Yield the first use of each kind of syntax of other template systems: its text, its start, and a hint.
+
+    Args:
+        text:
+            The text.
+
+        names:
+            The names of placeholders and marks, which are not reported.
+    """
+    reported = set[str]()
+    for match in _SYNTAX.finditer(text):
+        kind = match.lastgroup or ""
+        placeholder = TAG.fullmatch(match[0])
+        if kind not in reported and not (placeholder and placeholder[2] in names):
+            reported.add(kind)
+            yield match[0], match.start(), _HINTS[kind]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, final
 
-from promptkit.language.content import Content
+from promptkit.language.content import Content, note_repr
 from promptkit.language.media import Showable
 from promptkit.language.messages import (
     GAP,
@@ -17,7 +17,6 @@ from promptkit.language.messages import (
     system_text,
     to_block,
 )
-from promptkit.language.reprs import note_repr
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, describe
 

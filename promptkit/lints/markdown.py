@@ -10,8 +10,8 @@ from promptkit.declarations.markdown_prompts import KEYS, MarkdownPrompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import text_of
-from promptkit.language.front_matter import split_front_matter
-from promptkit.language.template_syntax import find_template_syntax
+from promptkit.language.files import split_front_matter
+from promptkit.language.placeholders import find_template_syntax
 from promptkit.lints.prompts import lint_examples
 from promptkit.types.kinds import plain
 

@@ -15,13 +15,14 @@ from promptkit.errors.suggestions import nearest
 from promptkit.fragments.text import fill
 from promptkit.language.files import TextRead, text_below
 from promptkit.language.placeholders import (
+    FOREIGN_WORDS,
     MarkError,
     TextWithPlaceholders,
     find_halved,
+    find_template_syntax,
     find_unfilled,
     placeholders_in,
 )
-from promptkit.language.template_syntax import FOREIGN_WORDS, find_template_syntax
 from promptkit.language.text import Text
 from promptkit.lints.absent_values import rejected_values
 from promptkit.lints.static_analysis import Scope

@@ -28,7 +28,7 @@ from promptkit.errors.distribution import other_package, pip, quoted
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import is_misspelt, nearest
-from promptkit.errors.tracebacks import explain_filling, is_authors_file
+from promptkit.errors.tracebacks import is_authors_file
 from promptkit.language.text import Text
 from promptkit.loader.discovery import DiscoveredFiles, is_cases
 from promptkit.loader.recipes import LoadedFile
@@ -127,8 +127,6 @@ def import_hint(file: Path, error: BaseException) -> str:
 def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, PLR0911 (a list of cases)
     match error:
         case ImportError() if hint := _hint_for_misnamed(file, error):
-            return hint
-        case _ if hint := explain_filling(error):
             return hint
         case ImportError(name=str(name)) | AttributeError(obj=ModuleType(__name__=str(name))) if (
             hint := describe_hidden(name, file.parent)

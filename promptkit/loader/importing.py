@@ -10,7 +10,8 @@ from typing import Final, TypeVar
 
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.declarations.base import declarations
-from promptkit.declarations.skill_files import SkillError, SkillFolder, paths_below, read_files
+from promptkit.declarations.skill_files import SkillFolder, paths_below, read_files
+from promptkit.declarations.skill_markdown import SkillError
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import collecting, files_read

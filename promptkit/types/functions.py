@@ -54,26 +54,6 @@ def resolved(annotation: Any, function: Callable[..., Any], names: Mapping[str, 
     return typing.get_type_hints(holder, outer, dict(names), include_extras=True)["it"]
 
 
-def read_return(function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
-    """
-    Return the evaluated return annotation of *function*; `Any` if there is none that can be evaluated.
-
-    Args:
-        function:
-            The author's function.
-
-        names:
-            The local names around its definition, for annotations that are strings.
-    """
-    annotation = annotations_of(function).get("return", Any)
-    if isinstance(annotation, type):
-        return annotation
-    try:
-        return resolved(annotation, function, names)
-    except Exception:  # noqa: BLE001 (an annotation can run any code)
-        return Any
-
-
 def notes_of(annotation: Any) -> list[Any]:
     """Return the metadata of ``Annotated`` around a type and around the members of a union."""
     if typing.get_origin(annotation) is typing.Annotated:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt
-from promptkit.answers import AnswerError, parse_answer, repair
+from promptkit.answers import AnswerError, parse_answer, parsing
 from promptkit.types.structuring import _structurers
 
 
@@ -429,7 +429,7 @@ class TestLimits:
     )
     def test_the_work_on_hostile_answers_is_limited(self, monkeypatch, text):
         """However malformed the JSON is, the number of function calls is limited."""
-        monkeypatch.setattr(repair, "_MAX_READ", 20_000)
+        monkeypatch.setattr(parsing, "_MAX_READ", 20_000)
         calls = Counter[str]()
 
         before = sys.getprofile()

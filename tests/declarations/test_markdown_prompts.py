@@ -178,15 +178,6 @@ deep
         rendered = catalog.render("report", {"ratio": "1.10", "team": "red", "wait": "1h", "deep": "yes"})
         assert rendered.text == '2026-01-31 7 1.1 007 no PT3600S\n{"a":"1"} red\ndeep'
 
-    def test_completions_of_a_function(self, markdown):
-        """``complete`` can name a function of a module next to the file."""
-        source = "def teams(typed, chosen):\n    return ['red', 'blue']\n"
-        front_matter = "---\narguments:\n  team: {complete: 'md_completions:teams'}\n---\n{{team}}"
-
-        catalog = markdown(review=front_matter, **{"md_completions.py": source})
-
-        assert catalog.complete("review", "team", "b").values == ("blue",)
-
     def test_parts_that_are_files(self, markdown, tmp_path):
         """Lines that name images and files are separate parts, below the target."""
         text = "[user]\nLook:\n\n{{image: ../dot.png}}\n\n{{file: notes.txt}}\n\nDone."
@@ -319,8 +310,6 @@ class TestDiagnostics:
             ("---\nversions: 1\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
             ("---\ntool: {speed: true}\n---\nx", Rule.BAD_FRONT_MATTER, 2, 1),
             ("---\narguments: [{name: x}]\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 2, 13),
-            ("---\narguments:\n  x: {complete: 'os:sep'}\n---\n{{x}}", Rule.BAD_COMPLETION, 3, 3),
-            ("---\narguments:\n  x: {complete: 'os:nope'}\n---\n{{x}}", Rule.BAD_FRONT_MATTER, 3, 7),
             ('---\narguments:\n  x: {type: "' + "list[" * 99 + '"}\n---\n{{x}}', Rule.BAD_FRONT_MATTER, 3, 7),
             ("---\n" + "a:\n" * 2 + "---\nx", Rule.BAD_FRONT_MATTER, 3, 1),
             (
@@ -378,7 +367,7 @@ class TestDiagnostics:
             (b"x" * (4 * 1024 * 1024 + 1), Rule.BAD_MARKDOWN, 1, 0),
             ("---\na: " + "x" * 70_000 + "\n---\nx", Rule.BAD_FRONT_MATTER, 1, 0),
         ],
-        ids=range(65),
+        ids=range(63),
     )
     def test_a_mistake_is_one_diagnostic_at_its_line(self, text, rule, line, column, diagnose):
         """Each mistake is one diagnostic at its line and column."""

@@ -6,7 +6,6 @@ import sys
 import types
 import typing
 from decimal import Decimal
-from textwrap import dedent
 from typing import Annotated, Any, Literal, Optional
 
 import pytest
@@ -27,7 +26,6 @@ from promptkit import (
     prompt,
     user,
 )
-from promptkit.compiler.compilation import compile
 from promptkit.errors import EmptyPromptError
 from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
@@ -775,38 +773,23 @@ class TestDecorating:
         [
             ("review", "@prompt takes a function, not a str ('review'): write @prompt(name='review')"),
             (3, "@prompt takes a function, not an int (3)"),
+            (Tone, "@prompt takes a function, not the class 'Tone': write a function that calls it"),
+            (len, "@prompt takes a function, not the function 'len'"),
+            (Greeter("Ada"), "@prompt takes a function, not a Greeter"),
+            (
+                vars(Greeter)["by_class"],
+                "@prompt takes a function, not the function 'by_class': move the function out of its class",
+            ),
+            (functools.partial(dict, a=1), "@prompt takes a function, not a partial"),
         ],
-        ids=["name", "int"],
+        ids=["name", "int", "class", "builtin", "object", "classmethod", "partial of a class"],
     )
-    def test_a_value_cannot_be_a_prompt(self, value, message):
-        """A value that cannot be called is rejected at the decorator."""
+    def test_other_values_cannot_be_prompts(self, value, message):
+        """A value without a Python function of its own is rejected at the decorator."""
         with pytest.raises(TypeError) as caught:
             prompt(value)
 
         assert str(caught.value).startswith(message)
-
-    @pytest.mark.parametrize(
-        ("value", "name"),
-        [
-            (Tone, "Tone"),
-            (len, "len"),
-            (Greeter("Ada"), "Greeter"),
-            (vars(Greeter)["by_class"], "by_class"),
-            (functools.partial(dict, a=1), "partial"),
-        ],
-        ids=["class", "builtin", "object", "classmethod", "partial of a class"],
-    )
-    def test_a_callable_without_a_function_is_reported(self, value, name):
-        """An object without a Python function of its own is reported at the line of the decorator."""
-        line = sys._getframe().f_lineno + 1
-        declared = prompt(value)
-        compiled, (diagnostic,) = declared.compile()
-
-        assert (compiled, diagnostic.rule) == (None, Rule.NOT_A_FUNCTION)
-        assert declared.options.name == name
-        assert (diagnostic.location.file, diagnostic.location.line) == (__file__, line)
-        with pytest.raises(CompileError):
-            declared.compiled  # noqa: B018 (raises)
 
     @pytest.mark.parametrize(
         ("value", "arguments", "text"),
@@ -845,37 +828,6 @@ class TestDecorating:
         greet = prompt(functools.partial(Greeter.greet, Greeter("Bo"), times=3))
 
         assert [argument.name for argument in greet.compiled.arguments.ordered] == ["word"]
-
-    def test_other_prompts_of_the_file_are_served(self, recipes):
-        """A decorated object that is not a function does not affect the other prompts of its file."""
-        source = """
-            from promptkit import prompt
-
-            class Reviews:
-                def __init__(self, tone):
-                    self.tone = tone
-
-                @prompt
-                @classmethod
-                def wrong(cls, diff: str):
-                    return diff
-
-                @prompt
-                @staticmethod
-                def static(diff: str):
-                    return diff
-
-                def bound(self, diff: str):
-                    return f"{self.tone}: {diff}"
-
-            strict = prompt(name="strict")(Reviews("strict").bound)
-            kind = prompt(name="kind")(Reviews("kind").bound)
-        """
-        catalog = compile(recipes(reviews=dedent(source)))
-
-        assert [each.name for each in catalog.prompts] == ["kind", "static", "strict"]
-        assert [(each.rule, each.location.line) for each in catalog.diagnostics] == [(Rule.NOT_A_FUNCTION, 7)]
-        assert catalog["strict"].render({"diff": "-a"}).text == "strict: -a"
 
     def test_options_go_by_name(self):
         """A name in place of the function is rejected at the decorator."""

@@ -1078,7 +1078,7 @@ class TestListedMetadata:
         [
             ({"size": "12"}, TypeError),
             ({"size": True}, TypeError),
-            ({"size": -1}, TypeError),
+            ({"size": -1}, ValueError),
             ({"icons": "https://example.com/book.svg"}, TypeError),
             ({"priority": 2}, ValueError),
             ({"audience": "nobody"}, ValueError),

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from promptkit.declarations.docstrings import read_summary
 from promptkit.declarations.prompts import prompt
-from promptkit.declarations.signature import Parameter, Signature, read_signature
+from promptkit.declarations.signature import Parameter, Signature, read_signature, read_summary
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg

@@ -189,22 +189,22 @@ FOR_TEXT = "write the intended type: str takes any text"
     ("annotation", "problem", "hint"),
     [
         (any, "is annotated with the function 'any'", FOR_TEXT),
-        (list[any], "has the function 'any' at order[...]", "write typing.Any"),
-        (dict[str, any], "has the function 'any' at order[...]", "write typing.Any"),
+        (list[any], "has the function 'any' at order[...]", FOR_TEXT),
+        (dict[str, any], "has the function 'any' at order[...]", FOR_TEXT),
         (callable, "is annotated with the function 'callable'", FOR_TEXT),
         (helper, "is annotated with the function 'helper'", FOR_TEXT),
-        (dt, "is annotated with the module datetime", "write one of its classes, as in datetime.datetime"),
-        (decimal, "is annotated with the module decimal", "write one of its classes, as in decimal.Decimal"),
+        (dt, "is annotated with the module datetime", "write one of its classes"),
+        (decimal, "is annotated with the module decimal", "write one of its classes"),
         (pathlib, "is annotated with the module pathlib", "write one of its classes"),
-        (list[dt], "has the module datetime at order[...]", "write one of its classes, "),
+        (list[dt], "has the module datetime at order[...]", "write one of its classes"),
         (another, "is annotated with a Prompt (", FOR_TEXT),
-        (3, "is annotated with an int (3)", "write its type, int; a default follows '='"),
+        (3, "is annotated with an int (3)", FOR_TEXT),
         (Kind.WARM, "is annotated with a Kind (<Kind.WARM: 'warm'>)", FOR_TEXT),
-        (["a", "b"], "is annotated with a list (['a', 'b'])", "write a type, such as list[...]"),
-        ([str], "is annotated with a list ([<class 'str'>])", "write a type, such as list[...]"),
-        ((str, int), "is annotated with a tuple (", "write a type, such as tuple[...]"),
-        ({"a": 1}, "is annotated with a dict ({'a': 1})", "write a type, such as dict[...]"),
-        (list[[1]], "has a list ([1]) at order[...]", "write a type, such as list[...]"),
+        (["a", "b"], "is annotated with a list (['a', 'b'])", FOR_TEXT),
+        ([str], "is annotated with a list ([<class 'str'>])", FOR_TEXT),
+        ((str, int), "is annotated with a tuple (", FOR_TEXT),
+        ({"a": 1}, "is annotated with a dict ({'a': 1})", FOR_TEXT),
+        (list[[1]], "has a list ([1]) at order[...]", FOR_TEXT),
     ],
     ids=lambda part: part if isinstance(part, str) else type(part).__name__,
 )  # fmt: skip
@@ -249,7 +249,7 @@ def test_any_and_object_are_rejected(annotation):
     assert find_type_and_hint(annotation)[1] == FOR_TEXT
 
 
-LEAVE = "remove {} and check the value in the function, or use "
+LEAVE = "remove {} and check the value in the function"
 
 
 @pytest.mark.parametrize(
@@ -258,32 +258,32 @@ LEAVE = "remove {} and check the value in the function, or use "
         (
             Annotated[decimal.Decimal, msgspec.Meta(ge=0, le=30)],
             "has constraints that Decimal does not support: ge, le",
-            f"{LEAVE}int or float",
+            LEAVE,
         ),
         (
             Annotated[dt.date, msgspec.Meta(gt=0)],
             "has constraints that date does not support: gt",
-            f"{LEAVE}int or float",
+            LEAVE,
         ),
         (
             Annotated[str, msgspec.Meta(lt=0)],
             "has constraints that str does not support: lt",
-            f"{LEAVE}int or float",
+            LEAVE,
         ),
         (
             Annotated[int, msgspec.Meta(pattern="x")],
             "has constraints that int does not support: pattern",
-            f"{LEAVE}str",
+            LEAVE,
         ),
         (
             Annotated[dt.date, msgspec.Meta(tz=True)],
             "has constraints that date does not support: tz",
-            f"{LEAVE}datetime or time",
+            LEAVE,
         ),
         (
             list[Annotated[decimal.Decimal, msgspec.Meta(ge=0)]],
             "has constraints at order[...] that Decimal does not support: ge",
-            f"{LEAVE}int or float",
+            LEAVE,
         ),
         (
             Annotated[int | None, msgspec.Meta(ge=0)],

@@ -5,14 +5,13 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from runpy import run_path
 from tomllib import loads
 
 import pytest
 
 from promptkit import Image, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.errors.tracebacks import explain_filling, format_exception, is_authors_file
+from promptkit.errors.tracebacks import format_exception, is_authors_file
 from promptkit.loader.recipes import Recipes
 from tests.wire import MODERN, Client
 
@@ -198,32 +197,3 @@ def test_a_server_reports_an_unsupported_result_without_a_traceback(result, caps
     assert "prompt 'returns' (" in logged
     assert "Traceback" not in logged
     assert "prompts.py" not in logged
-
-
-@pytest.mark.parametrize(
-    ("code", "escape"),
-    [
-        ("'Hello {nmae}'.format(name=name)", "{{ }}"),
-        ("""'{"a": 1}'.format(name=name)""", "{{ }}"),
-        ("'{name} {'.format_map({'name': name})", "{{ }}"),
-        ("'''\n{nmae}\n'''.format(\n    name=name,\n)", "{{ }}"),
-        ("'%(nmae)s' % {'name': name}", "%%"),
-        ("'%s %s' % (name,)", "%%"),
-        ("Template('$nmae').substitute(name=name)", "$$"),
-        ("'{}'.format({}[name])", None),
-        ("int('{}'.format(name))", None),
-        ("[][1]", None),
-    ],
-)
-def test_the_hint_explains_how_to_escape_braces(code, escape, tmp_path):
-    """The hint says how to escape characters that are not placeholders; other errors have no hint."""
-    file = tmp_path / "recipe.py"
-    file.write_text(f"from string import Template\ndef fails(name):\n    return {code}\n", encoding="utf-8")
-    fail_to_format = run_path(str(file))["fails"]
-
-    with pytest.raises(Exception) as caught:  # noqa: PT011 (of several types)
-        fail_to_format("Ada")
-
-    hint = explain_filling(caught.value)
-    assert (hint is None) is (escape is None)
-    assert escape is None or hint.endswith(f": {escape}")

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from promptkit.compiler.compilation import compile
-from promptkit.declarations.docstrings import read_descriptions, read_summary
+from promptkit.declarations.signature import read_descriptions, read_summary
 
 pytestmark = pytest.mark.timeout(60)
 

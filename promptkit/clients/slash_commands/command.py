@@ -12,7 +12,7 @@ import attrs
 
 from promptkit.declarations.markdown_fields import Field, MarkdownError, read_fields
 from promptkit.declarations.options import name_slug
-from promptkit.language.front_matter import split_front_matter
+from promptkit.language.files import split_front_matter
 from promptkit.loader.discovery import is_recipe, may_enter
 
 #: Limit of text from a file in a message, in characters.

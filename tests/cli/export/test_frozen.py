@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 from promptkit import prompt
 from promptkit.cli import main
-from promptkit.exports.client_files import claude_command, gemini_command, skill_files
-from promptkit.exports.frozen import ClientFileError, freeze
+from promptkit.exports.client_files import (
+    ClientFileError,
+    claude_command,
+    freeze,
+    gemini_command,
+    skill_files,
+)
 from tests.cli.export.clients import Claude, expand_gemini
 
 #: Text that clients interpret, and similar text.
