@@ -2,7 +2,7 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
@@ -18,7 +18,7 @@ from promptkit.cli.command_options import add_targets, or_reason, require
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
 from promptkit.cli.install_list import other_server_lines, print_clients, served_by, served_words
-from promptkit.cli.loading import load_for_files
+from promptkit.cli.loading import load_catalog, load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
 from promptkit.clients.configuration_changes import EntryChange, plan_change
@@ -87,13 +87,14 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
     servers = [_server(options, configuration, name) for configuration in configurations]
+    prompts = _prompt_names(options, configurations)
     code, reports = Exit.OK, list[dict[str, Any]]()
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
                 _check_project(options, configuration, entry_name)
                 change = plan_change(configuration, entry_name, server, options.url)
-                reports.append(_apply(change, options, output))
+                reports.append(_apply(change, prompts, options, output))
         except FileEditError as error:
             _print_edit_error(configuration, error, server)
             code = Exit.FAILED
@@ -115,6 +116,17 @@ def _print_json(
         output.print_json({"changes": reports})
     elif reports:
         output.print_json(reports[0])
+
+
+def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
+    """Return the names of the prompts if a client could hide some of them, and the recipes can be loaded."""
+    may_hide = any(get_client(configuration.client).hides_prompts for configuration in configurations)
+    if options.command == "uninstall" or options.url is not None or not may_hide:
+        return ()
+    try:
+        return [*load_catalog(configured_targets(options))]
+    except LoadError:  # the server reports it
+        return ()
 
 
 def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
@@ -269,15 +281,23 @@ def _remaining_lines(
                     yield f"{file.title} still has {names} in {shared.path}: use --scope project to remove it"
 
 
-def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str, Any]:
+def _apply(
+    change: EntryChange, prompts: Collection[str], options: Namespace, output: Output
+) -> dict[str, Any]:
     """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
+    client = get_client(change.file.client)
+    hidden = [name for name in prompts if client.hides_prompts and name in client.own_commands]
     is_done = not options.dry_run
     backup = change.apply() if change.is_needed and is_done else None
     if not options.json:
         output.print_lines(_change_lines(change, backup, is_done=is_done))
+        output.print_lines(
+            f"    {client.title} has its own command {name!r}: give the prompt another name"
+            for name in hidden
+        )
         if options.token_env is not None:
-            hint = f"set it where you start {change.file.title}"
-            output.print_lines([f"    {change.file.title} sends the token in {options.token_env}: {hint}"])
+            hint = f"set it where you start {client.title}"
+            output.print_lines([f"    {client.title} sends the token in {options.token_env}: {hint}"])
     return {
         "client": change.file.client,
         "scope": change.file.scope,
@@ -289,7 +309,8 @@ def _apply(change: EntryChange, options: Namespace, output: Output) -> dict[str,
         "diff": change.diff,
         "commands": change.commands,
         "removed": _removed(change),
-        "limitations": get_client(change.file.client).limitations if change.entry else (),
+        "limitations": client.limitations if change.entry else (),
+        "hidden": hidden,
     }
 
 

@@ -153,7 +153,8 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             not known, or if they choose prompts from a menu.
 
         own_commands:
-            Names of the client's own commands, which users cannot type for a skill.
+            Names of the client's own commands, which users cannot type for a skill, nor for a prompt if
+            *command* does not contain the server.
 
         client_info:
             The names by which the client introduces itself to servers.
@@ -184,6 +185,11 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     client_info: tuple[str, ...] = ()
     refuses_missing: bool = False
     configuration: ClientConfiguration | None = None
+
+    @property
+    def hides_prompts(self) -> bool:
+        """Whether the client's own commands hide prompts of the same name."""
+        return bool(self.own_commands and self.command) and "{server}" not in self.command
 
     @property
     def limitations(self) -> tuple[str, ...]:

@@ -219,6 +219,18 @@ class TestLimitations:
         assert (f"promptkit check --client {name}" in out) == bool(limitations)
         assert run_json("install", name)["limitations"] == list(limitations)
 
+    def test_hidden_prompts(self, project, promptkit, run_json):
+        """`install` names the prompts that a client's own commands hide; a prefix avoids that."""
+        recipe = (project / "prompts" / "greet.py").read_text()
+        (project / "prompts" / "plan.py").write_text(recipe.replace("def greet", "def plan"))
+        line = "    Gemini CLI has its own command 'plan': give the prompt another name\n"
+
+        assert line in promptkit("install", "gemini-cli")[1]
+        assert run_json("install", "gemini-cli")["hidden"] == ["plan"]
+        assert run_json("install", "claude-code")["hidden"] == []
+        (project / "prompts" / "plan.py").write_text("import nothing_like_this\n")
+        assert run_json("install", "gemini-cli")["hidden"] == []
+
     @pytest.mark.parametrize(
         ("name", "message"),
         [
