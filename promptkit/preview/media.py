@@ -4,7 +4,7 @@ import re
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from threading import Lock
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
@@ -18,7 +18,7 @@ from starlette.responses import Response
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.language.content import human_size
 from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES, Media
-from promptkit.preview.controls import parse_value
+from promptkit.types.errors import ConversionError
 
 T = TypeVar("T")
 
@@ -224,6 +224,13 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
         raise HTTPException(413, _FORM_TOO_LARGE, {"connection": "close"})
     async with request.form(max_part_size=2 * MAX_UPLOAD_SIZE) as form:
         yield form
+
+
+def parse_value(argument: Argument, text: str) -> Any:
+    """Return the converted value of an argument; None if the text is invalid."""
+    with suppress(ConversionError):
+        return argument.reader.read(text)
+    return None
 
 
 def parse_number(text: object) -> int:

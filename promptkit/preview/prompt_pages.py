@@ -25,6 +25,7 @@ from promptkit.preview.conversation import ALL_TURNS, ConversationBuilder, TurnV
 from promptkit.preview.forms import Submission, build_fields, build_query, read_submission
 from promptkit.preview.live import CatalogVersion, LiveCatalog
 from promptkit.preview.media import MediaStore, UploadStore, open_form, parse_number
+from promptkit.preview.python_source import CaseNotSavedError, save_case
 from promptkit.preview.rendering import (
     LimitedCalls,
     Rendering,
@@ -32,7 +33,6 @@ from promptkit.preview.rendering import (
     describe_failure,
     render,
 )
-from promptkit.preview.saved_cases import CaseNotSavedError, save_case
 from promptkit.preview.tabs import TABS, TabContent, build_tab
 from promptkit.preview.templating import prompt_path, render_template
 from promptkit.server.direct_calls import CallTimeoutError, time_limit

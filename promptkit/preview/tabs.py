@@ -27,7 +27,7 @@ from promptkit.lints.clients import (
 )
 from promptkit.lints.conversations import SentMessages
 from promptkit.loader.targets import render_words
-from promptkit.preview.controls import Choice
+from promptkit.preview.forms import Choice
 from promptkit.preview.media import Upload
 from promptkit.preview.python_source import (
     build_case_source,
