@@ -12,7 +12,7 @@ import attrs
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.exceptions import ArgumentsError, PromptkitError
+from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.edits import FileEditError, check, read_file, replace_file
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.messages import Workflow
@@ -108,13 +108,16 @@ def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:
+def build_pytest_source(rendering: Rendering, workflow: Workflow, target: str) -> PytestSource:
     """
     Return a test that calls the prompt as a client does, and passes while its rendering is unchanged.
 
     Args:
         rendering:
-            The rendering, or the errors of its arguments.
+            The rendering, with its values.
+
+        workflow:
+            Its workflow.
 
         target:
             The target, as the author typed it on the command line.
@@ -125,16 +128,20 @@ def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:
         f"{_literal(rendering.redact(argument))}: {_format_argument(rendering, argument, modules)}"
         for argument in rendering.values
     ]
-    imports, begin = _begin_call(rendering, target)
-    if rendering.workflow is None:
-        body = _build_error_assertions(rendering, _format_call(f"        {begin}", pairs))
+    if (importable := _find_import(prompt)) is not None:
+        module, variable = importable
+        statement, begin = f"from {module} import {variable}", f"{variable}.render_wire({{"
     else:
-        call = _format_call(f"    rendered = {begin}", pairs)
-        body = [*call, "", *_build_assertions(rendering, rendering.workflow)]
-    standard = [f"import {module}" for module in sorted(modules)]
-    groups = [standard, ["import pytest"] if rendering.workflow is None else [], imports]
-    head = "\n\n".join("\n".join(group) for group in groups if group)
-    source = [head, "", "", f"def test_{name}_is_unchanged():", *body, ""]
+        statement = "from promptkit.compiler import compile"
+        begin = f"compile({_literal(target)})[{_literal(prompt.name)}].render({{"
+    standard = "".join(f"import {module}\n" for module in sorted(modules))
+    source = [
+        *([standard] if standard else []),
+        statement,
+        *("", "", f"def test_{name}_is_unchanged():"),
+        *_format_call(f"    rendered = {begin}", pairs),
+        *("", *_build_assertions(rendering, workflow), ""),
+    ]
     notes = [
         f"{key!r} is a secret, so its value is omitted: set the variable {variable_name(key)} first."
         for key in rendering.values
@@ -153,17 +160,6 @@ def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:
 def variable_name(name: str) -> str:
     """Return the environment variable for the value of a secret argument."""
     return name.upper()
-
-
-def _begin_call(rendering: Rendering, target: str) -> tuple[list[str], str]:
-    """Return the imports of a call of the prompt, and the text before its arguments."""
-    prompt = rendering.prompt
-    imports = [] if rendering.workflow is not None else ["from promptkit import ArgumentsError"]
-    if (importable := _find_import(prompt)) is not None:
-        module, name = importable
-        return sorted([*imports, f"from {module} import {name}"]), f"{name}.render_wire({{"
-    begin = f"compile({_literal(target)})[{_literal(prompt.name)}].render({{"
-    return [*imports, "from promptkit.compiler import compile"], begin
 
 
 def _format_argument(rendering: Rendering, name: str, modules: set[str]) -> str:
@@ -223,32 +219,24 @@ def _format_call(begin: str, pairs: list[str]) -> list[str]:
 
 
 def _build_assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
-    """Return the assertions for the text and the roles of a rendering."""
-    roles = [message.role for message in workflow]
-    assertions = _build_text_assertions(rendering, "rendered.text", workflow.text)
-    if len(roles) <= 1:
-        return assertions
+    """Return the assertions for the roles and the text; if it has secrets, for the parts around them."""
+    roles, text = [message.role for message in workflow], workflow.text
     literals = ", ".join(map(_literal, roles))
-    return [f"    assert [message.role for message in rendered] == [{literals}]", *assertions]
-
-
-def _build_error_assertions(rendering: Rendering, call: list[str]) -> list[str]:
-    prompt = rendering.prompt
-    name = prompt.own_name if _find_import(prompt) else prompt.name  # only the catalog knows the prefix
-    errors = ArgumentsError(name, rendering.argument_errors)
-    assertions = _build_text_assertions(rendering, "str(raised.value)", str(errors))
-    return ["    with pytest.raises(ArgumentsError) as raised:", *call, "", *assertions]
-
-
-def _build_text_assertions(rendering: Rendering, expression: str, text: str) -> list[str]:
-    """Return the assertions for a text; if it contains secrets, for the parts around them."""
-    redacted = rendering.redact(text)
+    assertions = (
+        [f"    assert [message.role for message in rendered] == [{literals}]"] if len(roles) > 1 else []
+    )
+    redacted, lines = rendering.redact(text), text.splitlines(keepends=True)
     if redacted != text:
-        return [f"    assert {_literal(piece)} in {expression}" for piece in redacted.split(HIDDEN) if piece]
-    lines = text.splitlines(keepends=True)
+        pieces = filter(None, redacted.split(HIDDEN))
+        return [*assertions, *(f"    assert {_literal(piece)} in rendered.text" for piece in pieces)]
     if len(lines) <= 1:
-        return [f"    assert {expression} == {_literal(text)}"]
-    return [f"    assert {expression} == (", *(f"        {_literal(line)}" for line in lines), "    )"]
+        return [*assertions, f"    assert rendered.text == {_literal(text)}"]
+    return [
+        *assertions,
+        "    assert rendered.text == (",
+        *(f"        {_literal(line)}" for line in lines),
+        "    )",
+    ]
 
 
 class CaseNotSavedError(PromptkitError):
