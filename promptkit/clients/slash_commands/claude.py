@@ -123,6 +123,7 @@ class _ClaudeText:
         self._numbers = {name: number for number, name in reversed([*enumerate(self._declared)])}
         self._lines = LineNumbers(file.body, file.line)
         self._tokens = list(self._scan())
+        self._has_all = any(token["all"] for token in self._tokens)
         self._sources, self._first = self._positional()
         self._names = self._name_arguments()
         self.parameters = self._parameters()
@@ -198,7 +199,7 @@ class _ClaudeText:
     def _positional(self) -> tuple[dict[int, str], int]:
         """Return the text of each positional placeholder by its number, and the first number."""
         sources: dict[int, str] = {}
-        for token in self._tokens:
+        for token in () if self._has_all else self._tokens:
             if (number := self._number(token)) is not None:
                 sources.setdefault(number, token[0])
         used = {number for number, source in sources.items() if not source[1:].isdigit()}
@@ -224,25 +225,15 @@ class _ClaudeText:
         return names_by_number
 
     def _parameters(self) -> tuple[CommandParameter, ...]:
-        """Return the parameters: all arguments together, if used, and the positional ones."""
-        all_token = next((token for token in self._tokens if token["all"]), None)
-        positional = [
+        """Return the parameters: all arguments together, or the positional ones."""
+        if self._has_all:
+            return (CommandParameter(_ALL, self.hint),)
+        return tuple(
             CommandParameter(
-                name,
-                self.hint if name.startswith(_NUMBERED) else None,
-                default=self._sources[number],
-                word=number - self._first if all_token else None,
+                name, self.hint if name.startswith(_NUMBERED) else None, default=self._sources[number]
             )
             for number, name in self._names.items()
-        ]
-        if all_token is None:
-            return tuple(positional)
-        if positional:
-            description = "numbered arguments are the words of $ARGUMENTS, and quotes are ignored"
-            self._add_loss(
-                description, next(token for token in self._tokens if self._number(token) in self._names)
-            )
-        return (CommandParameter(_ALL, self.hint), *positional)
+        )
 
     def _part(self, token: re.Match[str]) -> Part:
         """Return the part for a placeholder."""
@@ -256,7 +247,9 @@ class _ClaudeText:
             return FilePart(token["file"].rstrip(_PUNCTUATION), token[0])
         if token["escaped"] is not None:
             return TextPart(token["escaped"])
-        self._add_loss(f"{brief(token[0])!r} stays as text: {_REASONS[str(token.lastgroup)]}", token)
+        is_word = self._has_all and self._number(token) is not None
+        reason = "it is a word of $ARGUMENTS" if is_word else _REASONS[str(token.lastgroup)]
+        self._add_loss(f"{brief(token[0])!r} stays as text: {reason}", token)
         return TextPart(token[0])
 
 
