@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from promptkit.batch.request_lines import LineFormat
+from promptkit.batch.renderer import LineFormat
 from promptkit.batch.workers import Rejection, RenderedChunk
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, FolderLockedError

@@ -12,6 +12,7 @@ shown.
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import date
 from decimal import Decimal
 from types import MappingProxyType
@@ -25,7 +26,8 @@ from promptkit.catalog.argument_schema import alternative_of
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
-from promptkit.preview.media import Upload, UploadStore, parse_number, parse_value
+from promptkit.preview.media import Upload, UploadStore, parse_number
+from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_closed, is_list, members_of, plain
 from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
@@ -320,7 +322,7 @@ def _build_field(
     else:
         control = _build_control(argument, value)
     if upload is None and control.kind in _HIDDEN and control.value:
-        upload = store.store_value(argument, control.value)
+        upload = store.store_value(control.value)
     is_line = control.kind == "line" and control.attributes.get("type") != "password"
     return Field(
         name,
@@ -417,6 +419,13 @@ def _is_typeable(text: str) -> bool:
     return _UNTYPEABLE.search(text) is None
 
 
+def _parse_value(argument: Argument, text: str) -> Any:
+    """Return the converted value of an argument; None if the text is invalid."""
+    with suppress(ConversionError):
+        return argument.reader.read(text)
+    return None
+
+
 def _line(_: Argument, value: str) -> Control | None:
     return _single_line(value, {"type": "text"})
 
@@ -470,7 +479,7 @@ def _bound(schema: Mapping[str, Any], inclusive: str, exclusive: str, inwards: i
 
 
 def _date(argument: Argument, value: str) -> Control | None:
-    is_normalized = str(parse_value(argument, value) or "") == value
+    is_normalized = str(_parse_value(argument, value) or "") == value
     return Control("line", value, {"type": "date"}) if is_normalized else None
 
 
@@ -506,7 +515,7 @@ def _checkboxes(argument: Argument, value: str) -> Control | None:
         return None
     checked = {text.strip() for text in value.split(",")}
     sent = _join_choices(each for each in spellings if each in checked)
-    if value and (not sent or parse_value(argument, sent) != parse_value(argument, value)):
+    if value and (not sent or _parse_value(argument, sent) != _parse_value(argument, value)):
         return None
     choices = (Choice(each, each, each in checked, each) for each in spellings)
     return Control("checkboxes", choices=tuple(choices))
@@ -540,10 +549,10 @@ def _format_label(argument: Argument, value: str) -> str:
 
 def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None]) -> str:
     """Return the spelling of a choice among *spellings*; *text* itself if it is not a choice."""
-    value = parse_value(argument, text) if text and text not in spellings else None
+    value = _parse_value(argument, text) if text and text not in spellings else None
     if value is None:
         return text
-    choices = {spelling: parse_value(argument, spelling) for spelling in spellings}
+    choices = {spelling: _parse_value(argument, spelling) for spelling in spellings}
     matches = (
         spelling for spelling, choice in choices.items() if type(choice) is type(value) and choice == value
     )

@@ -28,9 +28,6 @@ from promptkit.server.lookup import name_of
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: Prefix of the words in a query that are tags.
-_TAG: Final = "tag:"
-
 #: Maximum number of names in a message; further names are counted.
 _MAX_NAMES: Final = 5
 
@@ -126,16 +123,12 @@ class CatalogVersion:
         ]
 
     def find_prompts(self, query: str = "") -> list[CompiledPrompt]:
-        """Return the prompts that contain each word of the query. ``tag:x`` matches exactly the tag *x*."""
-        words = query.casefold().split()
-        tags = {word for word in words if word.startswith(_TAG)}
-        text = " ".join(word for word in words if not word.startswith(_TAG))
+        """Return the prompts that contain each word of the query."""
         return [
             prompt
             for prompt in self.catalog.prompts
-            if tags <= {format_tag_query(tag) for tag in prompt.tags}
-            and _has_all(
-                text, prompt.name, prompt.title, prompt.description, *prompt.tags, *prompt.arguments.by_name
+            if _has_all(
+                query, prompt.name, prompt.title, prompt.description, *prompt.tags, *prompt.arguments.by_name
             )
         ]
 
@@ -247,11 +240,6 @@ class LiveCatalog:
     def _wake(self) -> None:
         change, self._change = self._change, Future()
         change.set_result(None)
-
-
-def format_tag_query(tag: str) -> str:
-    """Return the query that finds the prompts with a tag."""
-    return _TAG + "-".join(tag.casefold().split())
 
 
 def _has_all(query: str, *texts: str | None) -> bool:

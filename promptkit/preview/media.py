@@ -3,8 +3,8 @@
 import re
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from threading import Lock
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
@@ -17,8 +17,7 @@ from starlette.responses import Response
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.language.content import human_size
-from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES, Media
-from promptkit.types.errors import ConversionError
+from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES
 
 T = TypeVar("T")
 
@@ -172,18 +171,9 @@ class UploadStore:
         self._store.put(digest, upload, len(upload.value or "") + 1024)
         return upload
 
-    def store_value(self, argument: Argument, value: str) -> Upload:
+    def store_value(self, value: str) -> Upload:
         """Store a value that was not read from a file."""
-        converted = parse_value(argument, value) if argument.takes_bytes else None
-        if converted is None:
-            converted = value.encode(errors="surrogatepass")
-        items = (
-            converted
-            if isinstance(converted, Collection) and not isinstance(converted, bytes)
-            else [converted]
-        )
-        data = (item.data if isinstance(item, Media) else item for item in items)
-        return self.store(Upload(value, size=sum(map(len, data))))
+        return self.store(Upload(value, size=len(value.encode(errors="surrogatepass"))))
 
     def collect(self, arguments: Arguments, form: Any) -> dict[str, Upload]:
         """
@@ -224,13 +214,6 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
         raise HTTPException(413, _FORM_TOO_LARGE, {"connection": "close"})
     async with request.form(max_part_size=2 * MAX_UPLOAD_SIZE) as form:
         yield form
-
-
-def parse_value(argument: Argument, text: str) -> Any:
-    """Return the converted value of an argument; None if the text is invalid."""
-    with suppress(ConversionError):
-        return argument.reader.read(text)
-    return None
 
 
 def parse_number(text: object) -> int:

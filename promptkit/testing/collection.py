@@ -275,8 +275,8 @@ def _as_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: Loaded
     return Owner(f"resource {declaration.name!r}", declaration.location)
 
 
-class CaseError(Exception):
-    """A case with an unexpected outcome."""
+class CheckError(Exception):
+    """Diagnostics, as ``promptkit check`` reports them, or the unexpected outcome of a case."""
 
 
 class RenderingError(Exception):
@@ -330,14 +330,14 @@ def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
         The rendering; None if the prompt raised the expected error.
 
     Raises:
-        CaseError: If a client cannot send the case, or its outcome or error message is not the expected one.
+        CheckError: If a client cannot send the case, or its outcome or error message is not the expected one.
 
         RenderingError: If it fails in any other way.
     """
     try:
         sent = case.sent()
     except TypeError as error:
-        raise CaseError(str(error)) from None
+        raise CheckError(str(error)) from None
     rendered: Workflow | None = None
     outcome: object
     try:
@@ -348,7 +348,7 @@ def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
             raise
     if (mismatch := case.mismatch(outcome)) is not None:
         msg = f"prompt {prompt.name!r}: the case {case.name!r} {mismatch}"
-        raise CaseError(Redactor.of(prompt.arguments, sent).redacted(msg))
+        raise CheckError(Redactor.of(prompt.arguments, sent).redacted(msg))
     return rendered
 
 
@@ -411,10 +411,6 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     if path.suffix == ".md" and not is_known:
         return None
     return RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
-
-
-class DiagnosticsError(Exception):
-    """The diagnostics of a prompt, as ``promptkit check`` reports them."""
 
 
 class CheckedFile(pytest.File):
@@ -499,7 +495,7 @@ class PromptItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
         """Return the error without a traceback through promptkit."""
         error = excinfo.value
-        if isinstance(error, CaseError | DiagnosticsError | ModuleNotFoundError):
+        if isinstance(error, CheckError | ModuleNotFoundError):
             return str(error)
         if isinstance(error, RenderingError) and error.__cause__ is not None:
             return f"{error}\n\n{format_exception(error.__cause__)}"
@@ -546,12 +542,12 @@ def _case_test(prompt: CompiledPrompt, case: Case, check_rendering: RenderingChe
 
             snapshot = request.getfixturevalue("promptkit_snapshot")
             if (changes := changes_of(prompt, case, rendered, snapshot)) is not None:
-                raise CaseError(changes)
+                raise CheckError(changes)
 
     return test
 
 
 def _require_no_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
-    """Raise DiagnosticsError if there are any diagnostics."""
+    """Raise CheckError if there are any diagnostics."""
     if diagnostics:
-        raise DiagnosticsError("\n".join(map(str, diagnostics)))
+        raise CheckError("\n".join(map(str, diagnostics)))

@@ -68,11 +68,6 @@ _EXTENSIONS: Final = (
 )
 _FILE: Final = re.compile(rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_EXTENSIONS})")
 
-#: Paths outside the workspace, or to a folder. A word such as @scope/name is a package.
-_OUTSIDE: Final = re.compile(r"(?:[~/]|\.\.?/)[\w./-]*")
-_PATH: Final = re.compile(r"[\w./-]*")
-_FOLDER: Final = re.compile(r"(?:[\w.-]+/)+|(?:[\w.-]+/){2,}[\w-]+")
-
 #: Punctuation that can follow a path.
 _PUNCTUATION: Final = ".,;:!?)]}>*"
 
@@ -256,10 +251,10 @@ class _ClaudeText:
 def _file_reason(path: str) -> str | None:
     """Return why a word after an ``@`` is not a file of the workspace; "" if it does not look like a file."""
     path = path.rstrip(_PUNCTUATION)
-    if _OUTSIDE.fullmatch(path) or ("/../" in path and _PATH.fullmatch(path)):
+    if path.startswith(("/", "~")) or ".." in path.split("/"):
         return "it is outside the workspace"
     if _FILE.fullmatch(path):
         return None
     if re.match(r"\$(?:ARGUMENTS|\d)", path):
         return "it contains arguments"
-    return "it can be a folder" if _FOLDER.fullmatch(path) else ""
+    return "it can be a folder" if path.endswith("/") else ""  # a word such as @scope/name is a package
