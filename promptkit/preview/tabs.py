@@ -277,17 +277,19 @@ def _build_test(rendering: Rendering, served: _Served, _choice: str) -> TabConte
     """Return a pytest test of the displayed call."""
     if rendering.skip_reason:
         return TabContent("test", notes=(f"Not rendered: {rendering.skip_reason}.",))
-    if rendering.workflow is None:
-        subject = "The arguments are invalid" if rendering.argument_errors else "This prompt failed"
-        return TabContent("test", notes=(f"{subject}, so there is no rendering to test.",))
+    if rendering.workflow is None and not rendering.argument_errors:
+        return TabContent("test", notes=("This prompt failed, so there is no rendering to test.",))
     if rendering.prompt.location == SERVER:
         case = Block("Case with these values, for cases.toml", build_case_table(rendering), "toml")
         return TabContent("test", (), (case,))
-    test = build_pytest_source(rendering, rendering.workflow, served.target)
     source = build_case_source(rendering)
     case = Block("Case with these values, to paste below the prompt", source, "python")
     if rendering.prompt.location.file.endswith(".md"):
         case = Block("Case with these values, for the front matter", source, "yaml")
+    if rendering.workflow is None:
+        note = "The arguments are invalid, so there is no rendering to test."
+        return TabContent("test", (), (case,), (note,))
+    test = build_pytest_source(rendering, rendering.workflow, served.target)
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
