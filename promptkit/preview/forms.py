@@ -528,7 +528,8 @@ def _join_choices(values: Iterable[str]) -> str:
 
 def _build_choice(argument: Argument, value: str, selected: str, default: str) -> Choice:
     """Return one choice. The default also represents no value, unless it was given."""
-    label = _format_label(argument, value)
+    meaning = argument.reader.meanings.get(value)
+    label = f"{value}: {meaning}" if meaning else value
     if value != default:
         return Choice(value, label, value == selected, value)
     return Choice(value if value == selected else "", f"{label} (default)", selected in ("", value), value)
@@ -539,12 +540,6 @@ def _find_default(argument: Argument, spellings: Mapping[str, None]) -> str:
     if argument.required or not argument.has_default or argument.default is None:
         return ""
     return _find_spelling(argument, text_of(argument.default), spellings)
-
-
-def _format_label(argument: Argument, value: str) -> str:
-    """Return the label of a choice: the value that clients send, with its meaning if it has one."""
-    meaning = argument.reader.meanings.get(value)
-    return f"{value}: {meaning}" if meaning else value
 
 
 def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None]) -> str:

@@ -83,7 +83,8 @@ class CatalogVersion:
         """A message about files that failed to load and are served as before; ``""`` if there are none."""
         errors = [diagnostic for diagnostic in self.diagnostics if not diagnostic.is_ignorable]
         files = dict.fromkeys(PurePath(diagnostic.location.file).name for diagnostic in errors)
-        return f"Not loaded: {_count_errors(len(errors))} in {_join_names(tuple(files))}." if errors else ""
+        count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
+        return f"Not loaded: {count} in {_join_names(tuple(files))}." if errors else ""
 
     def next(self, catalog: Catalog) -> "CatalogVersion":
         """Return the version of a newer catalog."""
@@ -275,7 +276,3 @@ def _join_names(names: tuple[str, ...]) -> str:
     if len(names) > _MAX_NAMES:
         return f"{', '.join(names[: _MAX_NAMES - 1])} and {len(names) - _MAX_NAMES + 1} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _count_errors(count: int) -> str:
-    return "1 error" if count == 1 else f"{count} errors"

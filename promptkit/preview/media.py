@@ -191,8 +191,10 @@ class UploadStore:
 
     def _find_upload(self, argument: Argument, form: Any) -> Upload | None:
         """Return the upload of an argument: its files, the error of too large files, or a stored value."""
-        if files := _list_files(form, argument.name):
-            return self.store(_read_files(argument, files))
+        files = form.getlist(f"{argument.name}.file")
+        # Browsers send an empty file field as a file without a name.
+        if named := [file for file in files if isinstance(file, UploadFile) and file.filename]:
+            return self.store(_read_files(argument, named))
         if isinstance(oversized := form.get(f"{argument.name}.oversized"), str):
             size, _, filename = oversized.partition(" ")
             return self.store(_build_oversized((filename,), parse_number(size)))
@@ -219,12 +221,6 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
 def parse_number(text: object) -> int:
     """Return the number that a browser sent; 0 if it is invalid."""
     return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,15}", text) else 0
-
-
-def _list_files(form: Any, name: str) -> list[UploadFile]:
-    # Browsers send an empty file field as a file without a name.
-    files = form.getlist(f"{name}.file")
-    return [file for file in files if isinstance(file, UploadFile) and file.filename]
 
 
 def _read_files(argument: Argument, files: Sequence[UploadFile]) -> Upload:
