@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from promptkit.batch.request_lines import LineFormat
+from promptkit.batch.renderer import LineFormat
 from promptkit.batch.workers import Rejection, RenderedChunk
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, FolderLockedError
@@ -126,6 +126,10 @@ def batch_files(folder: Folder) -> dict[str, int]:
     return sizes
 
 
+def _unusable(path: str, problem: str, fix: str = _ANOTHER_FOLDER) -> UnfinishedBatchError:
+    return UnfinishedBatchError(f"{path!r} {problem}: {fix}")
+
+
 def _has_requests(name: str) -> bool:
     return name.startswith("requests-") and name.endswith(".jsonl")
 
@@ -216,8 +220,7 @@ class BatchWriter:
                         yield msgspec.convert(request[self._format.identifier], str)
                     except (ValueError, RecursionError, KeyError):
                         path = f"{self._folder.path.name}/{name}"
-                        msg = f"{path!r} has a line that is not a request: {_ANOTHER_FOLDER}"
-                        raise UnfinishedBatchError(msg) from None
+                        raise _unusable(path, "has a line that is not a request") from None
 
     def write(self, chunk: RenderedChunk) -> None:
         """
@@ -346,8 +349,7 @@ def _discard_batch(folder: Folder, command: str) -> None:
     """Make the files in a folder those of an unfinished batch without rows: resuming it replaces them."""
     checkpoint = Checkpoint(command)
     if not _matches_files(checkpoint, batch_files(folder)):
-        msg = f"{folder.path.name!r} has other files of requests: {_ANOTHER_FOLDER}"
-        raise UnfinishedBatchError(msg)
+        raise _unusable(folder.path.name, "has other files of requests")
     folder.write(CHECKPOINT, _encode_checkpoint(checkpoint))
 
 
@@ -362,21 +364,19 @@ def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
     if not any(files.values()):  # nothing was written, not even a checkpoint
         return Checkpoint(command)
     if CHECKPOINT not in files:
-        msg = f"{folder.path.name!r} already has a finished batch: {_REPLACE_IT}"
-        raise UnfinishedBatchError(msg)
+        raise _unusable(folder.path.name, "already has a finished batch", _REPLACE_IT)
     if not resume:
-        msg = f"{folder.path.name!r} has an unfinished batch: continue it with --resume, {_REPLACE_IT}"
-        raise UnfinishedBatchError(msg)
+        fix = f"continue it with --resume, {_REPLACE_IT}"
+        raise _unusable(folder.path.name, "has an unfinished batch", fix)
+    path = f"{folder.path.name}/{CHECKPOINT}"
     try:
         checkpoint = msgspec.json.decode(folder.read(CHECKPOINT, _CHECKPOINT_SIZE), type=Checkpoint)
     except (OSError, ValueError, RecursionError):
-        msg = f"'{folder.path.name}/{CHECKPOINT}' is not a checkpoint: {_ANOTHER_FOLDER}"
-        raise UnfinishedBatchError(msg) from None
+        raise _unusable(path, "is not a checkpoint") from None
     if checkpoint.command != command:
         raise UnfinishedBatchError(_OTHER_BATCH)
     if not _matches_files(checkpoint, files):
-        msg = f"'{folder.path.name}/{CHECKPOINT}' does not match the files next to it: {_ANOTHER_FOLDER}"
-        raise UnfinishedBatchError(msg)
+        raise _unusable(path, "does not match the files next to it")
     # The last file is removed first, so that no gap arises if the process is killed.
     for number in range(sum(map(_has_requests, files)), checkpoint.shard, -1):
         folder.remove(_shard_name(number))

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from io import BufferedReader, TextIOWrapper
+from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct, structs
@@ -69,14 +69,6 @@ Raw: TypeAlias = "bytes | list[str] | Row | RowError"
 
 #: The line number of a row, its raw data, and how much of the file was read with it.
 _Position: TypeAlias = tuple[int, Raw, int]
-
-
-class Stream(Protocol):
-    """A source of lines in UTF-8."""
-
-    def readline(self, limit: int, /) -> bytes:
-        """Return the next line, or its beginning if it is longer than *limit*; empty at the end."""
-        ...
 
 
 class RowsError(PromptkitError, ValueError):
@@ -230,22 +222,18 @@ def _text_table(path: str, suffix: str, delimiter: str | None, stack: ExitStack)
         msg = "there are no rows: standard input is closed"
         raise RowsError(msg)
     size = None if path == "-" else _size_of(file)
-    beginning = file.peek(1)
-    stream: Stream = file
+    beginning = file.peek(1).removeprefix(codecs.BOM_UTF8)
     if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        text = TextIOWrapper(file, "utf-16", newline="\n")
-        stack.callback(text.detach)  # it would close standard input
-        stream, size = _Utf16Stream(text, path), None
-        beginning = beginning.decode("utf-16", "ignore").encode(errors="ignore")
-    beginning = beginning.removeprefix(codecs.BOM_UTF8)
+        msg = f"{path!r} is UTF-16: save it as UTF-8"
+        raise RowsError(msg)
     first = beginning.lstrip()[:1]
     is_json = suffix in _JSON or (suffix not in _DELIMITERS and first in (b"{", b"["))
     if delimiter is not None or not is_json:
-        return _csv_table(stream, delimiter, _DELIMITERS.get(suffix, _DETECTED), size)
+        return _csv_table(file, suffix, delimiter, size)
     if suffix not in _JSON_LINES and _OPEN_OBJECT.match(beginning):
         msg = f"{path!r} is a JSON object on several lines: write an array of objects, or one on each line"
         raise RowsError(msg)
-    rows = _array_rows(stream, path) if first == b"[" else _json_rows(stream)
+    rows = _array_rows(file, path) if first == b"[" else _json_rows(file)
     return Table(None, _from_json, _chunks_of(rows), size)
 
 
@@ -255,22 +243,7 @@ def _size_of(stream: BufferedReader) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-class _Utf16Stream:
-    """The lines of a file in UTF-16, in UTF-8."""
-
-    def __init__(self, file: TextIOWrapper, path: str) -> None:
-        self._file, self._path = file, path
-
-    def readline(self, limit: int, /) -> bytes:
-        """Return the next line, or its beginning if it has more characters than *limit*; empty at the end."""
-        try:
-            return self._file.readline(limit).encode()
-        except UnicodeDecodeError:
-            msg = f"{self._path!r} is not UTF-16, although it begins so: save it as UTF-8"
-            raise RowsError(msg) from None
-
-
-def _lines(stream: Stream) -> Iterator[tuple[int, bytes, int]]:
+def _lines(stream: BufferedReader) -> Iterator[tuple[int, bytes, int]]:
     """Yield the number of each line, its data, and its end; of a line that is too long, only the start."""
     number = end = 0
     while data := stream.readline(_MAX_ROW + 1):
@@ -280,7 +253,7 @@ def _lines(stream: Stream) -> Iterator[tuple[int, bytes, int]]:
         yield number, data.removeprefix(codecs.BOM_UTF8) if number == 1 else data, end
 
 
-def _json_rows(stream: Stream) -> Iterator[_Position]:
+def _json_rows(stream: BufferedReader) -> Iterator[_Position]:
     for number, data, end in _lines(stream):
         if len(data) > _MAX_ROW:
             yield number, _too_long_error(), end
@@ -288,16 +261,13 @@ def _json_rows(stream: Stream) -> Iterator[_Position]:
             yield number, data, end
 
 
-def _array_rows(stream: Stream, path: str) -> Iterator[_Position]:
+def _array_rows(stream: BufferedReader, path: str) -> Iterator[_Position]:
     """Read a JSON array, and return an iterator over its items."""
-    lines, size = list[bytes](), 0
-    while size <= _MAX_ARRAY and (line := stream.readline(_MAX_ARRAY)):
-        lines.append(line)
-        size += len(line)
-    if size > _MAX_ARRAY:
+    data = stream.read(_MAX_ARRAY + 1)
+    if len(data) > _MAX_ARRAY:
         msg = f"{path!r} is a JSON array of more than {_MAX_ARRAY:,} bytes: write it as JSON Lines"
         raise RowsError(msg)
-    data = b"".join(lines).removeprefix(codecs.BOM_UTF8)
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         items = msgspec.json.decode(data, type=list[msgspec.Raw])
     except (ValueError, RecursionError) as error:
@@ -332,13 +302,14 @@ def _from_json(raw: bytes) -> Row:
     return row
 
 
-def _csv_table(stream: Stream, delimiter: str | None, possible: tuple[str, ...], size: int | None) -> Table:
+def _csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, size: int | None) -> Table:
     csv.field_size_limit(_MAX_ROW)
     lines = _CsvLines(stream)
     try:
         first = _first_line(lines)
         if named := _DELIMITER_LINE.fullmatch(first):
             first, delimiter = _first_line(lines), delimiter or named[1]
+        possible = _DELIMITERS.get(suffix, _DETECTED)
         delimiter = delimiter or max(possible, key=partial(_count_cells, first))
         reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
         header = next(reader, [])
@@ -372,7 +343,7 @@ def _count_cells(line: str, delimiter: str) -> int:
 class _CsvLines:
     """The lines of a CSV table as text, with the number and the end of the last line read."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: BufferedReader) -> None:
         self._lines = _lines(stream)
         self.number = self.end = self.row_start = 0
 

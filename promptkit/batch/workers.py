@@ -21,8 +21,7 @@ import attrs
 import msgspec
 from msgspec import Struct
 
-from promptkit.batch.renderer import Renderer
-from promptkit.batch.request_lines import LINE_FORMATS, LineFormat
+from promptkit.batch.renderer import LINE_FORMATS, LineFormat, Renderer
 from promptkit.batch.rows import Columns, RowError, key_text
 from promptkit.batch.tables import Chunk, Row, row_of
 

@@ -16,8 +16,7 @@ import msgspec
 from promptkit import compiler
 from promptkit.answers import parse_answer
 from promptkit.batch.joining import join_results, open_results
-from promptkit.batch.renderer import Renderer
-from promptkit.batch.request_lines import LINE_FORMATS
+from promptkit.batch.renderer import LINE_FORMATS, Renderer
 from promptkit.batch.rows import MAX_LISTED, ColumnError, listed
 from promptkit.batch.shards import (
     CHECKPOINT,

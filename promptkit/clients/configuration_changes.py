@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Final
 
@@ -150,16 +151,14 @@ def plan_change(
     return EntryChange(file, contents, after, name, current, entry, file.is_client_found, commands)
 
 
-def unified_diff(old: Sequence[str], new: Sequence[str], before: str, after: str) -> Iterator[str]:
+def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Iterator[str]:
     """Yield the lines of a diff without context, as one hunk from the first to the last difference."""
     if old == new:
         return
-    start, end, limit = 0, 0, min(len(old), len(new))
-    while start < limit and old[start] == new[start]:
-        start += 1
-    while end < limit - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    left, right = old[start : len(old) - end], new[start : len(new) - end]
+    start = len(commonprefix([old, new]))  # noqa: RUF071 (of lines)
+    old, new = old[start:], new[start:]
+    end = len(commonprefix([old[::-1], new[::-1]]))  # noqa: RUF071 (of lines)
+    left, right = old[: len(old) - end], new[: len(new) - end]
     yield from (f"--- {before}\n", f"+++ {after}\n")
     yield f"@@ -{_span(start, len(left))} +{_span(start, len(right))} @@\n"
     yield from (f"-{line}" for line in left)

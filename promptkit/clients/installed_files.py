@@ -242,25 +242,6 @@ def folder_change(  # noqa: PLR0913 (a target, two filters and three names)
     )
 
 
-def has_entries(folder: Folder, note_name: str) -> bool:
-    """
-    Return whether the note of a folder has entries.
-
-    Args:
-        folder:
-            The folder.
-
-        note_name:
-            The name of the note.
-
-    Raises:
-        FolderChangeError: If the note is invalid.
-        OSError: If the folder cannot be read.
-    """
-    data = _note_data(folder, note_name) if folder.exists() else None
-    return data is not None and bool(_decode_note(data, folder.display_root / note_name))
-
-
 def describe_failure(folder: str | os.PathLike[str], error: OSError) -> str:
     """Return a one-line error message for a folder that cannot be changed."""
     path = f" ({error.filename})" if error.filename else ""
@@ -414,8 +395,15 @@ def skill_change(
 
 
 def has_skills(folder: Folder) -> bool:
-    """Return whether promptkit has written skills into a folder; see `has_entries`."""
-    return has_entries(folder, NOTE)
+    """
+    Return whether promptkit has written skills into a folder.
+
+    Raises:
+        FolderChangeError: If the note is invalid.
+        OSError: If the folder cannot be read.
+    """
+    data = _note_data(folder, NOTE) if folder.exists() else None
+    return data is not None and bool(_decode_note(data, folder.display_root / NOTE))
 
 
 def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, HashedBytes]]:

@@ -102,7 +102,7 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
     bare = _blanked(_COMMENTS, text)
     plain = _blanked(_TRAILING_COMMAS, bare)
     container = _object_at(plain, bare, plain.index("{"))
-    unit = _unit(text, container)
+    unit = next(_indents(text, container), "") or "  "  # that of the first member on a separate line
     for depth, name in enumerate(path, 1):
         if name not in container.members:
             return _with_new(text, container, name, _nested(path[depth:], value), unit)
@@ -201,11 +201,6 @@ def _without(text: str, bare: str, container: _Object, member: _Member) -> str:
 def _dumped(value: Any, text: str, indent: str, unit: str) -> str:
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
     return f"{newline_of(text)}{indent}".join(lines)
-
-
-def _unit(text: str, root: _Object) -> str:
-    """Return the indentation of one level, taken from the first member of *root* on a separate line."""
-    return next(_indents(text, root), "") or "  "
 
 
 def _indents(text: str, container: _Object) -> Iterator[str]:

@@ -83,17 +83,13 @@ class InstalledServer(Struct, frozen=True):
         if self.url is None and (variables := {**variables_in(settings, current), **self.variables}):
             entry[settings.env] = variables
         if self.token_env is not None:
-            for key, value in _token_settings(settings, self.token_env).items():
+            header = msgspec.json.encode(settings.token)
+            token = header.replace(b"{token_env}", self.token_env.encode())
+            for key, value in msgspec.json.decode(token, type=dict[str, Any]).items():
                 former = existing.get(key)
                 headers = former if isinstance(value, dict) and isinstance(former, Mapping) else {}
                 entry[key] = {**headers, **value} if isinstance(value, dict) else value
         return entry
-
-
-def _token_settings(settings: ClientConfiguration, variable: str) -> dict[str, Any]:
-    template = msgspec.json.encode(settings.token)
-    token: dict[str, Any] = msgspec.json.decode(template.replace(b"{token_env}", variable.encode()))
-    return token
 
 
 def local_server(

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 from msgspec import Struct
 
@@ -13,25 +15,32 @@ from promptkit.catalog.cases import Case
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.catalog.uri_templates import URITemplate, expanded
-from promptkit.errors.diagnostics import Report
+from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, compile_skill
+from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
+from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import PromptError, ResultError, shortened
 from promptkit.errors.rules import Rule
+from promptkit.files.reading import HashedBytes
 from promptkit.foreign.address import ServerAddress, ServerError
 from promptkit.foreign.cases import CASES_FILE, lint_cases_file, read_cases
 from promptkit.foreign.lints import lint_listing, lint_replies, lint_stray_output
 from promptkit.foreign.listing import (
     SERVER,
+    InvalidReplyError,
     ListedArgument,
+    ListedFile,
     ListedPrompt,
     ListedResource,
+    ListedSkill,
     ListedTemplate,
     Listing,
+    Requester,
+    RequestError,
     read_listing,
 )
-from promptkit.foreign.requests import InvalidReplyError, Requester, RequestError
-from promptkit.foreign.skills import load_skill
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
@@ -151,26 +160,27 @@ def catalog_of(
         sample:
             Whether prompts can be rendered with made-up arguments.
     """
-    cases, report = cases or {}, Report("", SERVER)
+    cases, diagnostics = cases or {}, [*listing.diagnostics]
     requester = connection or _Unconnected()
     prompts = [
         _prompt(prompt, requester, cases.get(prompt.name, ()), sample=sample) for prompt in listing.prompts
     ]
-    listed: list[ListedResource | ListedTemplate] = [*listing.resources, *listing.templates]
+    skill_files = listing.skill_files
     resources = [
-        compiled for resource in listed if (compiled := _resource(resource, requester, report)) is not None
+        compiled
+        for resource in (*listing.resources, *listing.templates)
+        if (compiled := _resource(resource, requester, diagnostics)) is not None
+        and resource.uri_template not in skill_files
     ]
     skills, remaining = [], _MAX_SKILL_BYTES
-    for skill in listing.skills if connection else ():
-        compiled_skill, diagnostics = load_skill(skill, partial(read_resource, requester), remaining)
-        report.found.extend(diagnostics)
-        if compiled_skill is not None:
-            skills.append(compiled_skill)
-            remaining -= sum(file.content.size for file in compiled_skill.files)
-    skill_files = listing.skill_files
-    resources = [resource for resource in resources if resource.uri_template not in skill_files]
-    unknown = lint_cases_file(cases, {prompt.name: prompt for prompt in prompts})
-    return Catalog(prompts, [*listing.diagnostics, *report.found, *unknown], resources, skills)
+    for listed in listing.skills if connection else ():
+        skill, found = _load_skill(listed, requester, remaining)
+        diagnostics += found
+        if skill is not None:
+            skills.append(skill)
+            remaining -= sum(file.content.size for file in skill.files)
+    diagnostics += lint_cases_file(cases, {prompt.name: prompt for prompt in prompts})
+    return Catalog(prompts, diagnostics, resources, skills)
 
 
 def _prompt(
@@ -254,17 +264,14 @@ def _call(connection: Requester, method: str, params: Mapping[str, Any]) -> dict
 
 
 def _resource(
-    resource: ListedResource | ListedTemplate, connection: Requester, report: Report
+    resource: ListedResource, connection: Requester, diagnostics: list[Diagnostic]
 ) -> CompiledResource | None:
     uri, is_template = resource.uri_template, isinstance(resource, ListedTemplate)
     try:
         template = URITemplate(uri if is_template else "x:")
     except ValueError as error:
-        report.found.append(
-            Report(f"template {uri!r}", SERVER).owner.diagnostic(
-                Rule.BAD_TEMPLATE, str(error), "write it as RFC 6570 describes"
-            )
-        )
+        report = Report(f"template {uri!r}", SERVER, diagnostics)
+        report.add(Rule.BAD_TEMPLATE, str(error), "write it as RFC 6570 describes")
         return None
     variables = [_argument(ListedArgument(name, required=True)) for name in template.names]
 
@@ -284,3 +291,66 @@ def _resource(
         icons=_icons(resource.icons),
         size=resource.size,
     )
+
+
+def _load_skill(
+    skill: ListedSkill, connection: Requester, max_bytes: int
+) -> tuple[CompiledSkill | None, Sequence[Diagnostic]]:
+    """
+    Read the files of a skill, and verify them as hosts do.
+
+    Args:
+        skill:
+            The skill as the server lists it.
+
+        connection:
+            The connection to the server.
+
+        max_bytes:
+            The limit for its files together.
+
+    Returns:
+        The skill, or None if it violates the format; and its diagnostics.
+    """
+    path = unquote(skill.uri.removeprefix("skill://")).removesuffix(f"/{SKILL_FILE}")
+    prefix, _, name = path.rpartition("/")
+    report = Report(f"skill {name!r}", SERVER)
+    if not skill.uri.startswith("skill://") or not skill.uri.endswith(f"/{SKILL_FILE}"):
+        report.add(Rule.BAD_SKILL, f"its URI is {skill.uri!r}", f"write it as skill://NAME/{SKILL_FILE}")
+        return None, report.found
+    folder, files = skill.uri.removesuffix(SKILL_FILE), dict[str, HashedBytes]()
+    listed = skill.resources if isinstance(skill.resources, list) else []
+    uris: dict[str, ListedFile | None] = {file.uri: file for file in listed} or {skill.uri: None}
+    if len(uris) > MAX_FILES or sum(file.size for file in listed) > min(MAX_BYTES, max_bytes):
+        message = f"it has {len(uris)} files, or too many bytes"
+        hint = f"hosts read at most {MAX_FILES} files and {MAX_BYTES >> 20} MiB"
+        report.add(Rule.SKILL_FILES, message, hint)
+        return None, report.found
+    for uri, file in uris.items():
+        path = unquote(uri.removeprefix(folder))
+        if not uri.startswith(folder):
+            report.add(Rule.SKILL_FILES, f"{uri!r} is not in its folder", "list only files of the skill")
+            continue
+        try:
+            content = read_resource(connection, uri)
+        except (PromptError, ResultError) as error:
+            message = f"{path!r} cannot be read: {error}"
+            report.add(Rule.SKILL_FILES, message, "serve each file that is listed")
+            continue
+        data = content.encode() if isinstance(content, str) else content
+        if file is not None and (file.digest, file.size) != (f"sha256:{sha256(data).hexdigest()}", len(data)):
+            message = f"{path!r} has another digest or size than it is listed with, so hosts reject it"
+            report.add(Rule.SKILL_FILES, message, "hash the bytes that are served")
+        files[path] = HashedBytes(data)
+    if SKILL_FILE not in files:
+        report.add(Rule.SKILL_FILES, f"it has no {SKILL_FILE}", "serve and list it")
+        return None, report.found
+    try:
+        fields, _, _ = read_skill(files[SKILL_FILE].data)
+    except FrontmatterError as error:
+        report.add(Rule.BAD_SKILL, str(error), error.hint)
+        return None, report.found
+    if fields != skill.frontmatter:
+        message = f"its listed frontmatter differs from that of its {SKILL_FILE}, so hosts reject it"
+        report.add(Rule.BAD_SKILL, message, "list every field as it is in the file")
+    return compile_skill(name, prefix, fields, files, report), report.found

@@ -15,8 +15,7 @@ from msgspec import Struct
 from pydantic import RootModel, ValidationError
 
 from promptkit.foreign.address import ServerAddress, ServerError
-from promptkit.foreign.listing import SKILLS
-from promptkit.foreign.requests import InvalidReplyError, NoReplyError, RequestError
+from promptkit.foreign.listing import SKILLS, InvalidReplyError, NoReplyError, RequestError
 from promptkit.foreign.transports import (
     MAX_REPLY,
     MAX_SECONDS,

@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
+from itertools import chain
 from json import JSONDecoder
 from typing import Any, Final
 
@@ -12,11 +14,14 @@ from promptkit.errors.diagnostics import Diagnostic, Owner, Report
 from promptkit.errors.rules import Rule
 from promptkit.foreign.listing import (
     SERVER,
+    InvalidReplyError,
     ListedPrompt,
     ListedTool,
     Listing,
+    NoReplyError,
+    Requester,
+    RequestError,
 )
-from promptkit.foreign.requests import InvalidReplyError, NoReplyError, Requester, RequestError
 from promptkit.protocol.jsonrpc import InvalidParams, MethodNotFound, ResourceNotFound
 from promptkit.protocol.revisions import REVISIONS
 
@@ -60,33 +65,32 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
     for tool in listing.tools:
         yield from _lint_tool(tool)
     yield from _lint_schemas(listing.tools)
-    if instructions is not None:
-        yield from _lint_length(_SERVER, "its instructions have", instructions)
-
-
-def _lint_prompt(prompt: ListedPrompt) -> Iterator[Diagnostic]:
-    report = Report(f"prompt {prompt.name!r}", SERVER)
-    check_name(prompt.name, _lint_prompt, report)
+    report = Report("the server", SERVER)
+    _lint_length(report, "its instructions have", instructions)
     yield from report.found
-    owner, arguments = report.owner, prompt.arguments or []
+
+
+def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
+    report, arguments = Report(f"prompt {prompt.name!r}", SERVER), prompt.arguments or []
+    check_name(prompt.name, _lint_prompt, report)
     if not prompt.description:
         hint = "describe it: clients show the description next to the name"
-        yield owner.diagnostic(Rule.NO_DESCRIPTION, "it has no description", hint)
+        report.add(Rule.NO_DESCRIPTION, "it has no description", hint)
     if bare := [argument.name for argument in arguments if not (argument.description or argument.title)]:
         message = f"{_count(len(bare), 'argument')} without a description: {_names(bare)}"
-        yield owner.diagnostic(Rule.NO_DESCRIPTION, message, "describe what users should enter")
+        report.add(Rule.NO_DESCRIPTION, message, "describe what users should enter")
     for argument in arguments:
         if _needs_json(argument.description or ""):
             message = f"users must write JSON for {argument.name!r}"
             hint = "split it into arguments of plain text, so that people can fill in a form or a command"
-            yield owner.diagnostic(Rule.JSON_ARGUMENT, message, hint)
+            report.add(Rule.JSON_ARGUMENT, message, hint)
     seen = set[str]()
     for argument in arguments:
         if argument.name in seen:
-            message = f"it has two arguments {argument.name!r}"
-            yield owner.diagnostic(Rule.DUPLICATE_ITEM, message, "rename or remove one")
+            report.add(Rule.DUPLICATE_ITEM, f"it has two arguments {argument.name!r}", "rename or remove one")
         seen.add(argument.name)
-    yield from _lint_length(owner, "its description has", prompt.description or "")
+    _lint_length(report, "its description has", prompt.description)
+    return report.found
 
 
 def _needs_json(description: str) -> bool:
@@ -99,20 +103,20 @@ def _needs_json(description: str) -> bool:
     return _JSON.search(description) is not None
 
 
-def _lint_tool(tool: ListedTool) -> Iterator[Diagnostic]:
+def _lint_tool(tool: ListedTool) -> list[Diagnostic]:
     report = Report(f"tool {tool.name!r}", SERVER)
     check_name(tool.name, _lint_tool, report)
-    yield from report.found
     if not tool.description:
         hint = "describe it: models choose tools by their descriptions"
-        yield report.owner.diagnostic(Rule.NO_DESCRIPTION, "it has no description", hint)
-    yield from _lint_length(report.owner, "its description has", tool.description or "")
+        report.add(Rule.NO_DESCRIPTION, "it has no description", hint)
+    _lint_length(report, "its description has", tool.description)
+    return report.found
 
 
-def _lint_length(owner: Owner, subject: str, text: str) -> Iterator[Diagnostic]:
-    if len(text) > MAX_TOOL_DESCRIPTION:
+def _lint_length(report: Report, subject: str, text: str | None) -> None:
+    if text is not None and len(text) > MAX_TOOL_DESCRIPTION:
         message = f"{subject} {len(text):,} characters, and hosts cut it after {MAX_TOOL_DESCRIPTION:,}"
-        yield owner.diagnostic(Rule.LONG_DESCRIPTION, message, "shorten it, and begin with what matters most")
+        report.add(Rule.LONG_DESCRIPTION, message, "shorten it, and begin with what matters most")
 
 
 def _lint_schemas(tools: Sequence[ListedTool]) -> Iterator[Diagnostic]:
@@ -133,18 +137,15 @@ def _schemas(schema: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     yield schema
     for key in ("properties", "$defs", "definitions", "patternProperties", "dependentSchemas"):
         inner = schema.get(key)
-        for item in inner.values() if isinstance(inner, Mapping) else ():
-            yield from _schemas(item, depth + 1)
+        yield from _schemas(list(inner.values()) if isinstance(inner, Mapping) else (), depth + 1)
     for key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "not", "additionalProperties"):
         yield from _schemas(schema.get(key), depth + 1)
 
 
 def _has_other_choices(schema: Mapping[str, Any]) -> bool:
     """Return whether a schema has choices that are not text."""
-    choices = [inner.get("enum") for inner in _schemas(schema)]
-    return any(
-        not isinstance(choice, str | None) for choice_list in choices if choice_list for choice in choice_list
-    )
+    choices = chain.from_iterable(inner.get("enum") or () for inner in _schemas(schema))
+    return any(not isinstance(choice, str | None) for choice in choices)
 
 
 def _has_positions(schema: Mapping[str, Any]) -> bool:
@@ -156,24 +157,17 @@ def _is_recursive(schema: Mapping[str, Any]) -> bool:
     """Return whether a definition refers to itself, directly or by way of others."""
     definitions = {**(schema.get("definitions") or {}), **(schema.get("$defs") or {})}
     references = {name: set(_references(definition)) for name, definition in definitions.items()}
-    if "#" in set(_references(schema)):
+    try:
+        TopologicalSorter(references).prepare()
+    except CycleError:
         return True
-    for name, reached in references.items():
-        visited, pending = set[str](), list(reached)
-        while pending:
-            if (other := pending.pop()) == name:
-                return True
-            pending += references.get(other, set()) - visited
-            visited |= references.get(other, set())
-    return False
+    return "#" in _references(schema)
 
 
 def _references(schema: Any) -> Iterator[str]:
-    """Yield the name of each definition that a schema refers to; ``#`` for the schema itself."""
-    for inner in _schemas(schema):
-        reference = inner.get("$ref")
-        if isinstance(reference, str):
-            yield reference.rpartition("/")[2]
+    """Return the name of each definition that a schema refers to; ``#`` for the schema itself."""
+    references = (inner.get("$ref") for inner in _schemas(schema))
+    return (reference.rpartition("/")[2] for reference in references if isinstance(reference, str))
 
 
 #: The losses of clients' converters: see the table in tests/clients/test_converters.py, and docs/tools.md.
@@ -228,48 +222,40 @@ def lint_replies(
         render:
             Whether prompts can be requested without their required arguments.
     """
-    not_found = {InvalidParams.code}
-    if revision in REVISIONS and REVISIONS[revision].resource_not_found:
-        not_found.add(ResourceNotFound.code)
-    requests: list[tuple[str, str, dict[str, Any], set[int]]] = []
-    if listing.prompts:
-        params: dict[str, Any] = {"name": _UNKNOWN_NAME}
-        requests.append(("an unknown prompt", "prompts/get", params, {InvalidParams.code}))
-    if listing.resources or listing.templates:
-        params = {"uri": _UNKNOWN_URI}
-        requests.append(("an unknown resource", "resources/read", params, not_found))
-    requests.append(("an unknown method", "promptkit/unknown", {}, {MethodNotFound.code}))
-    requests += (
-        (f"an unknown cursor in {method}", method, {"cursor": _UNKNOWN_NAME}, {InvalidParams.code})
-        for method in dict.fromkeys(listing.paged)
-    )
-    needing = [prompt for prompt in listing.prompts if any(a.required for a in prompt.arguments or ())]
-    for prompt in needing[:1] if render else ():
-        params = {"name": prompt.name}
-        requests.append(
-            (f"{prompt.name!r} without its required arguments", "prompts/get", params, {InvalidParams.code})
-        )
-    for subject, method, params, codes in requests:
-        answer = _answer(connection, method, params)
-        if isinstance(answer, RequestError) and answer.code in codes:
-            continue
-        message = f"{subject} is answered as if it existed"
-        if isinstance(answer, RequestError):
-            message = f"{subject} is answered with the code {answer.code}: {answer.message!r}"
-        elif isinstance(answer, InvalidReplyError):
-            message = f"{subject} is not answered with an error: the server {answer}"
+    for subject, method, params, codes in _invalid_requests(listing, revision, render=render):
+        message, is_answered = f"{subject} is answered as if it existed", True
+        try:
+            connection.request(method, params)
+        except RequestError as error:
+            if error.code in codes:
+                continue
+            message = f"{subject} is answered with the code {error.code}: {error.message!r}"
+        except InvalidReplyError as error:
+            message = f"{subject} is not answered with an error: the server {error}"
+            is_answered = not isinstance(error, NoReplyError)
         hint = f"answer with the code {min(codes, key=lambda code: code != InvalidParams.code)}"
         yield _SERVER.diagnostic(Rule.WRONG_ERROR, message, hint)
-        if isinstance(answer, NoReplyError):
+        if not is_answered:
             return
 
 
-def _answer(connection: Requester, method: str, params: Mapping[str, Any]) -> object:
-    """Return the result of a request, or the error."""
-    try:
-        return connection.request(method, params)
-    except (RequestError, InvalidReplyError) as error:
-        return error
+def _invalid_requests(
+    listing: Listing, revision: str, *, render: bool
+) -> Iterator[tuple[str, str, dict[str, Any], set[int]]]:
+    """Yield the subject of each request, its method and params, and the codes of a correct answer."""
+    invalid = {InvalidParams.code}
+    if listing.prompts:
+        yield "an unknown prompt", "prompts/get", {"name": _UNKNOWN_NAME}, invalid
+    if listing.resources or listing.templates:
+        has_own_code = revision in REVISIONS and REVISIONS[revision].resource_not_found
+        codes = {*invalid, ResourceNotFound.code} if has_own_code else invalid
+        yield "an unknown resource", "resources/read", {"uri": _UNKNOWN_URI}, codes
+    yield "an unknown method", "promptkit/unknown", {}, {MethodNotFound.code}
+    for method in listing.paged:
+        yield f"an unknown cursor in {method}", method, {"cursor": _UNKNOWN_NAME}, invalid
+    needing = [prompt for prompt in listing.prompts if any(a.required for a in prompt.arguments or ())]
+    for prompt in needing[:1] if render else ():
+        yield f"{prompt.name!r} without its required arguments", "prompts/get", {"name": prompt.name}, invalid
 
 
 def _count(number: int, noun: str) -> str:

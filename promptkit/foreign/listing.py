@@ -1,14 +1,15 @@
 """The lists of a server, read page by page within limits, or from a file that `promptkit list` wrote."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final, Protocol
 
 import msgspec
 from msgspec import Struct, field
 
-from promptkit.errors.diagnostics import Diagnostic, Location, Owner
+from promptkit.errors.diagnostics import Diagnostic, Location, Report
+from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.rules import Rule
-from promptkit.foreign.requests import InvalidReplyError, NoReplyError, Requester, RequestError
 from promptkit.protocol.jsonrpc import MethodNotFound
 
 #: The location of everything that a server declares: there is no file.
@@ -21,6 +22,51 @@ MAX_PAGES: Final = 1_000
 
 #: The extension for skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
+
+
+class RequestError(PromptkitError):
+    """
+    A server answered a request with an error.
+
+    Args:
+        code:
+            The code of JSON-RPC.
+
+        message:
+            The server's message.
+    """
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(code, message)
+        self.code = code
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.message} (code {self.code})"
+
+
+class InvalidReplyError(PromptkitError):
+    """A server's answer violates the protocol. The message is a predicate of the server."""
+
+
+class NoReplyError(InvalidReplyError):
+    """A server did not answer, and will probably not answer other requests either."""
+
+
+class Requester(Protocol):
+    """Sends requests; see `promptkit.foreign.connection.Connection`."""
+
+    def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """
+        Send a request, and return its result as JSON-compatible data.
+
+        Raises:
+            RequestError: If the server answers with an error.
+
+            InvalidReplyError: If its answer violates the protocol.
+
+            NoReplyError: If it does not answer in time, or its answer is too large.
+        """
 
 
 class ListedArgument(Struct):
@@ -43,10 +89,10 @@ class ListedPrompt(Struct):
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
 
-class ListedResource(Struct):
+class ListedResource(Struct, kw_only=True):
     """An entry of ``resources/list``."""
 
-    uri: str
+    uri_template: str = field(name="uri")  # without variables
     name: str
     title: str | None = None
     description: str | None = None
@@ -54,21 +100,11 @@ class ListedResource(Struct):
     icons: list[dict[str, Any]] | None = None
     size: int | None = None
 
-    @property
-    def uri_template(self) -> str:
-        """Its URI, which has no variables."""
-        return self.uri
 
-
-class ListedTemplate(Struct):
-    """An entry of ``resources/templates/list``."""
+class ListedTemplate(ListedResource, kw_only=True):
+    """An entry of ``resources/templates/list``, which has no size."""
 
     uri_template: str = field(name="uriTemplate")
-    name: str
-    title: str | None = None
-    description: str | None = None
-    mime_type: str | None = field(name="mimeType", default=None)
-    icons: list[dict[str, Any]] | None = None
     size: None = None
 
 
@@ -112,24 +148,22 @@ class _Kind(Struct, frozen=True):
             The type of an item.
 
         key:
-            Returns the name or the URI of an item, which must be unique.
+            The attribute with the name or the URI of an item, which must be unique.
     """
 
     member: str
     noun: str
     item: Any
-    key: Callable[[Any], str]
+    key: str
 
 
 #: The lists by method.
 KINDS: Final[Mapping[str, _Kind]] = {
-    "prompts/list": _Kind("prompts", "prompt", ListedPrompt, lambda prompt: prompt.name),
-    "resources/list": _Kind("resources", "resource", ListedResource, lambda resource: resource.uri),
-    "resources/templates/list": _Kind(
-        "resourceTemplates", "template", ListedTemplate, lambda template: template.uri_template
-    ),
-    "tools/list": _Kind("tools", "tool", ListedTool, lambda tool: tool.name),
-    "skills/list": _Kind("skills", "skill", ListedSkill, lambda skill: skill.uri),
+    "prompts/list": _Kind("prompts", "prompt", ListedPrompt, "name"),
+    "resources/list": _Kind("resources", "resource", ListedResource, "uri_template"),
+    "resources/templates/list": _Kind("resourceTemplates", "template", ListedTemplate, "uri_template"),
+    "tools/list": _Kind("tools", "tool", ListedTool, "name"),
+    "skills/list": _Kind("skills", "skill", ListedSkill, "uri"),
 }
 
 
@@ -172,20 +206,17 @@ class Listing(Struct):
         kind = KINDS[method]
         valid: dict[str, Any] = {}
         for number, data in enumerate(items, 1):
-            owner = Owner(f"{kind.noun} {number} of {method}", SERVER)
             try:
                 item = msgspec.convert(data, kind.item)
             except msgspec.ValidationError as error:
-                self.diagnostics.append(
-                    owner.diagnostic(Rule.INVALID_REPLY, f"it is invalid: {error}", "correct it")
-                )
+                report = Report(f"{kind.noun} {number} of {method}", SERVER, self.diagnostics)
+                report.add(Rule.INVALID_REPLY, f"it is invalid: {error}", "correct it")
                 continue
-            if valid.setdefault(kind.key(item), item) is not item:
-                owner = Owner(f"{kind.noun} {kind.key(item)!r}", SERVER)
+            key = getattr(item, kind.key)
+            if valid.setdefault(key, item) is not item:
                 hint = "clients show one of them, or both: give each a different name or URI"
-                self.diagnostics.append(
-                    owner.diagnostic(Rule.DUPLICATE_ITEM, f"it is listed twice by {method}", hint)
-                )
+                report = Report(f"{kind.noun} {key!r}", SERVER, self.diagnostics)
+                report.add(Rule.DUPLICATE_ITEM, f"it is listed twice by {method}", hint)
         self.data[kind.member] = list(items)
         target = {"resourceTemplates": "templates"}.get(kind.member, kind.member)
         getattr(self, target).extend(valid.values())
@@ -194,14 +225,11 @@ class Listing(Struct):
 def offered_methods(capabilities: Mapping[str, Any]) -> list[str]:
     """Return the lists that a server with these capabilities has."""
     extensions = capabilities.get("extensions") or {}
-    offers = {
-        "prompts/list": "prompts" in capabilities,
-        "resources/list": "resources" in capabilities,
-        "resources/templates/list": "resources" in capabilities,
-        "tools/list": "tools" in capabilities,
-        "skills/list": SKILLS in extensions,
-    }
-    return [method for method, is_offered in offers.items() if is_offered]
+    return [
+        method
+        for method in KINDS
+        if (SKILLS in extensions if method == "skills/list" else method.partition("/")[0] in capabilities)
+    ]
 
 
 def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> Listing:
@@ -217,27 +245,24 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
     """
     listing, reader = Listing(), _PageReader(connection)
     for method in offered_methods(capabilities):
-        items, pages = list[Any](), 0
-        owner = Owner(method, SERVER)
+        pages, report = list[list[Any]](), Report(method, SERVER, listing.diagnostics)
         try:
             for page in reader.pages(method):
-                items += page
-                pages += 1
-            if pages > 1:
+                pages.append(page)
+            if len(pages) > 1:
                 listing.paged.append(method)
         except _PageError as error:
-            listing.diagnostics.append(owner.diagnostic(error.rule, str(error), error.hint))
+            report.add(error.rule, str(error), error.hint)
         except RequestError as error:
             # Servers without templates often do not have their method.
             if method != "resources/templates/list" or error.code != MethodNotFound.code:
                 hint = "answer it, or do not declare the capability"
-                listing.diagnostics.append(owner.diagnostic(Rule.INVALID_REPLY, f"it fails: {error}", hint))
+                report.add(Rule.INVALID_REPLY, f"it fails: {error}", hint)
         except InvalidReplyError as error:
-            hint = "answer as the protocol requires"
-            listing.diagnostics.append(owner.diagnostic(Rule.INVALID_REPLY, f"the server {error}", hint))
+            report.add(Rule.INVALID_REPLY, f"the server {error}", "answer as the protocol requires")
             if isinstance(error, NoReplyError):
                 return listing
-        listing.add(method, items)
+        listing.add(method, list(chain.from_iterable(pages)))
     return listing
 
 
@@ -269,9 +294,9 @@ class _PageReader:
             if not isinstance(page, list):
                 message = f"its result has no list {KINDS[method].member!r}"
                 raise _PageError(Rule.INVALID_REPLY, message, "return a list, which can be empty")
+            yield page[: max(MAX_ITEMS - self._items, 0)]
             self._items += len(page)
             self._bytes += len(msgspec.json.encode(result))
-            yield page[: max(len(page) - max(self._items - MAX_ITEMS, 0), 0)]
             if cursor is None:
                 return
             if not isinstance(cursor, str) or cursor in cursors:
@@ -280,10 +305,8 @@ class _PageReader:
             if len(cursors) >= MAX_PAGES:
                 raise _PageError(Rule.BROKEN_PAGES, f"it has more than {MAX_PAGES:,} pages", hint)
             if self._items > MAX_ITEMS or self._bytes > MAX_BYTES:
-                message = (
-                    f"the lists have more than {MAX_ITEMS:,} items, or {MAX_BYTES >> 20} MiB, and are not "
-                    "read further"
-                )
+                limits = f"more than {MAX_ITEMS:,} items, or {MAX_BYTES >> 20} MiB"
+                message = f"the lists have {limits}, and are not read further"
                 raise _PageError(Rule.BROKEN_PAGES, message, "list fewer items")
 
 

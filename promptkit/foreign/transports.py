@@ -5,9 +5,7 @@ The official client does not limit the size of a reply, and passes on what a ser
 Therefore these take the place of its transports.
 """
 
-import os
 import shutil
-import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -20,6 +18,7 @@ from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
+from mcp.os.posix.utilities import terminate_posix_process_tree
 from mcp.shared._stream_protocols import ReadStream, WriteStream
 from mcp.shared.message import SessionMessage
 from msgspec import Struct
@@ -164,28 +163,12 @@ async def _end(process: Process) -> None:
         await process.stdin.aclose()
     with anyio.move_on_after(_GRACE_S):
         await process.wait()
-    if sys.platform == "win32":
-        if process.returncode is None:
-            process.kill()
-    else:
-        # The group can outlive its first process. Its number is that of the process, which started it.
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            try:
-                os.killpg(process.pid, number)
-            except (ProcessLookupError, PermissionError):
-                break
-            with anyio.move_on_after(_GRACE_S):
-                await _group_ended(process.pid)
-                break
+    if sys.platform != "win32":  # the group can outlive its first process
+        await terminate_posix_process_tree(process, _GRACE_S)
+    elif process.returncode is None:
+        process.kill()
     with anyio.move_on_after(_GRACE_S):
         await process.aclose()
-
-
-async def _group_ended(group: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        while True:
-            os.killpg(group, 0)
-            await anyio.sleep(0.01)
 
 
 @asynccontextmanager

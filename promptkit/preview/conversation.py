@@ -164,10 +164,12 @@ class ConversationBuilder:
                 The number of a turn that is shown in full; 0 for none, `ALL_TURNS` for all turns.
         """
         messages = workflow.shown if full_turn == ALL_TURNS else workflow.shown[: max(full_turn, _MAX_TURNS)]
-        return [
-            self._build_turn(number, message, None if number == full_turn else SHORT)
-            for number, message in enumerate(messages, 1)
-        ]
+        turns = []
+        for number, message in enumerate(messages, 1):
+            kind, view = self._build_view(message.content, None if number == full_turn else SHORT)
+            tokens = sum(map(estimate_tokens, message.content.texts))
+            turns.append(TurnView(number, message, kind, view, tokens, self.redact))
+        return turns
 
     def build_document(self, resource: EmbeddedResource, max_length: int | None = SHORT) -> DocumentView:
         """
@@ -188,12 +190,6 @@ class ConversationBuilder:
             return DocumentView(name, mime_type, self._build_media(text.encode(errors="replace"), canonical))
         text_view = self._build_text(text, max_length, is_markdown=canonical == "text/markdown")
         return DocumentView(name, mime_type, text_view)
-
-    def _build_turn(self, number: int, message: Message, max_length: int | None) -> TurnView:
-        content = message.content
-        kind, view = self._build_view(content, max_length)
-        tokens = sum(map(estimate_tokens, content.texts))
-        return TurnView(number, message, kind, view, tokens, self.redact)
 
     def _build_view(
         self, content: Content, max_length: int | None

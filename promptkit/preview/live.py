@@ -28,9 +28,6 @@ from promptkit.server.lookup import name_of
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: Prefix of the words in a query that are tags.
-_TAG: Final = "tag:"
-
 #: Maximum number of names in a message; further names are counted.
 _MAX_NAMES: Final = 5
 
@@ -86,7 +83,8 @@ class CatalogVersion:
         """A message about files that failed to load and are served as before; ``""`` if there are none."""
         errors = [diagnostic for diagnostic in self.diagnostics if not diagnostic.is_ignorable]
         files = dict.fromkeys(PurePath(diagnostic.location.file).name for diagnostic in errors)
-        return f"Not loaded: {_count_errors(len(errors))} in {_join_names(tuple(files))}." if errors else ""
+        count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
+        return f"Not loaded: {count} in {_join_names(tuple(files))}." if errors else ""
 
     def next(self, catalog: Catalog) -> "CatalogVersion":
         """Return the version of a newer catalog."""
@@ -126,16 +124,12 @@ class CatalogVersion:
         ]
 
     def find_prompts(self, query: str = "") -> list[CompiledPrompt]:
-        """Return the prompts that contain each word of the query. ``tag:x`` matches exactly the tag *x*."""
-        words = query.casefold().split()
-        tags = {word for word in words if word.startswith(_TAG)}
-        text = " ".join(word for word in words if not word.startswith(_TAG))
+        """Return the prompts that contain each word of the query."""
         return [
             prompt
             for prompt in self.catalog.prompts
-            if tags <= {format_tag_query(tag) for tag in prompt.tags}
-            and _has_all(
-                text, prompt.name, prompt.title, prompt.description, *prompt.tags, *prompt.arguments.by_name
+            if _has_all(
+                query, prompt.name, prompt.title, prompt.description, *prompt.tags, *prompt.arguments.by_name
             )
         ]
 
@@ -249,11 +243,6 @@ class LiveCatalog:
         change.set_result(None)
 
 
-def format_tag_query(tag: str) -> str:
-    """Return the query that finds the prompts with a tag."""
-    return _TAG + "-".join(tag.casefold().split())
-
-
 def _has_all(query: str, *texts: str | None) -> bool:
     """Return whether the texts, some of which can be None, contain each word of the query."""
     text = "\n".join(filter(None, texts)).casefold()
@@ -287,7 +276,3 @@ def _join_names(names: tuple[str, ...]) -> str:
     if len(names) > _MAX_NAMES:
         return f"{', '.join(names[: _MAX_NAMES - 1])} and {len(names) - _MAX_NAMES + 1} more"
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def _count_errors(count: int) -> str:
-    return "1 error" if count == 1 else f"{count} errors"

@@ -3,7 +3,7 @@
 import re
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from hashlib import sha256
 from threading import Lock
@@ -17,8 +17,7 @@ from starlette.responses import Response
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.language.content import human_size
-from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES, Media
-from promptkit.preview.controls import parse_value
+from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES
 
 T = TypeVar("T")
 
@@ -172,18 +171,9 @@ class UploadStore:
         self._store.put(digest, upload, len(upload.value or "") + 1024)
         return upload
 
-    def store_value(self, argument: Argument, value: str) -> Upload:
+    def store_value(self, value: str) -> Upload:
         """Store a value that was not read from a file."""
-        converted = parse_value(argument, value) if argument.takes_bytes else None
-        if converted is None:
-            converted = value.encode(errors="surrogatepass")
-        items = (
-            converted
-            if isinstance(converted, Collection) and not isinstance(converted, bytes)
-            else [converted]
-        )
-        data = (item.data if isinstance(item, Media) else item for item in items)
-        return self.store(Upload(value, size=sum(map(len, data))))
+        return self.store(Upload(value, size=len(value.encode(errors="surrogatepass"))))
 
     def collect(self, arguments: Arguments, form: Any) -> dict[str, Upload]:
         """
@@ -201,8 +191,10 @@ class UploadStore:
 
     def _find_upload(self, argument: Argument, form: Any) -> Upload | None:
         """Return the upload of an argument: its files, the error of too large files, or a stored value."""
-        if files := _list_files(form, argument.name):
-            return self.store(_read_files(argument, files))
+        files = form.getlist(f"{argument.name}.file")
+        # Browsers send an empty file field as a file without a name.
+        if named := [file for file in files if isinstance(file, UploadFile) and file.filename]:
+            return self.store(_read_files(argument, named))
         if isinstance(oversized := form.get(f"{argument.name}.oversized"), str):
             size, _, filename = oversized.partition(" ")
             return self.store(_build_oversized((filename,), parse_number(size)))
@@ -229,12 +221,6 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
 def parse_number(text: object) -> int:
     """Return the number that a browser sent; 0 if it is invalid."""
     return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,15}", text) else 0
-
-
-def _list_files(form: Any, name: str) -> list[UploadFile]:
-    # Browsers send an empty file field as a file without a name.
-    files = form.getlist(f"{name}.file")
-    return [file for file in files if isinstance(file, UploadFile) and file.filename]
 
 
 def _read_files(argument: Argument, files: Sequence[UploadFile]) -> Upload:

@@ -20,11 +20,12 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.loader.targets import target_of
-from promptkit.preview.changes import BASE_LABELS, Comparison, Comparisons
+from promptkit.preview.changes import BASE_LABELS, Comparisons
 from promptkit.preview.conversation import ALL_TURNS, ConversationBuilder, TurnView
 from promptkit.preview.forms import Submission, build_fields, build_query, read_submission
 from promptkit.preview.live import CatalogVersion, LiveCatalog
 from promptkit.preview.media import MediaStore, UploadStore, open_form, parse_number
+from promptkit.preview.python_source import CaseNotSavedError, save_case
 from promptkit.preview.rendering import (
     LimitedCalls,
     Rendering,
@@ -32,7 +33,6 @@ from promptkit.preview.rendering import (
     describe_failure,
     render,
 )
-from promptkit.preview.saved_cases import CaseNotSavedError, save_case
 from promptkit.preview.tabs import TABS, TabContent, build_tab
 from promptkit.preview.templating import prompt_path, render_template
 from promptkit.server.direct_calls import CallTimeoutError, time_limit
@@ -138,6 +138,7 @@ _REQUESTED_WITHIN_S: Final = 10.0
 _RenderingKey: TypeAlias = tuple[int, str, frozenset[tuple[str, str]]]
 
 
+@attrs.frozen
 class Endpoints:
     """
     Handles the requests for some pages.
@@ -156,11 +157,10 @@ class Endpoints:
             The URL scheme that opens a location in an editor; ``""`` for no such links.
     """
 
-    def __init__(self, live: LiveCatalog, targets: Sequence[str], media: MediaStore, editor: str) -> None:
-        self._live = live
-        self._targets = targets
-        self._media = media
-        self._editor = editor
+    _live: LiveCatalog
+    _targets: Sequence[str]
+    _media: MediaStore
+    _editor: str
 
     def _get_version(self, request: Request) -> CatalogVersion:
         """Return the catalog version of a request, which stays the same until the response."""
@@ -175,6 +175,7 @@ class Endpoints:
         return HTMLResponse(render_template(template, self._editor, **common, **values), status)
 
 
+@attrs.frozen
 class PromptPages(Endpoints):
     """
     Handles the requests for the pages of prompts.
@@ -183,22 +184,13 @@ class PromptPages(Endpoints):
         live, targets, media, editor:
             See `Endpoints`.
 
-        comparison:
-            Provides the texts of the last commit; None to disable the comparison.
+        comparisons:
+            Compares the texts of cases with their earlier texts.
     """
 
-    def __init__(
-        self,
-        live: LiveCatalog,
-        targets: Sequence[str],
-        media: MediaStore,
-        editor: str,
-        comparison: Comparison | None,
-    ) -> None:
-        super().__init__(live, targets, media, editor)
-        self._comparisons = Comparisons(comparison)
-        self._uploads = UploadStore()
-        self._pending: dict[_RenderingKey, asyncio.Task[Rendering]] = {}
+    _comparisons: Comparisons
+    _uploads: UploadStore = attrs.field(factory=UploadStore, init=False)
+    _pending: dict[_RenderingKey, asyncio.Task[Rendering]] = attrs.field(factory=dict, init=False)
 
     async def show_prompt(self, request: Request) -> Response:
         """Show the page of a prompt. A slow rendering continues, and is shown when the page requests it."""

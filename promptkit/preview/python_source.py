@@ -1,4 +1,4 @@
-"""Source for the values of a form: a test and a case."""
+"""Source for the values of a form: a test, and a case, which can be saved in the file of its prompt."""
 
 import json
 import keyword
@@ -12,13 +12,20 @@ import attrs
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
 from promptkit.declarations.prompts import Prompt
-from promptkit.errors.exceptions import ArgumentsError
+from promptkit.errors.exceptions import PromptkitError
+from promptkit.files.edits import FileEditError, check, read_file, replace_file
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.messages import Workflow
 from promptkit.preview.rendering import Rendering
 
 #: Maximum line length, the default of formatters.
 _WIDTH: Final = 88
+
+
+#: Between the definitions of a file, and the first case after them.
+_BLANK_LINES: Final = "\n\n"
+
+_FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 @attrs.frozen
@@ -46,13 +53,13 @@ def build_case_source(rendering: Rendering) -> str:
     """Return the source that saves the values of a form as a case, to paste into the prompt's file."""
     prompt, modules = rendering.prompt, set[str]()
     if prompt.location.file.endswith(".md"):
-        return _build_front_matter(rendering)
+        return f"cases:\n{_build_case_lines(rendering, 'a name')}"
     _, name = _find_import(prompt) or ("", _make_identifier(prompt.own_name))
-    call = build_case_call(rendering, name, "a name", modules)
+    call = _build_case_call(rendering, name, "a name", modules)
     return "".join([*(f"import {module}\n" for module in sorted(modules)), call])
 
 
-def build_case_call(rendering: Rendering, variable: str, name: str, modules: set[str] | None = None) -> str:
+def _build_case_call(rendering: Rendering, variable: str, name: str, modules: set[str] | None = None) -> str:
     """
     Return the call that saves the values of a form as a case.
 
@@ -77,12 +84,7 @@ def build_case_call(rendering: Rendering, variable: str, name: str, modules: set
     return "\n".join(_format_call(f"{variable}.case_wire({_literal(name)}, {{", pairs))
 
 
-def _build_front_matter(rendering: Rendering) -> str:
-    """Return the lines of the front matter that save the values of a form as a case, without secrets."""
-    return f"cases:\n{build_case_lines(rendering, 'a name')}"
-
-
-def build_case_lines(rendering: Rendering, name: str) -> str:
+def _build_case_lines(rendering: Rendering, name: str) -> str:
     """Return the lines of one case in front matter, below ``cases:``. The name is written as it is."""
     arguments = rendering.prompt.arguments
     values = {
@@ -106,13 +108,16 @@ def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:
+def build_pytest_source(rendering: Rendering, workflow: Workflow, target: str) -> PytestSource:
     """
     Return a test that calls the prompt as a client does, and passes while its rendering is unchanged.
 
     Args:
         rendering:
-            The rendering, or the errors of its arguments.
+            The rendering, with its values.
+
+        workflow:
+            Its workflow.
 
         target:
             The target, as the author typed it on the command line.
@@ -123,16 +128,20 @@ def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:
         f"{_literal(rendering.redact(argument))}: {_format_argument(rendering, argument, modules)}"
         for argument in rendering.values
     ]
-    imports, begin = _begin_call(rendering, target)
-    if rendering.workflow is None:
-        body = _build_error_assertions(rendering, _format_call(f"        {begin}", pairs))
+    if (importable := _find_import(prompt)) is not None:
+        module, variable = importable
+        statement, begin = f"from {module} import {variable}", f"{variable}.render_wire({{"
     else:
-        call = _format_call(f"    rendered = {begin}", pairs)
-        body = [*call, "", *_build_assertions(rendering, rendering.workflow)]
-    standard = [f"import {module}" for module in sorted(modules)]
-    groups = [standard, ["import pytest"] if rendering.workflow is None else [], imports]
-    head = "\n\n".join("\n".join(group) for group in groups if group)
-    source = [head, "", "", f"def test_{name}_is_unchanged():", *body, ""]
+        statement = "from promptkit.compiler import compile"
+        begin = f"compile({_literal(target)})[{_literal(prompt.name)}].render({{"
+    standard = "".join(f"import {module}\n" for module in sorted(modules))
+    source = [
+        *([standard] if standard else []),
+        statement,
+        *("", "", f"def test_{name}_is_unchanged():"),
+        *_format_call(f"    rendered = {begin}", pairs),
+        *("", *_build_assertions(rendering, workflow), ""),
+    ]
     notes = [
         f"{key!r} is a secret, so its value is omitted: set the variable {variable_name(key)} first."
         for key in rendering.values
@@ -151,17 +160,6 @@ def build_pytest_source(rendering: Rendering, target: str) -> PytestSource:
 def variable_name(name: str) -> str:
     """Return the environment variable for the value of a secret argument."""
     return name.upper()
-
-
-def _begin_call(rendering: Rendering, target: str) -> tuple[list[str], str]:
-    """Return the imports of a call of the prompt, and the text before its arguments."""
-    prompt = rendering.prompt
-    imports = [] if rendering.workflow is not None else ["from promptkit import ArgumentsError"]
-    if (importable := _find_import(prompt)) is not None:
-        module, name = importable
-        return sorted([*imports, f"from {module} import {name}"]), f"{name}.render_wire({{"
-    begin = f"compile({_literal(target)})[{_literal(prompt.name)}].render({{"
-    return [*imports, "from promptkit.compiler import compile"], begin
 
 
 def _format_argument(rendering: Rendering, name: str, modules: set[str]) -> str:
@@ -221,29 +219,100 @@ def _format_call(begin: str, pairs: list[str]) -> list[str]:
 
 
 def _build_assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
-    """Return the assertions for the text and the roles of a rendering."""
-    roles = [message.role for message in workflow]
-    assertions = _build_text_assertions(rendering, "rendered.text", workflow.text)
-    if len(roles) <= 1:
-        return assertions
+    """Return the assertions for the roles and the text; if it has secrets, for the parts around them."""
+    roles, text = [message.role for message in workflow], workflow.text
     literals = ", ".join(map(_literal, roles))
-    return [f"    assert [message.role for message in rendered] == [{literals}]", *assertions]
-
-
-def _build_error_assertions(rendering: Rendering, call: list[str]) -> list[str]:
-    prompt = rendering.prompt
-    name = prompt.own_name if _find_import(prompt) else prompt.name  # only the catalog knows the prefix
-    errors = ArgumentsError(name, rendering.argument_errors)
-    assertions = _build_text_assertions(rendering, "str(raised.value)", str(errors))
-    return ["    with pytest.raises(ArgumentsError) as raised:", *call, "", *assertions]
-
-
-def _build_text_assertions(rendering: Rendering, expression: str, text: str) -> list[str]:
-    """Return the assertions for a text; if it contains secrets, for the parts around them."""
-    redacted = rendering.redact(text)
+    assertions = (
+        [f"    assert [message.role for message in rendered] == [{literals}]"] if len(roles) > 1 else []
+    )
+    redacted, lines = rendering.redact(text), text.splitlines(keepends=True)
     if redacted != text:
-        return [f"    assert {_literal(piece)} in {expression}" for piece in redacted.split(HIDDEN) if piece]
-    lines = text.splitlines(keepends=True)
+        pieces = filter(None, redacted.split(HIDDEN))
+        return [*assertions, *(f"    assert {_literal(piece)} in rendered.text" for piece in pieces)]
     if len(lines) <= 1:
-        return [f"    assert {expression} == {_literal(text)}"]
-    return [f"    assert {expression} == (", *(f"        {_literal(line)}" for line in lines), "    )"]
+        return [*assertions, f"    assert rendered.text == {_literal(text)}"]
+    return [
+        *assertions,
+        "    assert rendered.text == (",
+        *(f"        {_literal(line)}" for line in lines),
+        "    )",
+    ]
+
+
+class CaseNotSavedError(PromptkitError):
+    """The values cannot be saved as a case; the message says why."""
+
+
+def save_case(rendering: Rendering, name: str) -> None:
+    """
+    Write the values of a rendering as a case into the file of its prompt.
+
+    Args:
+        rendering:
+            The rendering, or the errors of its arguments.
+
+        name:
+            The name of the case.
+
+    Raises:
+        CaseNotSavedError: If there is such a case, a value cannot be written, or the file cannot be edited.
+    """
+    prompt, name = rendering.prompt, " ".join(name.split())
+    if not name:
+        msg = "give the case a name"
+        raise CaseNotSavedError(msg)
+    if any(case.name == name for case in prompt.saved()):
+        msg = f"there is a case {name!r} already: choose another name"
+        raise CaseNotSavedError(msg)
+    if rendering.argument_errors:
+        msg = "the values are invalid, so the case would fail: correct them first"
+        raise CaseNotSavedError(msg)
+    if rendering.uploads or not prompt.arguments.secret.isdisjoint(rendering.values):
+        msg = "secrets and files are not written: copy the source below, and add them yourself"
+        raise CaseNotSavedError(msg)
+    file = Path(prompt.location.file)
+    edit = _with_field if file.suffix == ".md" else _with_call
+    try:
+        contents = read_file(file)
+        check(contents.data is not None, "it does not exist")
+        replace_file(contents, edit(contents.text, rendering, name).encode())
+    except FileEditError as error:
+        msg = f"{file.name} cannot be edited: {error}"
+        raise CaseNotSavedError(msg) from None
+
+
+def _with_call(text: str, rendering: Rendering, name: str) -> str:
+    """Return a Python file with a call that saves the case at its end."""
+    variable = _variable_of(rendering)
+    if variable is None:
+        msg = "the prompt has no name in its file: copy the source below"
+        raise CaseNotSavedError(msg)
+    call = _build_case_call(rendering, variable, name)
+    follows_case = ".case" in text.rstrip().rpartition("\n\n")[2]
+    return f"{text.rstrip()}\n{'' if follows_case else _BLANK_LINES}{call}\n"
+
+
+def _variable_of(rendering: Rendering) -> str | None:
+    """Return the module's name for a prompt; None if it has none."""
+    function = rendering.prompt.renderer.function
+    names = getattr(function, "__globals__", {})
+    owned = (key for key, value in names.items() if isinstance(value, Prompt) and value.function is function)
+    return next(owned, None)
+
+
+def _with_field(text: str, rendering: Rendering, name: str) -> str:
+    """Return a Markdown file whose front matter has the case."""
+    lines = _build_case_lines(rendering, json.dumps(name, ensure_ascii=False))
+    match = _FRONT_MATTER.match(text)
+    if match is None:
+        return f"---\ncases:\n{lines}\n---\n{text}"
+    head = match[1]
+    cases = re.search(r"^cases:[ \t]*(\S?).*\n?", head, re.MULTILINE)
+    if cases is None:
+        edited = f"{head}cases:\n{lines}\n"
+    elif cases[1] not in ("", "#"):
+        msg = "its cases are on one line: copy the source below"
+        raise CaseNotSavedError(msg)
+    else:
+        edited = f"{head[: cases.end()]}{lines}\n{head[cases.end() :]}"
+    return f"{text[: match.start(1)]}{edited}{text[match.end(1) :]}"

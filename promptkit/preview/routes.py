@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from promptkit.catalog.cases import sendable
 from promptkit.loader.targets import Targets, targets_of
 from promptkit.preview.access import PageGuard
-from promptkit.preview.changes import Comparison
+from promptkit.preview.changes import Comparison, Comparisons
 from promptkit.preview.conversation import ConversationBuilder
 from promptkit.preview.live import LiveCatalog
 from promptkit.preview.media import MediaStore, parse_number
@@ -63,7 +63,7 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
     environment(editor)  # loaded before the first request
     targets, media, prompt = targets_of(target), MediaStore(), "/prompts/{name:path}"
     pages = _CatalogPages(live, targets, media, editor)
-    prompts = PromptPages(live, targets, media, editor, comparison)
+    prompts = PromptPages(live, targets, media, editor, Comparisons(comparison))
     routes = Starlette(
         routes=[
             Route("/", pages.show_gallery),

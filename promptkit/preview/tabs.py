@@ -26,7 +26,7 @@ from promptkit.lints.clients import (
 )
 from promptkit.lints.conversations import SentMessages
 from promptkit.loader.targets import render_words
-from promptkit.preview.controls import Choice
+from promptkit.preview.forms import Choice
 from promptkit.preview.media import Upload
 from promptkit.preview.python_source import (
     build_case_source,
@@ -281,12 +281,14 @@ def _build_test(rendering: Rendering, served: _Served, _choice: str) -> TabConte
     if rendering.prompt.location == SERVER:
         case = Block("Case with these values, for cases.toml", build_case_table(rendering), "toml")
         return TabContent("test", (), (case,))
-    test = build_pytest_source(rendering, served.target)
-    is_markdown = rendering.prompt.location.file.endswith(".md")
     source = build_case_source(rendering)
     case = Block("Case with these values, to paste below the prompt", source, "python")
-    if is_markdown:
+    if rendering.prompt.location.file.endswith(".md"):
         case = Block("Case with these values, for the front matter", source, "yaml")
+    if rendering.workflow is None:
+        note = "The arguments are invalid, so there is no rendering to test."
+        return TabContent("test", (), (case,), (note,))
+    test = build_pytest_source(rendering, rendering.workflow, served.target)
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 

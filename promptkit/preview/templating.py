@@ -21,7 +21,6 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.content import human_size
-from promptkit.preview.live import format_tag_query
 from promptkit.preview.media import MAX_UPLOAD_SIZE
 
 #: The folder of the templates and static files.
@@ -66,7 +65,6 @@ def environment(editor: str = "") -> Environment:
         "prompt_path": prompt_path,
         "resource_path": _resource_path,
         "search_path": search_path,
-        "format_tag_query": format_tag_query,
         "escape_invisible": _escape_invisible,
     }
     env.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT}

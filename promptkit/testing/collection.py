@@ -4,10 +4,8 @@ The collection of ``pytest --promptkit``: which recipes it tests, and a test for
 A test of a prompt requires that its source has no diagnostics, and that it renders.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -15,11 +13,11 @@ import pytest
 from msgspec import Struct
 
 from promptkit import compiler
-from promptkit.catalog.cases import Case, SkillCase, is_refused
+from promptkit.catalog.cases import Case, is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
+from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
@@ -85,20 +83,16 @@ def add_targets(config: pytest.Config) -> None:
     """
     try:
         configured_checks(config)
-        loads = (
-            [(target,) for target in _named_targets(config)]
-            if _is_named(config)
-            else [tuple(_targets_in_files(config))]
-        )
+        if config.args_source is pytest.Config.ArgsSource.ARGS:
+            config.option.promptkit_targets = [(target,) for target in _named_targets(config)]
+            return
+        targets = tuple(_targets_in_files(config))
     except PromptkitError as error:
         raise pytest.UsageError(str(error)) from None
-    config.option.promptkit_targets = loads  # configured targets form one load
-    if not _is_named(config):
-        collected = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
-        missing = [
-            path for path in map(_target_path, loads[0]) if not any(map(path.is_relative_to, collected))
-        ]
-        config.args += map(str, missing)
+    config.option.promptkit_targets = [targets]  # configured targets form one load
+    collected = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
+    paths = map(_target_path, targets)
+    config.args += [str(path) for path in paths if not any(map(path.is_relative_to, collected))]
 
 
 def configured_checks(config: pytest.Config) -> Checks:
@@ -106,10 +100,6 @@ def configured_checks(config: pytest.Config) -> Checks:
     configuration = find_configuration(config.invocation_params.dir)
     configured = configuration if configuration.file else find_configuration(config.rootpath)
     return Checks(configured.clients, configured.ignore)
-
-
-def _is_named(config: pytest.Config) -> bool:
-    return config.args_source is pytest.Config.ArgsSource.ARGS
 
 
 def _targets_in_files(config: pytest.Config) -> Iterator[str]:
@@ -155,145 +145,138 @@ def _target_path(target: str) -> Path:
     return Path(split_target(target)[0]).resolve()
 
 
-Declared: TypeAlias = Prompt[..., Any] | Resource[..., Any]
-
 #: A function that returns the diagnostics of a rendering, given the text files that were read.
 RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow, Sequence[TextRead]], tuple[Diagnostic, ...]]
 
 
 class CheckResult(Struct, frozen=True):
     """
-    The diagnostics of one prompt, or of a file outside its prompts.
+    The diagnostics of one prompt, of a case of a skill, or of a file outside of these.
 
     Args:
         name:
-            The name of the prompt or of the file.
+            The name of the prompt, of the case, or of the file.
 
         line:
-            The line where the prompt is defined; 0 for a file.
+            The line where it is defined; 0 for a file.
 
         diagnostics:
             The diagnostics.
 
         compiled:
-            The compiled prompt; None for a file, and for a prompt that does not compile.
+            The compiled prompt; None for anything else, and for a prompt that does not compile.
     """
 
     name: str
     line: int
-    diagnostics: tuple[Diagnostic, ...]
+    diagnostics: Sequence[Diagnostic]
     compiled: CompiledPrompt | None = None
 
 
-class CheckedTarget:
+class CheckedFiles(Struct, frozen=True):
     """
     The recipes of one load, imported once, with all diagnostics of their sources.
 
     Args:
-        target:
+        by_path:
+            For each file, its own diagnostics and its prompts, in the order of their definitions.
+
+        check_rendering:
+            Returns the diagnostics of a rendering that the sources do not have.
+    """
+
+    by_path: Mapping[Path, Sequence[CheckResult]]
+    check_rendering: RenderingCheck
+
+
+def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
+    """
+    Check the recipes of some targets.
+
+    Each diagnostic belongs to its file or to the file that failed to import, or else to the first file.
+
+    Args:
+        targets:
             One or more targets, as accepted by ``promptkit check``.
 
         checks:
             The checks to run.
 
-    Attributes:
-        files:
-            For each file, its own diagnostics and its prompts, in the order of their definitions.
-
     Raises:
-        LoadError: If *target* does not exist.
+        LoadError: If a target does not exist.
     """
+    recipes = load(targets, cases=True)
+    catalog = compiler.compile(recipes, lint=True)
+    known = checks.of_catalog(catalog)
+    files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
+    failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
+    by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
+    for diagnostic in checks.without_ignored(known) if files else ():
+        path = failed.get(diagnostic, Path(diagnostic.location.file))
+        by_file.get(path, next(iter(by_file.values()))).append(diagnostic)
+    results = {file: [*_results(loaded, by_file[file], catalog)] for file, loaded in files.items()}
+    return CheckedFiles(results, rendering_check(checks, known))
 
-    def __init__(self, target: Targets, checks: Checks) -> None:
-        recipes = load(target, cases=True)
-        catalog = compiler.compile(recipes, lint=True)
-        self._checks = checks
-        self._skills = catalog.skills
-        self._served = {(prompt.name, prompt.location): prompt for prompt in catalog.prompts}
-        self._diagnostics = checks.of_catalog(catalog)
-        files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
-        diagnostics = checks.without_ignored(self._diagnostics)
-        self._of_cases = [each for each in diagnostics if each.rule is Rule.SKILL_CASE_FAILS]
-        self.files = self._by_file(files, [each for each in diagnostics if each not in self._of_cases])
 
-    def of_rendering(
-        self, prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
+def rendering_check(checks: Checks, known: Sequence[Diagnostic]) -> RenderingCheck:
+    """Return a function that returns the diagnostics of a rendering which are not among the *known* ones."""
+
+    def check(
+        prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
     ) -> tuple[Diagnostic, ...]:
-        """Return the diagnostics of a rendering and its texts that the sources do not have."""
-        return self._checks.without_ignored(
-            self._checks.of_rendering(prompt, workflow, texts, known=self._diagnostics)
-        )
+        return checks.without_ignored(checks.of_rendering(prompt, workflow, texts, known))
 
-    def _by_file(
-        self, files: dict[Path, LoadedFile], diagnostics: Iterable[Diagnostic]
-    ) -> dict[Path, list[CheckResult]]:
-        """Assign each diagnostic to its file or to the file that failed to import, or to the first file."""
-        failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
-        by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
-        for diagnostic in diagnostics:
-            path = Path(diagnostic.location.file)
-            owner = failed.get(diagnostic) or (path if path in by_file else next(iter(by_file), None))
-            if owner is not None:
-                by_file[owner].append(diagnostic)
-        return {file: list(self._checked(file, loaded, by_file[file])) for file, loaded in files.items()}
+    return check
 
-    def _checked(
-        self, file: Path, loaded: LoadedFile, diagnostics: Iterable[Diagnostic]
-    ) -> Iterator[CheckResult]:
-        declared: list[Declared] = sorted(
-            (*loaded.prompts, *loaded.resources), key=lambda declaration: declaration.location
-        )
-        by_declaration: dict[int, list[Diagnostic]] = defaultdict(list)
-        for diagnostic in diagnostics:
-            by_declaration[id(_owner(diagnostic, declared, loaded))].append(diagnostic)
-        prompts = [
-            (declaration, by_declaration.pop(id(declaration), []))
-            for declaration in declared
-            if isinstance(declaration, Prompt)
-        ]
-        if by_declaration:
-            yield CheckResult(file.name, 0, tuple(chain.from_iterable(by_declaration.values())))
-        for prompt, own_diagnostics in prompts:
+
+def _results(
+    loaded: LoadedFile, diagnostics: Iterable[Diagnostic], catalog: Catalog
+) -> Iterator[CheckResult]:
+    """
+    Yield the results of a file.
+
+    A diagnostic is about the declaration that owns it, or about the last one above it in the same file.
+    """
+    served = {(prompt.name, prompt.location): prompt for prompt in catalog.prompts}
+    declared: list[Prompt[..., Any] | Resource[..., Any]] = [*loaded.prompts, *loaded.resources]
+    declared.sort(key=lambda declaration: declaration.location)
+    by_owner = {_as_owner(declaration, loaded): declaration for declaration in declared}
+    of_prompts: dict[int, list[Diagnostic]] = {id(prompt): [] for prompt in loaded.prompts}
+    of_file, of_cases = list[Diagnostic](), list[Diagnostic]()
+    for diagnostic in diagnostics:
+        if diagnostic.rule is Rule.SKILL_CASE_FAILS:
+            of_cases.append(diagnostic)
+            continue
+        file, line = diagnostic.location.file, diagnostic.location.line
+        above = [each for each in declared if each.location.file == file and each.location.line <= line]
+        own = by_owner.get(diagnostic.owner, above[-1] if above else None)
+        of_prompts.get(id(own), of_file).append(diagnostic)
+    if of_file:
+        yield CheckResult(Path(str(loaded.file)).name, 0, of_file)
+    for prompt in declared:
+        if isinstance(prompt, Prompt):
             name, location = loaded.name_of(prompt), prompt.location
-            yield CheckResult(name, location.line, tuple(own_diagnostics), self._served.get((name, location)))
-        for skill in self._skills:
-            for case in skill.saved() if Path(skill.location.file) == file else ():
-                of_case = [each for each in self._of_cases if _is_of_case(each, skill, case)]
-                yield CheckResult(f"{skill.name}[{case.name}]", case.location.line, tuple(of_case))
+            yield CheckResult(name, location.line, of_prompts[id(prompt)], served.get((name, location)))
+    for skill in catalog.skills:
+        owner = Owner(f"skill {skill.name!r}", skill.location)
+        for case in skill.saved() if Path(skill.location.file) == loaded.file else ():
+            failures = [
+                each
+                for each in of_cases
+                if (each.owner, each.location) == (owner, case.location) and repr(case.name) in each.message
+            ]
+            yield CheckResult(f"{skill.name}[{case.name}]", case.location.line, failures)
 
 
-def _is_of_case(diagnostic: Diagnostic, skill: CompiledSkill, case: SkillCase) -> bool:
-    owner = Owner(f"skill {skill.name!r}", skill.location)
-    return (diagnostic.owner, diagnostic.location) == (owner, case.location) and (
-        repr(case.name) in diagnostic.message
-    )
-
-
-def _owner(diagnostic: Diagnostic, declared: Sequence[Declared], loaded: LoadedFile) -> Declared | None:
-    """
-    Return the declaration that a diagnostic is about, or the last one that starts above it in the same file.
-    """
-    location = diagnostic.location
-    own = next((each for each in declared if diagnostic.owner == _as_owner(each, loaded)), None)
-    if own is not None:
-        return own
-    above = [
-        declaration
-        for declaration in declared
-        if declaration.location.file == location.file and declaration.location.line <= location.line
-    ]
-    return max(above, key=lambda declaration: declaration.location.line, default=None)
-
-
-def _as_owner(declaration: Declared, loaded: LoadedFile) -> Owner:
+def _as_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: LoadedFile) -> Owner | None:
     """Return a declaration of a file as the owner of its diagnostics."""
     if isinstance(declaration, Prompt):
         return Owner(f"prompt {loaded.name_of(declaration)!r}", declaration.location)
     return Owner(f"resource {declaration.name!r}", declaration.location)
 
 
-class CaseError(Exception):
-    """A case with an unexpected outcome."""
+class CheckError(Exception):
+    """Diagnostics, as ``promptkit check`` reports them, or the unexpected outcome of a case."""
 
 
 class RenderingError(Exception):
@@ -347,14 +330,14 @@ def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
         The rendering; None if the prompt raised the expected error.
 
     Raises:
-        CaseError: If a client cannot send the case, or its outcome or error message is not the expected one.
+        CheckError: If a client cannot send the case, or its outcome or error message is not the expected one.
 
         RenderingError: If it fails in any other way.
     """
     try:
         sent = case.sent()
     except TypeError as error:
-        raise CaseError(str(error)) from None
+        raise CheckError(str(error)) from None
     rendered: Workflow | None = None
     outcome: object
     try:
@@ -365,7 +348,7 @@ def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
             raise
     if (mismatch := case.mismatch(outcome)) is not None:
         msg = f"prompt {prompt.name!r}: the case {case.name!r} {mismatch}"
-        raise CaseError(Redactor.of(prompt.arguments, sent).redacted(msg))
+        raise CheckError(Redactor.of(prompt.arguments, sent).redacted(msg))
     return rendered
 
 
@@ -413,7 +396,7 @@ def _render(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Workflow:
     return workflow
 
 
-_CHECKED: Final = pytest.StashKey[dict[tuple[str, ...], CheckedTarget]]()
+_CHECKED: Final = pytest.StashKey[dict[tuple[str, ...], CheckedFiles]]()
 
 
 def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
@@ -430,11 +413,27 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     return RecipeFile.from_parent(parent, path=path, targets=tuple(targets))
 
 
-class DiagnosticsError(Exception):
-    """The diagnostics of a prompt, as ``promptkit check`` reports them."""
+class CheckedFile(pytest.File):
+    """A file with tests that are not functions in it."""
+
+    def report_to_syrupy(self) -> None:
+        """Report the file to syrupy, which finds unused snapshots only of modules and of reported files."""
+        collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
+        if collect_module is not None:
+            collect_module(self.path)
+
+    def item(self, name: str, test: Callable[..., None], line: int) -> "PromptItem":
+        """Return the item of a test."""
+        return PromptItem.from_parent(self, name=name, callobj=test, line=line)
+
+    def case_items(self, prompt: CompiledPrompt, check: RenderingCheck) -> "Iterator[PromptItem]":
+        """Yield the items of the cases of a prompt."""
+        for case in prompt.saved():
+            test = _case_test(prompt, case, check)
+            yield self.item(f"{prompt.name}[{case.name}]", test, case.location.line)
 
 
-class RecipeFile(pytest.File):
+class RecipeFile(CheckedFile):
     """
     A recipe file.
 
@@ -457,33 +456,19 @@ class RecipeFile(pytest.File):
         Raises:
             CollectError: If the targets cannot be loaded.
         """
-        self._report_to_syrupy()
+        self.report_to_syrupy()
         checked = self._checked()
-        for result in checked.files.get(self.path.resolve(), ()):
-            # Other plugins require a function.
-            yield PromptItem.from_parent(
-                self, name=result.name, callobj=_test(result, checked), line=result.line
-            )
+        for result in checked.by_path.get(self.path.resolve(), ()):
+            yield self.item(result.name, result_test(result, checked.check_rendering), result.line)
             if result.compiled is not None:
-                for case in result.compiled.saved():
-                    name, test = (
-                        f"{result.name}[{case.name}]",
-                        case_test(result.compiled, case, checked.of_rendering),
-                    )
-                    yield PromptItem.from_parent(self, name=name, callobj=test, line=case.location.line)
+                yield from self.case_items(result.compiled, checked.check_rendering)
 
-    def _report_to_syrupy(self) -> None:
-        """Report the file to syrupy, which finds unused snapshots only of modules and of reported files."""
-        collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
-        if collect_module is not None:
-            collect_module(self.path)
-
-    def _checked(self) -> CheckedTarget:
+    def _checked(self) -> CheckedFiles:
         """Return the checked targets, which are loaded once."""
         loaded = self.config.stash.setdefault(_CHECKED, {})
         if self._targets not in loaded:
             try:
-                loaded[self._targets] = CheckedTarget(self._targets, configured_checks(self.config))
+                loaded[self._targets] = check_files(self._targets, configured_checks(self.config))
             except LoadError as error:
                 raise self.CollectError(str(error)) from None
         return loaded[self._targets]
@@ -510,7 +495,7 @@ class PromptItem(pytest.Function):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
         """Return the error without a traceback through promptkit."""
         error = excinfo.value
-        if isinstance(error, CaseError | DiagnosticsError | ModuleNotFoundError):
+        if isinstance(error, CheckError | ModuleNotFoundError):
             return str(error)
         if isinstance(error, RenderingError) and error.__cause__ is not None:
             return f"{error}\n\n{format_exception(error.__cause__)}"
@@ -521,11 +506,11 @@ class PromptItem(pytest.Function):
         return self.path, max(self._line - 1, 0), self.name
 
 
-def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
+def result_test(checked: CheckResult, check_rendering: RenderingCheck) -> Callable[[], None]:
     """Return a test that a prompt renders, and that neither it nor its renderings have diagnostics."""
 
     def test() -> None:
-        require_no_diagnostics(checked.diagnostics)
+        _require_no_diagnostics(checked.diagnostics)
         if checked.compiled is None:
             return
         if not checked.compiled.sample:
@@ -534,7 +519,7 @@ def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
         with collecting(texts_read, texts):
             rendered = [] if checked.compiled.saved() else check_examples(checked.compiled)
         for workflow in rendered:
-            require_no_diagnostics(target.of_rendering(checked.compiled, workflow, texts))
+            _require_no_diagnostics(check_rendering(checked.compiled, workflow, texts))
         rejection = check_generated(checked.compiled)
         if rejection is not None and not rendered:
             pytest.skip(f"not rendered: {rejection}")
@@ -542,7 +527,7 @@ def _test(checked: CheckResult, target: CheckedTarget) -> Callable[[], None]:
     return test
 
 
-def case_test(prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck) -> Callable[..., None]:
+def _case_test(prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck) -> Callable[..., None]:
     """Return a test that a case is rejected as expected, or matches its snapshot without diagnostics."""
 
     def test(request: pytest.FixtureRequest) -> None:
@@ -551,18 +536,18 @@ def case_test(prompt: CompiledPrompt, case: Case, check_rendering: RenderingChec
             rendered = check_case(prompt, case)
         if rendered is None:
             return
-        require_no_diagnostics(check_rendering(prompt, rendered, texts))
+        _require_no_diagnostics(check_rendering(prompt, rendered, texts))
         if request.config.pluginmanager.hasplugin("syrupy"):
             from promptkit.testing.snapshots import changes_of
 
             snapshot = request.getfixturevalue("promptkit_snapshot")
             if (changes := changes_of(prompt, case, rendered, snapshot)) is not None:
-                raise CaseError(changes)
+                raise CheckError(changes)
 
     return test
 
 
-def require_no_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
-    """Raise DiagnosticsError if there are any diagnostics."""
+def _require_no_diagnostics(diagnostics: Sequence[Diagnostic]) -> None:
+    """Raise CheckError if there are any diagnostics."""
     if diagnostics:
-        raise DiagnosticsError("\n".join(map(str, diagnostics)))
+        raise CheckError("\n".join(map(str, diagnostics)))

@@ -1,6 +1,6 @@
 """``pytest --promptkit --promptkit-server``: a test for each prompt of a server, and for each case."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -8,15 +8,19 @@ from typing import Any
 import pytest
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.errors.exceptions import LoadError, PromptkitError
 from promptkit.foreign.address import parse_address
 from promptkit.foreign.cases import CASES_FILE
 from promptkit.foreign.catalog import open_server
-from promptkit.language.files import TextRead
-from promptkit.language.messages import Workflow
-from promptkit.testing.collection import PromptItem, case_test, configured_checks, require_no_diagnostics
+from promptkit.testing.collection import (
+    CheckedFile,
+    CheckResult,
+    PromptItem,
+    configured_checks,
+    rendering_check,
+    result_test,
+)
 
 
 def add_server(config: pytest.Config) -> None:
@@ -53,14 +57,7 @@ def _address(config: pytest.Config) -> Any:
     return parse_address(*options)
 
 
-def _diagnostics_test(diagnostics: Sequence[Diagnostic]) -> Callable[[], None]:
-    def test() -> None:  # syrupy needs its name
-        require_no_diagnostics(diagnostics)
-
-    return test
-
-
-class ServerFile(pytest.File):
+class ServerFile(CheckedFile):
     """The file with the cases of a server's prompts. The server runs until the end of the session."""
 
     def collect(self) -> Iterator[PromptItem]:
@@ -70,9 +67,7 @@ class ServerFile(pytest.File):
         Raises:
             CollectError: If the server cannot be reached, or the cases are invalid.
         """
-        collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
-        if collect_module is not None:  # syrupy finds unused snapshots only of reported files
-            collect_module(self.path)
+        self.report_to_syrupy()
         catalog, checks = self._connect(), configured_checks(self.config)
         known = checks.of_catalog(catalog)
         names = {f"prompt {name!r}": name for name in catalog}
@@ -81,20 +76,11 @@ class ServerFile(pytest.File):
             subject = "" if diagnostic.owner is None else diagnostic.owner.subject
             by_name[names.get(subject, "the server")].append(diagnostic)
 
-        def check_rendering(
-            prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
-        ) -> tuple[Diagnostic, ...]:
-            return checks.without_ignored(checks.of_rendering(prompt, workflow, texts, known))
-
-        for name, diagnostics in by_name.items():
-            yield self._item(name, _diagnostics_test(diagnostics))
+        check = rendering_check(checks, known)
+        for name, found in by_name.items():
+            yield self.item(name, result_test(CheckResult(name, 0, found), check), 0)
         for prompt in catalog.prompts:
-            for case in prompt.saved():
-                test = case_test(prompt, case, check_rendering)
-                yield self._item(f"{prompt.name}[{case.name}]", test, case.location.line)
-
-    def _item(self, name: str, test: Any, line: int = 0) -> PromptItem:
-        return PromptItem.from_parent(self, name=name, callobj=test, line=line)
+            yield from self.case_items(prompt, check)
 
     def _connect(self) -> Catalog:
         stack = ExitStack()

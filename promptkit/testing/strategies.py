@@ -274,21 +274,8 @@ _RECORDINGS: Final = (WAV,)
 _CONTENT_TEXTS: Final = st.text(min_size=1).filter(lambda text: not text.isspace())
 
 
-def _block(kind: str, **members: Values) -> Values:
-    return st.fixed_dictionaries({"type": st.just(kind), **members})
-
-
-_BLOCKS: Final = st.one_of(
-    _block("text", text=_CONTENT_TEXTS),
-    _block("image", data=st.sampled_from(_PICTURES)),
-    _block("audio", data=st.sampled_from(_RECORDINGS)),
-    _block("resource_link", uri=st.just("file:///notes.txt"), name=_CONTENT_TEXTS),
-)
 _MESSAGES: Final = st.fixed_dictionaries(
-    {
-        "role": st.sampled_from(["user", "assistant"]),
-        "content": _CONTENT_TEXTS | _BLOCKS | st.lists(_BLOCKS, min_size=1, max_size=1),
-    }
+    {"role": st.sampled_from(["user", "assistant"]), "content": _CONTENT_TEXTS}
 )
 
 #: Strategies for types with constraints, and for types that Hypothesis does not support.

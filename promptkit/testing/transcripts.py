@@ -91,14 +91,15 @@ def lines_of(value: Any) -> Iterator[Line]:
     """Yield the lines of a workflow, a message, content, a list or tuple of these, or any other value."""
     if isinstance(value, Workflow) and value.system is not None:
         yield from _content_lines(value.system, "[system]", "the system part")
-    if isinstance(value, Workflow) or _is_conversation(value):
+    is_list = isinstance(value, list | tuple)
+    if isinstance(value, Workflow) or (is_list and all(isinstance(item, Message) for item in value)):
         for number, message in enumerate(value, 1):
             yield from _message_lines(message, f"message {number}, {message.role}")
     elif isinstance(value, Message):
         yield from _message_lines(value, "")
     elif isinstance(value, Content):
         yield from _content_lines(value, type(value).__name__, "")
-    elif isinstance(value, list | tuple):
+    elif is_list:
         for number, item in enumerate(value, 1):
             label = f"item {number}"
             yield Line(f"{label}:")
@@ -107,10 +108,6 @@ def lines_of(value: Any) -> Iterator[Line]:
             )
     else:
         yield from map(Line, value.split("\n") if isinstance(value, str) else [describe(value)])
-
-
-def _is_conversation(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, Message) for item in value)
 
 
 def _message_lines(message: Message, turn: str) -> Iterator[Line]:

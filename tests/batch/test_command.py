@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from promptkit.batch.request_lines import LINE_FORMATS
+from promptkit.batch.renderer import LINE_FORMATS
 from tests.batch.conftest import rejected_in, requests_in
 
 DEEP = "[" * 900 + "]" * 900

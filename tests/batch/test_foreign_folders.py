@@ -7,7 +7,7 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from promptkit.batch.request_lines import LINE_FORMATS
+from promptkit.batch.renderer import LINE_FORMATS
 from promptkit.batch.shards import BatchWriter
 from promptkit.cli import main
 from tests.batch.conftest import requests_in

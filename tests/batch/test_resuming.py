@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from promptkit.batch.request_lines import LINE_FORMATS
+from promptkit.batch.renderer import LINE_FORMATS
 from promptkit.batch.shards import BatchWriter, open_batch
 from promptkit.files.folder import Folder
 from tests.batch.conftest import requests_in

@@ -10,7 +10,7 @@ from pydantic_core import SchemaValidator
 
 from promptkit import cache_point, prompt, system, user
 from promptkit.batch import Renderer
-from promptkit.batch.request_lines import LINE_FORMATS
+from promptkit.batch.renderer import LINE_FORMATS
 from promptkit.exports import REQUESTS
 from promptkit.language.messages import make_workflow
 from tests.exports.test_requests import Review

@@ -10,8 +10,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, Severity
 from promptkit.errors.rules import IGNORABLE, RETIRED, WARNINGS, Rule
 from promptkit.foreign.lints import lint_listing, lint_replies
-from promptkit.foreign.listing import read_listing
-from promptkit.foreign.requests import RequestError
+from promptkit.foreign.listing import RequestError, read_listing
 from promptkit.lints.clients import lint_client
 from promptkit.loader.loader import load
 from promptkit.loader.targets import display_path

@@ -1,6 +1,6 @@
 """A connection that answers from a dictionary, without a server."""
 
-from promptkit.foreign.requests import RequestError
+from promptkit.foreign.listing import RequestError
 
 UNKNOWN = RequestError(-32602, "unknown")
 NO_METHOD = RequestError(-32601, "no such method")

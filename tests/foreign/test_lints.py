@@ -4,8 +4,7 @@ import pytest
 
 from promptkit.errors.rules import Rule
 from promptkit.foreign.lints import lint_listing, lint_replies
-from promptkit.foreign.listing import parse_listing
-from promptkit.foreign.requests import NoReplyError, RequestError
+from promptkit.foreign.listing import NoReplyError, RequestError, parse_listing
 from tests.foreign.replies import NO_METHOD, UNKNOWN, Replies
 
 PROMPT = {"name": "review", "description": "Review it."}

@@ -4,8 +4,7 @@ import pytest
 
 from promptkit.errors.rules import Rule
 from promptkit.foreign import listing as module
-from promptkit.foreign.listing import parse_listing, read_listing
-from promptkit.foreign.requests import NoReplyError, RequestError
+from promptkit.foreign.listing import NoReplyError, RequestError, parse_listing, read_listing
 from tests.foreign.replies import Replies
 
 PROMPTS = {"prompts": {}}

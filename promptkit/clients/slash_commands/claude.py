@@ -42,28 +42,24 @@ _NUMBERED: Final = "argument_"
 #: Limit of the hint in characters, because each positional argument repeats it.
 _MAX_HINT: Final = 500
 
-_SCRIPT: Final = r"^```![ \t]*\n(?P<script>.*?)\n?^```[ \t]*$"
-_NO_SCRIPT: Final = r"(?P<script>(?!))"
-
-#: All placeholders except scripts. A name is a placeholder only if the file declares it.
-_PLACEHOLDER: Final = (
+#: All placeholders. A name is a placeholder only if the file declares it.
+_PLACEHOLDER: Final = re.compile(
+    r"(?P<script>^```![ \t]*$)"
     r"|(?<!\S)!`(?P<command>[^`\n]+)`"
     r"|\\(?P<escaped>\$(?:ARGUMENTS|\d+(?!\w)|(?P<kept>[A-Za-z_]\w*)(?![\[\w])))"
-    r"|\$ARGUMENTS\[(?P<index>\d+)\]"
+    r"|\$ARGUMENTS\[(?P<index>\d{1,4})\]"
     r"|(?P<all>\$ARGUMENTS)"
-    r"|\$(?P<number>\d+)(?!\w)(?P<amount>[.,]\d)?"
+    r"|\$(?P<number>\d{1,4})(?!\w|[.,]\d)"
     r"|\$(?P<named>[A-Za-z_]\w*)(?![\[\w])"
     r"|(?P<variable>\$\{CLAUDE_\w+\})"
-    r"|(?<!\S)@(?P<file>[^\s\"'`]+)"
+    r"|(?<!\S)@(?P<file>[^\s\"'`]+)",
+    re.MULTILINE,
 )
-_WITH_SCRIPTS: Final = re.compile(_SCRIPT + _PLACEHOLDER, re.DOTALL | re.MULTILINE)
-_WITHOUT_SCRIPTS: Final = re.compile(_NO_SCRIPT + _PLACEHOLDER)
-
-#: The end of a script.
-_FENCE: Final = re.compile(r"^```[ \t]*$", re.MULTILINE)
-
-#: Maximum number of digits in an argument's number.
-_MAX_DIGITS: Final = 4
+_REASONS: Final = {
+    "script": "scripts need a shell",
+    "variable": "it is a variable of Claude Code",
+    "number": "it looks like an amount",
+}
 
 #: Extensions of files without a folder. Other words after an ``@`` are decorators or names of people.
 _EXTENSIONS: Final = (
@@ -71,11 +67,6 @@ _EXTENSIONS: Final = (
     "|mjs|php|proto|ps1|py|rb|rs|rst|scss|sh|sql|svelte|svg|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml"
 )
 _FILE: Final = re.compile(rf"(?:[\w.-]+/)+[\w.-]*[\w-]\.\w{{1,10}}|[\w.-]*[\w-]\.(?:{_EXTENSIONS})")
-
-#: Paths outside the workspace, or to a folder. A word such as @scope/name is a package.
-_OUTSIDE: Final = re.compile(r"(?:[~/]|\.\.?/)[\w./-]*")
-_PATH: Final = re.compile(r"[\w./-]*")
-_FOLDER: Final = re.compile(r"(?:[\w.-]+/)+|(?:[\w.-]+/){2,}[\w-]+")
 
 #: Punctuation that can follow a path.
 _PUNCTUATION: Final = ".,;:!?)]}>*"
@@ -127,6 +118,7 @@ class _ClaudeText:
         self._numbers = {name: number for number, name in reversed([*enumerate(self._declared)])}
         self._lines = LineNumbers(file.body, file.line)
         self._tokens = list(self._scan())
+        self._has_all = any(token["all"] for token in self._tokens)
         self._sources, self._first = self._positional()
         self._names = self._name_arguments()
         self.parameters = self._parameters()
@@ -164,30 +156,14 @@ class _ClaudeText:
 
     def _scan(self) -> Iterator[re.Match[str]]:
         """Yield the placeholders, including those in commands that remain text."""
-        body = self.file.body
-        # After the last fence, no script has an end. Searching for one would need quadratic time.
-        last_fence = max((fence.end() for fence in _FENCE.finditer(body)), default=0)
-        position = script_end = 0
-        while position < len(body):
-            if position < script_end:
-                pattern, stop = _WITHOUT_SCRIPTS, script_end
-            elif position < last_fence:
-                pattern, stop = _WITH_SCRIPTS, last_fence
-            else:
-                pattern, stop = _WITHOUT_SCRIPTS, len(body)
-            if (token := pattern.search(body, position, stop)) is None:
-                position = stop
-                continue
+        position = 0
+        while (token := _PLACEHOLDER.search(self.file.body, position)) is not None:
             position = token.end()
-            if not self._is_declared(token):
-                continue
-            group = next((name for name in ("script", "command", "file") if token[name] is not None), None)
-            if group is None or self._is_converted(token, group):
+            group = next((name for name in ("command", "file") if token[name] is not None), None)
+            if group is not None and not self._is_converted(token, group):
+                position = token.start(group)
+            elif self._is_declared(token):
                 yield token
-                continue
-            position = token.start(group)
-            if group == "script":
-                script_end = token.end()
 
     def _is_declared(self, token: re.Match[str]) -> bool:
         name = token["named"] or token["kept"]
@@ -200,7 +176,7 @@ class _ClaudeText:
                 self._add_loss(f"{brief(token[0])!r} stays as text: {reason}", token)
             return reason is None
         command = token[group]
-        inner = (match.lastgroup for match in _WITHOUT_SCRIPTS.finditer(command) if self._is_declared(match))
+        inner = (match.lastgroup for match in _PLACEHOLDER.finditer(command) if self._is_declared(match))
         has_arguments = not {"index", "all", "number", "named"}.isdisjoint(inner)
         reason = "it contains arguments" if has_arguments else shell_reason(command)
         if reason:
@@ -212,13 +188,13 @@ class _ClaudeText:
         """Return the number of a placeholder's argument, or None for an amount such as $1,000."""
         if token["named"] is not None:
             return self._numbers[token["named"]]
-        digits = token["index"] or (None if token["amount"] else token["number"])
-        return None if digits is None or len(digits) > _MAX_DIGITS else int(digits)
+        digits = token["index"] or token["number"]
+        return None if digits is None else int(digits)
 
     def _positional(self) -> tuple[dict[int, str], int]:
         """Return the text of each positional placeholder by its number, and the first number."""
         sources: dict[int, str] = {}
-        for token in self._tokens:
+        for token in () if self._has_all else self._tokens:
             if (number := self._number(token)) is not None:
                 sources.setdefault(number, token[0])
         used = {number for number, source in sources.items() if not source[1:].isdigit()}
@@ -244,25 +220,15 @@ class _ClaudeText:
         return names_by_number
 
     def _parameters(self) -> tuple[CommandParameter, ...]:
-        """Return the parameters: all arguments together, if used, and the positional ones."""
-        all_token = next((token for token in self._tokens if token["all"]), None)
-        positional = [
+        """Return the parameters: all arguments together, or the positional ones."""
+        if self._has_all:
+            return (CommandParameter(_ALL, self.hint),)
+        return tuple(
             CommandParameter(
-                name,
-                self.hint if name.startswith(_NUMBERED) else None,
-                default=self._sources[number],
-                word=number - self._first if all_token else None,
+                name, self.hint if name.startswith(_NUMBERED) else None, default=self._sources[number]
             )
             for number, name in self._names.items()
-        ]
-        if all_token is None:
-            return tuple(positional)
-        if positional:
-            description = "numbered arguments are the words of $ARGUMENTS, and quotes are ignored"
-            self._add_loss(
-                description, next(token for token in self._tokens if self._number(token) in self._names)
-            )
-        return (CommandParameter(_ALL, self.hint), *positional)
+        )
 
     def _part(self, token: re.Match[str]) -> Part:
         """Return the part for a placeholder."""
@@ -270,25 +236,25 @@ class _ClaudeText:
             return ArgumentPart(_ALL)
         if (number := self._number(token)) in self._names and number is not None:
             return ArgumentPart(self._names[number])
-        if (command := token["command"] or token["script"]) is not None:
-            return CommandPart(split_command(command) or ())
+        if token["command"] is not None:
+            return CommandPart(split_command(token["command"]) or ())
         if token["file"] is not None:
             return FilePart(token["file"].rstrip(_PUNCTUATION), token[0])
         if token["escaped"] is not None:
             return TextPart(token["escaped"])
-        description = "it has too many digits" if token["index"] else "it looks like an amount"
-        description = "it is a variable of Claude Code" if token["variable"] else description
-        self._add_loss(f"{brief(token[0])!r} stays as text: {description}", token)
+        is_word = self._has_all and self._number(token) is not None
+        reason = "it is a word of $ARGUMENTS" if is_word else _REASONS[str(token.lastgroup)]
+        self._add_loss(f"{brief(token[0])!r} stays as text: {reason}", token)
         return TextPart(token[0])
 
 
 def _file_reason(path: str) -> str | None:
     """Return why a word after an ``@`` is not a file of the workspace; "" if it does not look like a file."""
     path = path.rstrip(_PUNCTUATION)
-    if _OUTSIDE.fullmatch(path) or ("/../" in path and _PATH.fullmatch(path)):
+    if path.startswith(("/", "~")) or ".." in path.split("/"):
         return "it is outside the workspace"
     if _FILE.fullmatch(path):
         return None
     if re.match(r"\$(?:ARGUMENTS|\d)", path):
         return "it contains arguments"
-    return "it can be a folder" if _FOLDER.fullmatch(path) else ""
+    return "it can be a folder" if path.endswith("/") else ""  # a word such as @scope/name is a package

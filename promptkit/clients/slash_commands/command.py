@@ -130,15 +130,11 @@ class CommandParameter:
 
         default:
             The default; None for a required parameter.
-
-        word:
-            If all arguments are one parameter, the index of the word that is this parameter's value.
     """
 
     name: str
     description: str | None = None
     default: str | None = ""
-    word: int | None = None
 
 
 @attrs.frozen
@@ -256,8 +252,7 @@ def shell_reason(command: str) -> str | None:
 
 #: Names that generated recipes use.
 _RESERVED: Final = frozenset(
-    {"Annotated", "Arg", "EmbeddedResource", "Text", "None", "prompt", "run", "str", "user", "words"}
-    | {"dict", "enumerate", "workspace"}
+    {"Annotated", "Arg", "EmbeddedResource", "Text", "None", "prompt", "run", "str", "user", "workspace"}
 )
 
 #: A file with this name makes its folder a skill, in which recipes are not discovered.

@@ -37,10 +37,8 @@ _MAX_SUMMARY: Final = 120
 
 
 def needs_python(command: SlashCommand) -> bool:
-    """Return whether a command runs programs, reads files, or splits its arguments into words."""
-    return any(isinstance(part, CommandPart | FilePart) for part in command.parts) or any(
-        parameter.word is not None for parameter in command.parameters
-    )
+    """Return whether a command runs programs or reads files."""
+    return any(isinstance(part, CommandPart | FilePart) for part in command.parts)
 
 
 def generate_markdown(command: SlashCommand, name: str | None) -> str:
@@ -111,19 +109,15 @@ def generate_python(command: SlashCommand, prompt: str, stem: str) -> tuple[str,
     markdown = "".join(map(placeholders.text, command.parts)).rstrip()
     # A blank line keeps the start of the text from being parsed as front matter.
     markdown = f"\n{markdown}" if markdown.startswith("---") else markdown
-    parameters = [parameter for parameter in command.parameters if parameter.word is None]
     documents = [
         part.path for part in command.parts if isinstance(part, FilePart) and part.source is not None
     ]
     text = _call("Text.from_path", [_quoted(f"{stem}.md"), *placeholders.keywords()], 8)
     arguments = [text, *(_embedded(path) for path in dict.fromkeys(documents))]
-    body = [f'"""{_docstring(_summary(command))}"""']
-    if any(parameter.word is not None for parameter in command.parameters):
-        body.append(f"words = dict(enumerate({parameters[0].name}.split()))")
-    body.append(f"return {_call('user', arguments, 4)}")
+    body = [f'"""{_docstring(_summary(command))}"""', f"return {_call('user', arguments, 4)}"]
     decorator = "@prompt" if prompt == stem else f"@prompt(name={_quoted(prompt)})"
-    signature = _call(f"def {stem}", map(_parameter, parameters), 0)
-    head = [*_imports(command, parameters), "", "", decorator, f"{signature}:"]
+    signature = _call(f"def {stem}", map(_parameter, command.parameters), 0)
+    head = [*_imports(command), "", "", decorator, f"{signature}:"]
     return f"{markdown}\n", "\n".join([*head, *(f"    {line}" for line in body), ""])
 
 
@@ -131,7 +125,6 @@ class _Placeholders:
     """The placeholders of the Markdown, with an expression for each."""
 
     def __init__(self, command: SlashCommand) -> None:
-        self._parameters = {parameter.name: parameter for parameter in command.parameters}
         literal = "\0".join(part.text for part in command.parts if isinstance(part, TextPart))
         self._free = UniqueNames("_", placeholders_in(literal))
         self._names: dict[str, str] = {}
@@ -142,7 +135,7 @@ class _Placeholders:
             case TextPart(text=text) | FilePart(source=str(text)):
                 return text
             case ArgumentPart(name=name, is_appended=is_appended):
-                return self._placeholder(name, self._value(name), "?" if is_appended else "")
+                return self._placeholder(name, name, "?" if is_appended else "")
             case CommandPart(words=words):
                 return self._placeholder("_".join(words[:2]), _call("run", map(_quoted, words), 12))
             case FilePart(path=path):
@@ -151,12 +144,6 @@ class _Placeholders:
     def keywords(self) -> Iterator[str]:
         """Return the keyword arguments that fill the placeholders."""
         return (f"{name}={expression}" for expression, name in self._names.items())
-
-    def _value(self, name: str) -> str:
-        parameter = self._parameters[name]
-        if parameter.word is None:
-            return name
-        return f"words.get({parameter.word}, {_quoted(parameter.default or '')})"
 
     def _placeholder(self, preferred_name: str, expression: str, end: str = "") -> str:
         if (name := self._names.get(expression)) is None:
@@ -168,9 +155,9 @@ class _Placeholders:
         return f"{{{{{name}{end}}}}}"
 
 
-def _imports(command: SlashCommand, parameters: Iterable[CommandParameter]) -> Iterator[str]:
+def _imports(command: SlashCommand) -> Iterator[str]:
     """Yield the import lines of the recipe."""
-    has_descriptions = any(parameter.description for parameter in parameters)
+    has_descriptions = any(parameter.description for parameter in command.parameters)
     kinds = {type(part) for part in command.parts}
     has_documents = any(isinstance(part, FilePart) and part.source is not None for part in command.parts)
     if has_descriptions:

@@ -94,8 +94,8 @@ class TestArguments:
             ("$1 then $2", {"argument_1": "a", "argument_2": "b"}, "a then b"),
             ("$1 then $2", {"argument_1": "a"}, "a then $2"),
             ("$ARGUMENTS[0]!", {"argument_1": "a"}, "a!"),
-            ("Just $1: $ARGUMENTS", {"arguments": "a b"}, "Just a: a b"),
-            ("Just $2: $ARGUMENTS, $1", {"arguments": "a"}, "Just $2: a, a"),
+            ("Just $1: $ARGUMENTS", {"arguments": "a b"}, "Just $1: a b"),
+            ("Just $2: $ARGUMENTS, $1", {"arguments": "a"}, "Just $2: a, $1"),
             ("Costs $5, $1,000 and $0.5, $HOME", {}, "Costs $5, $1,000 and $0.5, $HOME"),
             ("Plain.", {}, "Plain."),
             ("Plain.", {"arguments": "x y"}, "Plain.\n\nARGUMENTS: x y"),
@@ -148,7 +148,7 @@ class TestLosses:
                 "the command 'cd x' is not run and stays as text: 'cd' is not a program but a shell builtin",
             ),
             ("!`A=1 b`", "the command 'A=1 b' is not run and stays as text: it sets a variable first"),
-            ("```!\nls *.md\n```", "the command 'ls *.md' is not run and stays as text: it needs a shell"),
+            ("```!\nls *.md\n```", "'```!' stays as text: scripts need a shell"),
             ("See @../x.md", "'@../x.md' stays as text: it is outside the workspace"),
             ("See @~/x.md", "'@~/x.md' stays as text: it is outside the workspace"),
             ("See @$1", "'@$1' stays as text: it contains arguments"),
@@ -156,7 +156,7 @@ class TestLosses:
                 "In ${CLAUDE_SKILL_DIR}/x",
                 "'${CLAUDE_SKILL_DIR}' stays as text: it is a variable of Claude Code",
             ),
-            ("$1 of $ARGUMENTS", "numbered arguments are the words of $ARGUMENTS, and quotes are ignored"),
+            ("$1 of $ARGUMENTS", "'$1' stays as text: it is a word of $ARGUMENTS"),
         ],
         ids=str,
     )
@@ -182,12 +182,6 @@ class TestLosses:
 
         assert command.parts == (TextPart(f"{text} "), ArgumentPart("arguments"))
         assert command.losses == ()
-
-    def test_fenced_command(self):
-        """A fence that opens with an exclamation mark is a command too."""
-        command = read_claude_command("x", "```!\ngit status -s\n```\n$ARGUMENTS")
-
-        assert command.parts[0] == CommandPart(("git", "status", "-s"))
 
 
 class TestFrontmatter:
