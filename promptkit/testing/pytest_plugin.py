@@ -6,17 +6,19 @@ It also makes the root of a test's project importable if that project has prompt
 Every pytest run loads this module wherever promptkit is installed, so it imports the rest on demand.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from promptkit.files.reading import is_foreign, read_beginning
+from promptkit.files.reading import read_beginning
 from promptkit.loader.discovery import DEFAULT_FOLDERS, PROJECT_MARKERS, holds_recipes
 
 #: Matches promptkit's configuration in any table or key of a ``pyproject.toml``.
@@ -33,21 +35,80 @@ def make_importable(folder: Path) -> None:
     A project has prompts if its ``pyproject.toml`` configures promptkit, or if there are recipes in *folder*
     or in the root's ``recipes`` or ``prompts``.
     """
-    if (root := _root_with_prompts(folder)) is None:
-        return
-    if root in sys.path:  # replaces the entry of a recipe finder, which removes its own
-        sys.path[sys.path.index(root)] = root
-    else:
-        sys.path.append(root)  # last, so that it does not shadow other packages
+    if (root := _root_with_prompts(folder)) is not None:
+        _projects.activate(root)
+
+
+class _Projects:
+    """
+    The projects with prompts in this process. Where two have a module of the same name, tests get their own.
+    """
+
+    def __init__(self) -> None:
+        self._active: str | None = None
+        #: For each root, its modules that are not in `sys.modules`, because the active project has such ones.
+        self._inactive: dict[str, dict[str, ModuleType]] = {}
+
+    def add(self, root: str) -> None:
+        """Append a root to ``sys.path``, unless it is there."""
+        if root in sys.path:  # replaces the entry of a recipe finder, which removes its own
+            sys.path[sys.path.index(root)] = root
+        else:
+            sys.path.append(root)  # last, so that it does not shadow other packages
+
+    def activate(self, root: str) -> None:
+        """Make the modules of a project importable, instead of those of other projects with the same name."""
+        if root == self._active:
+            self.add(root)
+            return
+        hiding_packages = self._hiding_packages(root)  # before the order of roots changes
+        self.add(root)
+        if self._active in sys.path and (first := sys.path.index(self._active)) < sys.path.index(root):
+            sys.path[sys.path.index(root)], sys.path[first] = self._active, root
+        self._active = root
+        for package, owner in hiding_packages:
+            for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+                self._inactive[owner][name] = sys.modules.pop(name)
+        sys.modules.update(self._inactive.pop(root, {}))
+        self._inactive[root] = {}
+
+    def _hiding_packages(self, root: str) -> list[tuple[str, str]]:
+        """Return the imported top-level modules of other projects that hide those of a project."""
+        # Threads of prompts can import modules meanwhile.
+        modules = list(sys.modules.items())
+        owners = [(name, _parent_folder(module)) for name, module in modules if "." not in name]
+        return [
+            (name, owner)
+            for name, owner in owners
+            if owner in self._inactive and owner != root
+            if Path(root, name).is_dir() or Path(root, f"{name}.py").is_file()
+        ]
+
+
+def _parent_folder(module: object) -> str | None:
+    """Return the folder from which a top-level module was imported."""
+    names = vars(module) if isinstance(module, ModuleType) else {}
+    location = next(iter(names.get("__path__") or ()), names.get("__file__"))
+    return str(Path(location).parent) if isinstance(location, str) else None
+
+
+_projects: Final = _Projects()
 
 
 def root_of(folder: Path) -> Path:
     """Return the nearest folder with a project marker, from *folder* upwards, or the parent of *folder*."""
     for parent in (folder, *folder.parents):
-        markers = [parent / name for name in PROJECT_MARKERS]
-        if any(marker.exists() and not is_foreign(marker, folder) for marker in markers):
+        if any(_is_trusted(parent / marker, folder) for marker in PROJECT_MARKERS):
             return parent
     return folder.parent
+
+
+def _is_trusted(marker: Path, folder: Path) -> bool:
+    """Whether a marker exists and belongs to root, the folder's owner or the current user."""
+    if not marker.exists():
+        return False
+    trusted = {0, folder.stat().st_uid, os.geteuid()} if hasattr(os, "geteuid") else {0}
+    return marker.lstat().st_uid in trusted
 
 
 @lru_cache
@@ -185,8 +246,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Make the project roots importable before pytest imports the initial ``conftest.py`` files."""
     for folder in _named_folders(early_config):
         for directory in (*folder.parents, folder, *folder.glob("test*")):
-            if (directory / "conftest.py").exists():
-                make_importable(directory)
+            if (directory / "conftest.py").exists() and (root := _root_with_prompts(directory)) is not None:
+                _projects.add(root)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -210,6 +271,12 @@ def pytest_make_collect_report(collector: pytest.Collector) -> None:
     """Make the root of a file's project importable before the file is imported."""
     if isinstance(collector, pytest.File):
         make_importable(collector.path.parent)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> None:
+    """Make the root of a test's project importable again, after tests of other projects."""
+    make_importable(item.path.parent)
 
 
 def _named_folders(config: pytest.Config) -> Iterator[Path]:

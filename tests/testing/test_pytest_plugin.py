@@ -402,6 +402,73 @@ def test_two_projects(pytester, run_forked):
     run_forked("--promptkit", "first", "second").assert_outcomes(passed=4)
 
 
+#: A project whose folders and modules have the same names as those of other projects.
+ALIKE = {
+    "pyproject.toml": "",
+    "lib/util.py": "WORD = 'NAME'",
+    "prompts/_late.py": "WORD = 'NAME'",
+    "prompts/review.py": """
+        from lib.util import WORD
+        from promptkit import prompt
+
+        @prompt
+        def review() -> str:
+            \"\"\"Say a word.\"\"\"
+            from ._late import WORD as LATE
+
+            return f"NAME {WORD} {LATE}"
+    """,
+    "tests/test_NAME.py": """
+        from importlib import import_module
+
+        import pytest
+        from lib.util import WORD
+        from prompts.review import review
+
+        def test_imports():
+            assert (WORD, review()) == ("NAME", "NAME NAME NAME")
+
+        def test_late_imports(monkeypatch):
+            assert import_module("prompts.review").review is review
+            monkeypatch.setattr("prompts.review.WORD", "patched")
+            assert review() == "NAME patched NAME"
+
+        @pytest.mark.parametrize("attempt", [1, 2])
+        def test_client(attempt, promptkit_client):
+            assert promptkit_client.get_prompt("review").text == "NAME NAME NAME"
+    """,
+    "tests/test_NAME_2.py": """
+        def test_unimported():
+            from prompts.review import review
+            assert review() == "NAME NAME NAME"
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    "init", [(), ("prompts/__init__.py", "lib/__init__.py")], ids=["folders", "packages"]
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["a", "b"],
+        ["b", "a", "--import-mode=importlib"],
+        ["--promptkit", "a", "b"],
+        ["a/tests/test_a.py", "b", "a/tests/test_a_2.py"],
+    ],
+    ids=" ".join,
+)
+def test_two_projects_with_the_same_names(arguments, init, pytester, run_forked):
+    """Tests of two projects, in one run, import and serve their own prompts and modules."""
+    for name in ("a", "b"):
+        for path, source in {**ALIKE, **dict.fromkeys(init, "")}.items():
+            file = pytester.path / name / path.replace("NAME", name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(dedent(source).replace("NAME", name))
+
+    run_forked(*arguments).assert_outcomes(passed=12 if "--promptkit" in arguments else 10)
+
+
 #: A project that has nothing to do with promptkit.
 UNRELATED = {
     "pyproject.toml": "[project]\nname = 'unrelated'\n[tool.promptkit-like]\n",
