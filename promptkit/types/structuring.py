@@ -6,14 +6,11 @@ Conversion is strict: it accepts the values that the JSON Schema of the type acc
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from inspect import signature
 from types import NoneType
 from typing import Any, Final, get_args, get_origin
 
-import attrs
 import msgspec
 
 from promptkit.errors.exceptions import shortened
@@ -316,7 +313,7 @@ def _union(annotation: Any) -> Read:
 
 
 def _record(annotation: Any) -> Read:
-    """Return a converter of JSON objects to any other record, or to a named tuple."""
+    """Return a converter of JSON objects to a record or a named tuple."""
     cls = get_origin(annotation) or annotation
     tag, members = tag_of(annotation), members_of_record(annotation)
     names = [*(member.name for member in members), *tag]
@@ -349,60 +346,6 @@ def _record(annotation: Any) -> Read:
     return structure
 
 
-def _is_stored_class(annotation: Any) -> bool:
-    """Return whether a type is an attrs class or a dataclass that stores all members that it takes."""
-    cls = get_origin(annotation) or annotation
-    is_class = attrs.has(cls) or is_dataclass(cls)
-    return is_class and all(member.attribute is not None for member in members_of_record(annotation))
-
-
-def _class(annotation: Any) -> Read:
-    """Return a converter of JSON objects to an attrs class or a dataclass."""
-    from cattrs import ClassValidationError, Converter  # takes longer to import than a server to start
-    from cattrs.gen import make_dict_structure_fn, override
-
-    converter = Converter(detailed_validation=True, forbid_extra_keys=True)
-    converter.register_structure_hook_func(lambda _: True, _structured)
-    members = {member.name: member.type for member in members_of_record(annotation)}
-    # `members_of_record` has resolved names in types.
-    hooks: dict[str, Any] = {
-        name: override(struct_hook=partial(_structured_as, kind))
-        for name, kind in members.items()
-        if name not in signature(make_dict_structure_fn).parameters
-    }
-    parameters = getattr(annotation, "__parameters__", ())  # missing type arguments mean Any
-    structure_members = make_dict_structure_fn(
-        annotation[(Any,) * len(parameters)] if parameters else annotation, converter, **hooks
-    )
-
-    def structure(value: Any) -> Any:
-        if not isinstance(value, dict):
-            raise ConversionError(expected_of(annotation), got=value)
-        try:
-            return structure_members(value, annotation)
-        except ClassValidationError as error:
-            raise ConversionError(inner=tuple(_parts_of_class(error, members))) from None
-
-    return structure
-
-
-def _structured_as(annotation: Any, value: Any, _: Any) -> Any:
-    return _structured(value, annotation)
-
-
-def _parts_of_class(error: Any, members: Mapping[str, Any]) -> Iterator[ConversionError]:
-    """Yield every error that cattrs found in a class, given the types of its members."""
-    named_errors, other_errors = error.group_exceptions()
-    for inner, note in named_errors:
-        if isinstance(inner, KeyError):
-            yield ConversionError(expected_of(members[note.name]), got=ABSENT, path=f".{note.name}")
-        else:
-            yield from (part.at(f".{note.name}") for part in parts_of(inner))
-    for inner in other_errors:
-        unknown = getattr(inner, "extra_fields", None)
-        yield from parts_of(inner) if unknown is None else _unknown_member_errors(unknown, members)
-
-
 def _unknown_member_errors(unknown: Iterable[Any], names: Iterable[str]) -> list[ConversionError]:
     """Return an error for each sent member that a record does not have."""
     return [
@@ -422,6 +365,5 @@ _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ..
     (_is_fixed, _fixed),
     (is_mapping, _mapping),
     (is_union, _union),
-    (_is_stored_class, _class),
     (lambda t: is_record(get_origin(t) or t), _record),
 )
