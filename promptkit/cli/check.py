@@ -35,7 +35,7 @@ from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
 from promptkit.lints.prompts import lint_instructions
-from promptkit.lints.skill_routing import LISTING_TOKENS, lint_listing
+from promptkit.lints.skills import LISTING_TOKENS, lint_listing
 from promptkit.server.direct_calls import CallTimeoutError
 from promptkit.server.identity import find_project_file, find_server_info
 from promptkit.transports.auth.token_file import TokenFile

@@ -26,7 +26,7 @@ from promptkit.language.context import Context
 from promptkit.language.validation import describe
 from promptkit.types.constraints import InZone
 from promptkit.types.descriptions import default_clause, described
-from promptkit.types.error_messages import short, shortened
+from promptkit.types.errors import short, shortened
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
 from promptkit.types.parsing import reader_of

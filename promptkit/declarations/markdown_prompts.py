@@ -29,8 +29,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
 from promptkit.language.front_matter import split_front_matter
 from promptkit.language.messages import Workflow
-from promptkit.types.error_messages import reason_of
-from promptkit.types.errors import ConversionError
+from promptkit.types.errors import ConversionError, reason_of
 from promptkit.types.parsing import reader_of
 
 #: The ending of the names of Markdown prompts.

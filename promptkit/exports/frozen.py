@@ -11,7 +11,7 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, template_of
-from promptkit.types.error_messages import short
+from promptkit.types.errors import short
 from promptkit.types.unstructuring import can_be_sent, text_of
 from promptkit.workspace.paths import UNAVAILABLE
 

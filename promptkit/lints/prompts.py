@@ -29,8 +29,7 @@ from promptkit.language.media import MAX_IMAGE_BYTES, Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import hint_for, is_role_tuple
 from promptkit.lints.conversations import SentMessages, content_kind, get_role
-from promptkit.lints.skill_routing import lint_routing
-from promptkit.lints.skills import lint_skill_names
+from promptkit.lints.skills import lint_routing, lint_skill_names
 from promptkit.lints.static_analysis import Scope, Unawaited, execution_paths, list_choices, list_items
 from promptkit.loader.targets import display_path
 from promptkit.types.functions import notes_of

@@ -16,8 +16,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import attrs
 
-from promptkit.catalog.argument_schema import alternative_of
-from promptkit.catalog.arguments import Argument
+from promptkit.catalog.arguments import Argument, alternative_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_closed, is_list, members_of, plain
 from promptkit.types.parsing import reader_of

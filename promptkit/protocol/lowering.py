@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
-from promptkit.catalog.argument_schema import DIALECT
-from promptkit.catalog.arguments import Argument
+from promptkit.catalog.arguments import DIALECT, Argument
 from promptkit.catalog.prompts import ANSWER, SCHEMA, CompiledPrompt
 from promptkit.errors.exceptions import (
     ArgumentsError,

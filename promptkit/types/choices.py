@@ -5,19 +5,70 @@ The text of a member of an enumeration is its value if that is text, and its nam
 number is accepted, too.
 """
 
+import ast
+import inspect
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum, Flag
 from functools import partial, reduce
+from itertools import pairwise
 from operator import or_
+from tokenize import TokenError
 from typing import Any, Final, get_args
+from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
+from promptkit.errors.sources import text_of
 from promptkit.errors.suggestions import nearest
-from promptkit.types.enum_sources import meanings_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.scalar_parsers import Read
 from promptkit.types.scalars import Reader
+
+_meanings: Final[WeakKeyDictionary[type[Enum], Mapping[str, str]]] = WeakKeyDictionary()
+
+
+def meanings_of(kind: type[Enum]) -> Mapping[str, str]:
+    """
+    Return the meanings of the members that have one, by name, each on one line without a final period.
+
+    The source is read once for each class.
+    """
+    if (meanings := _meanings.get(kind)) is None:
+        meanings = _meanings[kind] = _read_meanings(kind)
+    return meanings
+
+
+def _read_meanings(kind: type[Enum]) -> Mapping[str, str]:
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    source = text_of(file) if file else ""
+    starts = re.finditer(rf"^[ \t]*class[ \t]+{re.escape(kind.__name__)}\b", source, re.MULTILINE)
+    for start in reversed(list(starts)):  # a later class replaces an earlier one with its name
+        literals = _literals_in(source[start.start() :])
+        if kind.__members__.keys() <= literals.keys():
+            return {name: literals[name] for name in kind.__members__ if literals[name]}
+    return {}
+
+
+def _literals_in(source: str) -> dict[str, str]:
+    """Return the literals below the names of the class that starts *source*; ``""`` for names without one."""
+    try:  # parsing only the class is faster than parsing its file
+        block = "".join(inspect.getblock(source.splitlines(keepends=True)))
+        tree = ast.parse(f"if True:\n{block}" if block[0].isspace() else block)
+    except (SyntaxError, ValueError, TokenError):  # the file has changed, or this is text in a string
+        return {}
+    definitions = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    body = next((definition.body for definition in definitions), [])
+    literals = dict[str, str]()
+    for statement, following in pairwise((*body, ast.Pass())):
+        match statement, following:
+            case ast.Assign([ast.Name(name)]), ast.Expr(ast.Constant(str(text))):
+                literals[name] = " ".join(text.split()).removesuffix(".")
+            case ast.Assign([ast.Name(name)]), _:
+                literals[name] = ""
+    return literals
+
 
 #: Longer text is not a sum of flags, and takes long to parse as a number.
 _MAX_DIGITS: Final = 40

@@ -1,6 +1,7 @@
 """Errors of conversion: invalid values and invalid parts of values."""
 
 from collections.abc import Callable, Iterable
+from reprlib import Repr
 from typing import Any, Final, TypeVar
 
 Part = TypeVar("Part")
@@ -131,3 +132,62 @@ def error_of_union(errors: list[ConversionError]) -> ConversionError | None:
     best = [error for error in candidates if len(error.parts) == fewest]
     distinct = {tuple((part.expected, part.path, part.reason) for part in error.parts) for error in best}
     return best[0] if len(distinct) == 1 else None
+
+
+#: The JSON spelling of these values: clients and models know it better than Python's spelling.
+_JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
+
+
+class _Short(Repr):
+    """A `Repr` that also accepts integers of any size."""
+
+    def repr_int(self, x: int, level: int) -> str:
+        # Python raises ValueError when it converts an integer with too many digits to text.
+        if x.bit_length() > 200:
+            return f"a whole number of {x.bit_length():,} bits"
+        return super().repr_int(x, level)
+
+
+#: Shortens values for error messages.
+short: Final = _Short()
+short.maxstring = 60
+
+
+def shortened(value: Any) -> str:
+    """Return *value* as text for an error's data, truncated to a readable length."""
+    if not isinstance(value, str):
+        return short.repr(value)
+    return value if len(value) <= short.maxstring else f"{value[: short.maxstring]}..."
+
+
+def invalid_value(part: ConversionError, value: Any) -> Any:
+    """Return the invalid part of *value*."""
+    return value if part.got is None and not part.path else part.got
+
+
+def reason_of(part: ConversionError, value: Any, expected: str, *, secret: bool = False) -> str:
+    """
+    Return the part of an error message that follows the name of an argument or a member: ``is missing``.
+
+    Args:
+        part:
+            The error.
+
+        value:
+            The whole value.
+
+        expected:
+            A short description of valid values.
+
+        secret:
+            Whether the message must not contain the value.
+    """
+    if part.got is ABSENT:
+        return "is missing"
+    if part.reason is not None and not secret:
+        return part.reason
+    if part.reason is not None and part.expected is None:
+        return "is invalid"
+    invalid = invalid_value(part, value)
+    display = _JSON_NAMES[invalid] if invalid is None or isinstance(invalid, bool) else short.repr(invalid)
+    return f"is not {expected}" if secret else f"is {display}, not {expected}"

@@ -19,10 +19,9 @@ from typing import Any, Final, TypeAlias, get_args, get_origin
 
 from msgspec import UNSET, Struct
 
-from promptkit.types.choices import NO_FLAGS, meaning_of, member_text
+from promptkit.types.choices import NO_FLAGS, meaning_of, meanings_of, member_text
 from promptkit.types.content import Surrogate
 from promptkit.types.descriptions import described, expected_of
-from promptkit.types.enum_sources import meanings_of
 from promptkit.types.kinds import (
     Constraints,
     constrained,

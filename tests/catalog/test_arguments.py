@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from promptkit.catalog.argument_schema import schema_of
-from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.arguments import Argument, Arguments, schema_of
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.signature import Parameter, Signature
 from promptkit.errors import ArgumentsError, InvalidArgument

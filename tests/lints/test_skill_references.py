@@ -5,7 +5,7 @@ import pytest
 from promptkit import skill
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
-from promptkit.lints.skill_references import find_references
+from promptkit.lints.skills import find_references
 
 DESCRIPTION = "Review a change. Use it before a commit."
 

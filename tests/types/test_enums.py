@@ -12,7 +12,7 @@ from promptkit import Arg, prompt
 from promptkit.fragments import answer_format
 from promptkit.server.elicitation import requested_schema
 from promptkit.testing import Client
-from promptkit.types.enum_sources import meanings_of
+from promptkit.types.choices import meanings_of
 from promptkit.types.parsing import reader_of
 from promptkit.types.schemas import answer_schema
 from promptkit.types.structuring import structurer
