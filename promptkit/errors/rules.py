@@ -67,7 +67,6 @@ class Rule(Enum):
     ABSENT_VALUE = "PK224", "a value that can be None or a bool, where a text inserts it", _WARNING
     INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
     TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows"
-    SWAPPED_ARGUMENTS = "PK227", "the language of a `code_block` in place of its code", _WARNING
     FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart"
     LONG_TEXT = "PK229", "a description or instructions that hosts truncate", _WARNING
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"

@@ -3,7 +3,7 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -74,8 +74,11 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
     reported = set[str]()
     for insertion in parsed.insertions():
         name, value = insertion.name, values[insertion.name]
-        present = [values[other] for other in insertion.present]
-        rejected = rejected_values(value, present, scope)
+        rejected = _rejected_values(value, scope)
+        if name in insertion.present:  # its line is omitted without a value
+            rejected &= _TRUE
+        elif insertion.present:  # another value can imply that there is one
+            continue
         if rejected and name not in reported:
             reported.add(name)
             kinds = " or ".join(map(str, sorted(rejected, key=str)))
@@ -142,24 +145,12 @@ def _problems(
     except MarkError as error:
         yield Rule.MISPLACED_MARK, f"{error.problem}{_in(file, error.line)}", error.hint
     if is_complete:
-        between = _marks_around(text, {*names, *marks})
         for placeholder, (name, line) in unfilled.items():
             hint = f"give it a value: {name}=..., or {name}='{placeholder}' to send the placeholder itself"
             if suggestion := nearest(name, names):
                 hint = f"did you mean {placeholder.replace(name, suggestion)}? Otherwise, {hint}"
-            if blocks := between.get(name, frozenset()).intersection(names):
-                hint += f"; {{{{#{min(blocks)}}}}} does not repeat its lines for each item"
             message = f"{placeholder}{_in(file, line)} gets no value and is sent literally"
             yield Rule.UNFILLED_PLACEHOLDER, message, hint
-
-
-def _marks_around(text: str, names: Collection[str]) -> dict[str, frozenset[str]]:
-    """Return the names whose ``{{#name}}`` each placeholder is between; nothing if a mark is misplaced."""
-    try:
-        parsed = TextWithPlaceholders.parse(text, {*names}.intersection(placeholders_in(text)), "")
-    except MarkError:
-        return {}
-    return {insertion.name: insertion.marks for insertion in parsed.insertions()}
 
 
 def _placeholder(name: str) -> str:
@@ -204,8 +195,6 @@ def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a li
             return [getattr(text, method)() for text in _literals(inner, scope)]
         case ast.Call(function, [inner]) if scope.value(function) in _PRESERVING:
             return _literals(inner, scope)
-        case ast.Subscript(container):
-            return _texts_in(scope.value(container))
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
             return _literal_choices(scope.arguments[name], scope)
     constant: Any = scope.value(node)
@@ -217,12 +206,6 @@ def _joined(parts: list[list[str]]) -> list[str]:
     for part in parts:
         count *= len(part)
     return ["".join(texts) for texts in product(*parts)] if 0 < count <= _MAX_TEXTS else []
-
-
-def _texts_in(container: Any) -> list[str]:
-    """Return the values of a module's dict of texts."""
-    values = list(container.values()) if isinstance(container, Mapping) else []
-    return values if len(values) <= _MAX_TEXTS and all(type(value) is str for value in values) else []
 
 
 def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
@@ -247,89 +230,24 @@ _NONE: Final[_Rejected] = frozenset([None])
 _TRUE: Final[_Rejected] = frozenset([True])
 _BOOLS: Final[_Rejected] = frozenset([False, True])
 
-#: Constants for which the lines of a mark are omitted.
-_ABSENT: Final = (None, False, "")
-
-
-def rejected_values(node: ast.expr, present: Iterable[ast.expr], scope: Scope) -> _Rejected:
-    """
-    Return which of None, False and True the source shows as values where a text inserts an expression.
-
-    Args:
-        node:
-            The expression.
-
-        present:
-            The expressions whose values are present where it is inserted.
-
-        scope:
-            The function that fills the text.
-    """
-    known = frozenset[str]().union(*(_conditions(value, scope) for value in present))
-    return _possible(node, known, scope)
-
 
 @lru_cache(maxsize=256)  # names can refer to each other many times
-def _possible(node: ast.expr, known: frozenset[str], scope: Scope) -> _Rejected:
-    """Return which of None, False and True an expression can be while the conditions *known* hold."""
-    node = scope.resolve(node)
-    possible = _possible_by_form(node, known, scope)
-    return possible & _TRUE if _holds(node, known, scope) else possible
-
-
-def _possible_by_form(node: ast.expr, known: frozenset[str], scope: Scope) -> _Rejected:  # noqa: PLR0911 (a list of cases)
-    match node:
+def _rejected_values(node: ast.expr, scope: Scope) -> _Rejected:
+    """Return which of None, False and True the source shows as values of an expression."""
+    match scope.resolve(node):
         case ast.Constant(None | bool() as value):
             return frozenset([value])
         case ast.Compare() | ast.UnaryOp(ast.Not()):
             return _BOOLS
-        case ast.IfExp(test, then, otherwise) if not _holds(test, known, scope):
-            return _possible(then, known, scope) | _possible(otherwise, known, scope)
-        case ast.IfExp(_, then):
-            return _possible(then, known, scope)
-        case ast.BoolOp(ast.Or(), [*others, last]):
-            possible = _NOTHING.union(*(_possible(other, known, scope) for other in others))
-            return (possible & _TRUE) | _possible(last, known, scope)
-        case ast.BoolOp(ast.And(), [*tests, last]):
-            failing = [test for test in tests if not _holds(test, known, scope)]
-            possible = _NOTHING.union(*(_possible(test, known, scope) for test in failing)) - _TRUE
-            if not possible and not all(_is_plain_value(scope.stand_in(test)) for test in failing):
-                possible = _NONE
-            return possible | _possible(last, known, scope)
+        case ast.IfExp(_, then, otherwise):
+            return _rejected_values(then, scope) | _rejected_values(otherwise, scope)
+        case ast.BoolOp(operator, [*others, last]):
+            possible = _NOTHING.union(*(_rejected_values(other, scope) for other in others))
+            possible = possible & _TRUE if isinstance(operator, ast.Or) else possible - _TRUE
+            return possible | _rejected_values(last, scope)
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
             return _NOTHING if _is_tested(name, scope) else _values_of_type(scope.arguments[name], scope)
     return _NOTHING
-
-
-def _holds(node: ast.expr, known: frozenset[str], scope: Scope) -> bool:
-    """Return whether the conditions *known* imply that the value of an expression is present."""
-    return _conditions(node, scope) <= known
-
-
-def _conditions(node: ast.expr, scope: Scope) -> set[str]:
-    """Return the source of the conditions that hold exactly if the value of an expression is present."""
-    conditions, visited, pending = set[str](), set[ast.expr](), [node]
-    while pending:
-        if (node := scope.resolve(pending.pop())) in visited:
-            continue
-        visited.add(node)
-        match node:
-            case ast.BoolOp(ast.And(), values):
-                pending += values
-            case ast.IfExp(test, then, ast.Constant(otherwise)) if otherwise in _ABSENT:
-                pending += (test, then)
-            case ast.Compare(value, [ast.IsNot()], [ast.Constant(None)]) | ast.Call(
-                ast.Name("bool"), [value]
-            ):
-                pending.append(value)
-            case _:
-                conditions.add(ast.unparse(node))
-    return conditions
-
-
-def _is_plain_value(value: object) -> bool:
-    """Return whether a value can be inserted, also if it is empty."""
-    return isinstance(value, str | int | float | list | tuple | dict) and not isinstance(value, bool)
 
 
 def _values_of_type(annotation: ast.expr | None, scope: Scope) -> _Rejected:

@@ -113,7 +113,6 @@ FIXES = {
         '"""\n        Review the change.\n\n        List each problem.\n        """',
         '"Review the change."',
     ),
-    "PK227": ('"python", code', 'code, "python"'),
     "PK228": ("{}", "{code}"),
     "PK229": ("* 600", "* 6"),
     "PK230": ('"three"', "3"),

@@ -14,7 +14,6 @@ def check_body(collect_diagnostics):
     def check_body(body):
         source = f"""
 from promptkit import prompt
-from promptkit.fragments import code_block
 
 REVIEW = "Review {{code}} in {{language}}."
 
@@ -57,25 +56,6 @@ class TestFormat:
     def test_values_and_fields_without_a_counterpart_are_reported(self, check_body, body, hints):
         """A value without a field, and a field without a value, are reported for known texts."""
         assert check_body(body) == [(FORMAT, hint) for hint in hints]
-
-
-class TestSwappedArguments:
-    @pytest.mark.parametrize(
-        ("body", "hints"),
-        [
-            ("code_block('python', code)", ["write code_block(code, 'python')"]),
-            ("code_block('JSON', 'x = 1')", ["write code_block('x = 1', 'JSON')"]),
-            ("code_block(code, 'python')", []),
-            ("code_block(code, language)", []),
-            ("code_block('make', language)", []),
-            ("code_block('go', 'text')", []),
-            ("code_block('python')", []),
-        ],
-        ids=str,
-    )
-    def test_a_language_in_place_of_the_code_is_reported(self, check_body, body, hints):
-        """The hint has the arguments in their order; code of one word is not reported."""
-        assert check_body(body) == [(Rule.SWAPPED_ARGUMENTS, hint) for hint in hints]
 
 
 class TestTypingText:
