@@ -23,8 +23,7 @@ from msgspec import structs
 from promptkit.errors.sources import text_of
 from promptkit.errors.suggestions import nearest
 from promptkit.types.errors import ConversionError
-from promptkit.types.scalar_parsers import Read
-from promptkit.types.scalars import Reader
+from promptkit.types.scalars import Convert, Reader
 
 _meanings: Final[WeakKeyDictionary[type[Enum], Mapping[str, str]]] = WeakKeyDictionary()
 
@@ -122,7 +121,7 @@ def _parse_integer(text: str) -> int | None:
     return int(text) if len(text) <= _MAX_DIGITS and text.strip().isdecimal() else None
 
 
-def enum_converter(annotation: type[Enum]) -> Read:
+def enum_converter(annotation: type[Enum]) -> Convert:
     """
     Return a function that converts JSON to members: by their text, or by values that are numbers.
 
@@ -143,7 +142,7 @@ def enum_converter(annotation: type[Enum]) -> Read:
             raise ConversionError
         return member
 
-    def convert(value: Any) -> Any:
+    def convert(value: Any, _: Any) -> Any:
         return reduce(or_, map(find, value.split("|"))) if is_flag and isinstance(value, str) else find(value)
 
     return convert

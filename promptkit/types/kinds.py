@@ -1,4 +1,4 @@
-"""Kinds of types, and type checks of values."""
+"""Kinds of types, type checks of values, and caches of values that are derived from types."""
 
 import dataclasses
 import types
@@ -6,7 +6,8 @@ import typing
 from collections import abc
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, Final, Literal, get_args, get_origin
+from functools import lru_cache, wraps
+from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
 import attrs
 import msgspec
@@ -15,6 +16,46 @@ from msgspec.structs import replace
 
 from promptkit.types.content import SURROGATES, Surrogate, sequence_surrogate
 from promptkit.types.errors import ConversionError
+
+R = TypeVar("R")
+
+#: Functions that clear the caches of values that are derived from types.
+to_forget: Final[list[Callable[[], None]]] = []
+
+
+def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
+    """
+    Cache the results of a function of a type. The type can be a new object in each call, like ``list[int]``.
+
+    Args:
+        function:
+            Returns the same result for the same type. Exceptions are not cached.
+    """
+
+    @lru_cache(maxsize=256)
+    def cached(annotation: Any, _: str | None) -> R:
+        return function(annotation)
+
+    @wraps(function)
+    def call(annotation: Any) -> R:
+        if isinstance(annotation, type):
+            return cached(annotation, None)
+        try:
+            hash(annotation)
+        except TypeError:  # the metadata of `Annotated` can be unhashable
+            return function(annotation)
+        # `Literal` and unions are equal in any order of their members. The order is part of the text.
+        return cached(annotation, repr(annotation))
+
+    to_forget.append(cached.cache_clear)
+    return call
+
+
+def forget_types() -> None:
+    """Clear the caches of values that are derived from types."""
+    for clear in to_forget:
+        clear()
+
 
 #: The maximum size of a set, or of a dict whose keys are not text, from a client, and the maximum number of
 #: equal hashes in it. Clients can choose numbers that collide, which take quadratic time.
@@ -179,7 +220,7 @@ class Member(msgspec.Struct, frozen=True):
             Its default; `UNSET` if there is none, or if a function makes it.
 
         attribute:
-            The attribute that stores it; None if no attribute does.
+            The attribute that stores it.
     """
 
     name: str
@@ -187,7 +228,7 @@ class Member(msgspec.Struct, frozen=True):
     type: Any
     required: bool
     default: Any = UNSET
-    attribute: str | None = None
+    attribute: str = ""
 
 
 def members_of_record(kind: Any) -> list[Member]:
@@ -218,23 +259,14 @@ def members_of_record(kind: Any) -> list[Member]:
             if f.init
         ]
         return [replace(member, parameter=alias) for alias, member in members]
-    not_stored = _init_vars(cls, hints)
-    stored = {f.name for f in dataclasses.fields(cls)}
+    if any(isinstance(hint, dataclasses.InitVar) for hint in hints.values()):
+        msg = f"{cls.__name__} does not store an InitVar: make it a field"
+        raise TypeError(msg)
     return [
-        replace(_member(f.name, not_stored[f.name], f.default), attribute=None)
-        if f.name in not_stored
-        else _member(f.name, hints[f.name], f.default, f.default_factory)
-        for f in cls.__dataclass_fields__.values()
-        if f.init and (f.name in not_stored or f.name in stored)
+        _member(f.name, hints[f.name], f.default, f.default_factory)
+        for f in dataclasses.fields(cls)
+        if f.init
     ]
-
-
-def _init_vars(cls: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the types of the members that the constructor of a dataclass takes but does not store."""
-    kinds = {name: hint.type for name, hint in hints.items() if isinstance(hint, dataclasses.InitVar)}
-    # The type in an `InitVar` can still be a string.
-    holder = type(cls.__name__, (), {"__module__": cls.__module__, "__annotations__": kinds})
-    return typing.get_type_hints(holder, include_extras=True)
 
 
 def _is_required(hint: Any, name: str, cls: Any) -> bool:

@@ -6,7 +6,7 @@ This module is imported only for annotations with Pydantic models, whose author 
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from inspect import signature
 from itertools import islice
 from typing import Any, Final
@@ -19,6 +19,7 @@ from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.content import Surrogate
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
+from promptkit.types.kinds import cached_by_type
 
 #: By the type of a schema: the type that is read in place of a model, a description, and an example.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
@@ -44,7 +45,7 @@ class _Schemas(GenerateJsonSchema):
         return False
 
 
-@lru_cache(maxsize=256)
+@cached_by_type
 def pydantic_surrogate(kind: Any) -> Surrogate | None:
     """Return the surrogate of a Pydantic model; None if it cannot be represented in JSON."""
     try:
@@ -67,11 +68,6 @@ def pydantic_surrogate(kind: Any) -> Surrogate | None:
         _example(adapter, schema),
         choices,
     )
-
-
-def forget_types() -> None:
-    """Clear the cache of models."""
-    pydantic_surrogate.cache_clear()
 
 
 def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:

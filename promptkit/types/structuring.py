@@ -43,6 +43,7 @@ from promptkit.types.kinds import (
     plain,
     surrogate_of,
     tag_of,
+    to_forget,
 )
 from promptkit.types.scalar_parsers import Read, convert_key
 from promptkit.types.scalars import scalar_of
@@ -53,6 +54,7 @@ _UNKNOWN_MEMBER: Final = "is not a member of this object"
 #: The converters of types, by the ids of the types: ``int | float`` equals ``float | int``, but the order of
 #: members matters.
 _structurers: Final[dict[int, tuple[Any, Read]]] = {}
+to_forget.append(_structurers.clear)
 
 
 def structurer(annotation: Any) -> Read:
@@ -72,11 +74,6 @@ def structurer(annotation: Any) -> Read:
         raise too_deep or ConversionError(inner=parts)
 
     return structure
-
-
-def forget_types() -> None:
-    """Clear the cache of converters."""
-    _structurers.clear()
 
 
 def _structured(value: Any, annotation: Any) -> Any:
@@ -103,14 +100,14 @@ def is_leaf(annotation: Any) -> bool:
 def _leaf(annotation: Any) -> Read:
     """Return a converter to a type without nested values."""
     kind, _ = constrained(annotation)
-    if is_enum(kind):
-        return _member(kind)
-    scalar = scalar_of(annotation)
+    scalar = scalar_of(kind)
     convert = msgspec.convert if scalar is None else scalar.convert
-    if convert is msgspec.convert and (scalar is None or is_constrained(annotation)):
+    if is_enum(kind):
+        convert = enum_converter(kind)
+    elif convert is msgspec.convert and (scalar is None or is_constrained(annotation)):
         convert = _converter(annotation)
     # In JSON Schema, 1.0 is an integer. The values of a Literal can also be integers.
-    takes_integers = scalar is None or scalar.schema.get("type") == "integer"
+    takes_integers = is_literal(kind) or (scalar is not None and scalar.schema.get("type") == "integer")
     zone = zone_of(annotation)
 
     def structure(value: Any) -> Any:
@@ -123,21 +120,6 @@ def _leaf(annotation: Any) -> Read:
         except (msgspec.ValidationError, ValueError, OverflowError):
             raise _leaf_error(value, annotation) from None
         return result if zone is None else located(result, zone)
-
-    return structure
-
-
-def _member(annotation: Any) -> Read:
-    """Return a converter to a member of an enumeration."""
-    convert = enum_converter(annotation)
-
-    def structure(value: Any) -> Any:
-        if type(value) is annotation:
-            return value
-        try:
-            return convert(value)
-        except ConversionError:
-            raise _leaf_error(value, annotation) from None
 
     return structure
 

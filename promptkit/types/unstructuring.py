@@ -6,7 +6,7 @@ from typing import Any, Final
 import msgspec
 
 from promptkit.types.choices import member_text
-from promptkit.types.kinds import Member, has_parts, is_record, members_of_record, surrogate_of, tag_of
+from promptkit.types.kinds import has_parts, is_record, members_of_record, surrogate_of, tag_of
 from promptkit.types.scalars import scalar_of_value
 
 #: The types of JSON's own values, which most defaults and choices have.
@@ -92,16 +92,9 @@ def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
         }
     if is_record(type(value)):
         return tag_of(type(value)) | {
-            member.name: _dump(_stored(value, member)) for member in members_of_record(type(value))
+            member.name: _dump(getattr(value, member.attribute)) for member in members_of_record(type(value))
         }
     return [_dump(part) for part in value]
-
-
-def _stored(record: Any, member: Member) -> Any:
-    if member.attribute is None:
-        msg = f"a {type(record).__name__} cannot be converted to text: it does not store {member.name!r}"
-        raise TypeError(msg)
-    return getattr(record, member.attribute)
 
 
 def _text_in_json(value: Any) -> Any:

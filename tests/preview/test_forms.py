@@ -603,7 +603,7 @@ class TestUploads:
 
     @pytest.mark.parametrize(
         ("annotation", "sent", "size"),
-        [(bytes, "aGk=", 2), (bytes, "data:,h%69", 2), (str, "a\r\nb", 4), (bytes, "***", 3)],
+        [(bytes, "aGk=", 2), (bytes, "data:;base64,aGk=", 2), (str, "a\r\nb", 4), (bytes, "***", 3)],
         ids=shown,
     )
     def test_upload_size_is_that_of_its_value(self, annotation, sent, size):

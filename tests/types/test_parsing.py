@@ -248,10 +248,8 @@ class TestScalars:
             ("data:text/plain;charset=utf-8;base64,aGk=", b"hi"),
             ("DATA:text/plain;BASE64,aGk=", b"hi"),
             ("data:;base64,", b""),
-            ("data:,hi%20there", b"hi there"),
-            ("data:text/plain,hi", b"hi"),
         ],
-        ids=["base64", "wrapped", "URI", "typed URI", "upper case", "empty URI", "escaped URI", "plain URI"],
+        ids=["base64", "wrapped", "URI", "typed URI", "upper case", "empty URI"],
     )
     def test_bytes_are_base64_or_a_data_uri(self, text, value):
         """Bytes can be base64, with line breaks, or a data: URI as in RFC 2397."""
@@ -259,7 +257,19 @@ class TestScalars:
 
     @pytest.mark.parametrize(
         "text",
-        ["aGk", "a", "***", "é", "data:;base64", "data:", "http://example.com/a", b"aGk=", 3, None],
+        [
+            "aGk",
+            "a",
+            "***",
+            "é",
+            "data:;base64",
+            "data:",
+            "data:,hi",
+            "http://example.com/a",
+            b"aGk=",
+            3,
+            None,
+        ],
         ids=shown,
     )
     def test_invalid_base64_is_rejected(self, text):
@@ -627,10 +637,6 @@ class TestEscapes:
                 patch.setattr(scalar_parsers, "_PIECE", pattern.replace("16384", size))
                 assert scalar_parsers._unescaped(text) == unquote_to_bytes(text)
 
-    def test_a_long_data_uri(self):
-        """A data: URI longer than one piece is decoded."""
-        assert reader_of(bytes).read("data:," + "%41" * 20_000) == b"A" * 20_000
-
 
 @attrs.define
 class Doubled:
@@ -657,9 +663,9 @@ def test_a_default_can_depend_on_other_members():
     assert reader_of(Doubled).read('{"number": 2}') == Doubled(2, 4)
 
 
-@pytest.mark.parametrize("annotation", [Row, list[Row], dict[str, Row]], ids=str)
+@pytest.mark.parametrize("annotation", [Row, list[Row], dict[str, Row], Late], ids=str)
 def test_classes_that_json_objects_cannot_fill_are_not_supported(annotation):
-    """A struct that is written as a list has no reader."""
+    """A struct that is written as a list, and a dataclass with an `InitVar`, have no reader."""
     assert reader_of(annotation) is None
 
 

@@ -147,7 +147,7 @@ VALUES = [
     (bytes, "aGk=", b"hi"),
     (bytes, "aG\nk=", b"hi"),
     (bytes, "data:text/plain;base64,aGk=", b"hi"),
-    (bytes, "data:,h%69", b"hi"),
+    (bytes, "data:;base64,aGk=", b"hi"),
     (Tone, "warm", Tone.WARM),
     (Tone, "WARM", Tone.WARM),
     (Tone, "cold", Tone.COLD),
