@@ -38,7 +38,6 @@ class Rule(Enum):
     RELATIVE_PATH = "PK105", "a file that is looked up in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
-    TYPING_TEXT = "PK108", "`Text` of `typing` in place of promptkit's"
     BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
@@ -67,7 +66,6 @@ class Rule(Enum):
     ABSENT_VALUE = "PK224", "a value that can be None or a bool, where a text inserts it", _WARNING
     INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
     TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows"
-    FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart"
     LONG_TEXT = "PK229", "a description or instructions that hosts truncate", _WARNING
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another"
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
@@ -158,14 +156,12 @@ WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 IGNORABLE: Final = WARNINGS | {
     Rule.NO_PROMPTS,
     Rule.UNDEFINED_NAME,
-    Rule.TYPING_TEXT,
     Rule.NO_MESSAGE,
     Rule.UNSENDABLE_VALUE,
     Rule.MISSING_TEXT,
     Rule.UNKNOWN_PLACEHOLDER,
     Rule.MISPLACED_MARK,
     Rule.TOO_MANY_TOKENS,
-    Rule.FORMAT_FIELDS,
     Rule.BAD_CASE,
     Rule.UNSTABLE_SKILL,
     Rule.MISSING_REFERENCE,

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.types import scalar_parsers
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enum, is_literal, is_union
 from promptkit.types.parsing import reader_of
@@ -621,21 +620,6 @@ class TestAnnotationsOnly:
         """Constraints next to a title are checked."""
         with pytest.raises(ConversionError):
             reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
-
-
-class TestEscapes:
-    @given(
-        st.lists(st.sampled_from(["%41", "%", "%4", "%%", "%zz", "a", "\u00e9"]), max_size=40).map("".join)
-    )
-    def test_decoding_in_pieces_gives_the_same_result(self, text):
-        """Decoding percent escapes in pieces gives the same result as decoding the whole."""
-        from urllib.parse import unquote_to_bytes
-
-        pattern = scalar_parsers._PIECE
-        with pytest.MonkeyPatch.context() as patch:
-            for size in ("1", "2", "3"):
-                patch.setattr(scalar_parsers, "_PIECE", pattern.replace("16384", size))
-                assert scalar_parsers._unescaped(text) == unquote_to_bytes(text)
 
 
 @attrs.define
