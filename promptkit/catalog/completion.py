@@ -61,11 +61,13 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
         return tuple(unique)
     folded = typed.casefold()
     is_word = not folded[_MAX_WORD_LENGTH:]
-    scored = [(score, text) for text in unique if (score := grade(text, folded, is_word=is_word)) is not None]
+    scored = [
+        (score, text) for text in unique if (score := _grade(text, folded, is_word=is_word)) is not None
+    ]
     return tuple(text for _, text in sorted(scored, key=itemgetter(0)))
 
 
-def grade(candidate: str, typed: str, *, is_word: bool = True) -> tuple[int, int] | None:
+def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
     """Return how well *candidate* matches the casefolded *typed*: lower is better, None for a mismatch."""
     folded = candidate.casefold()
     if folded.startswith(typed):
