@@ -119,7 +119,6 @@ class Rule(Enum):
         "fields of a skill that hosts read differently, or that break its format",
         _WARNING,
     )
-    SKILL_FILE_NAMES = "PK616", "a name of a skill, or of its file, that Windows does not allow", _WARNING
 
     BAD_FRONT_MATTER = "PK701", "front matter of a Markdown prompt that is invalid"
     BAD_MARKDOWN = "PK702", "a Markdown prompt that cannot be read"

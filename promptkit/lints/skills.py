@@ -124,11 +124,6 @@ _FOR_OTHERS: Final = re.compile(
     re.IGNORECASE,
 )
 
-#: Names that Windows reserves for devices, whatever their suffix, and characters that it does not allow.
-_WINDOWS: Final = re.compile(
-    r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?|.*[<>\"|?*].*|.*[. ]", re.IGNORECASE
-)
-
 
 def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
     """Return probable mistakes in a skill."""
@@ -190,29 +185,14 @@ def _lint_references(skill: CompiledSkill, report: Report) -> None:
 
 
 def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) -> None:
-    """Report files that nothing refers to, and names that Windows does not allow."""
+    """Report files that nothing refers to."""
     all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
-    folded = all_text.casefold()
-    if _WINDOWS.fullmatch(skill.name):
-        message = f"its name {skill.name!r} is one that Windows does not allow for a folder"
-        report.add(Rule.SKILL_FILE_NAMES, message, "choose another name: hosts write skills to folders")
     for file in skill.files[1:]:
         path = PurePosixPath(file.path)
-        if any(map(_WINDOWS.fullmatch, path.parts)):
-            message = f"{file.path!r} has a name that Windows does not allow"
-            report.add(Rule.SKILL_FILE_NAMES, message, "rename it, so that it can be written on every system")
-        if _FOR_OTHERS.fullmatch(file.path) or any(
-            str(name) in all_text for name in (path.name, *path.parents[:-1])
-        ):
-            continue
-        if path.name.casefold() in folded:
-            message = f"its files refer to {path.name!r} only in another letter case"
-            report.add(
-                Rule.UNUSED_FILE, message, "write its name the same way: some systems distinguish case"
-            )
-            continue
-        message = f"no file of it refers to {file.path!r}, so models do not read it"
-        report.add(Rule.UNUSED_FILE, message, "mention it in SKILL.md with when to read it, or remove it")
+        names = (path.name, *path.parents[:-1])
+        if not _FOR_OTHERS.fullmatch(file.path) and all(str(name) not in all_text for name in names):
+            message = f"no file of it refers to {file.path!r}, so models do not read it"
+            report.add(Rule.UNUSED_FILE, message, "mention it in SKILL.md with when to read it, or remove it")
 
 
 def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:

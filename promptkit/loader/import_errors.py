@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from inspect import Parameter, signature
 from itertools import dropwhile
 from pathlib import Path
-from pkgutil import iter_modules
 from traceback import FrameSummary, extract_tb, format_exception_only, walk_tb
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
@@ -27,7 +26,7 @@ from promptkit.errors.diagnostics import Diagnostic, Location, printable
 from promptkit.errors.distribution import other_package, pip, quoted
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
-from promptkit.errors.suggestions import is_misspelt, nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.errors.tracebacks import explain_filling, is_authors_file
 from promptkit.language.text import Text
 from promptkit.loader.discovery import DiscoveredFiles, is_cases
@@ -67,12 +66,7 @@ def _describe_not_found(name: str, file: Path) -> str:
     sibling = nearest(name, [path.stem for path in folder.glob("*.py") if path != file])
     if sibling is not None:
         return f"did you mean {sibling!r}, which is next to the recipe? {advice}"
-    modules = (*sys.stdlib_module_names, *(module.name for module in iter_modules()))
-    suggestion = nearest(name, [module for module in modules if not module.startswith("_")])
-    if suggestion is None or not is_misspelt(name, suggestion):
-        return advice
-    is_other_package = suggestion in name or name in suggestion  # such as http and httpx
-    return advice if is_other_package else f"did you mean {suggestion!r}? {advice}"
+    return advice
 
 
 def describe_hidden(name: str, folder: Path) -> str | None:
@@ -145,8 +139,8 @@ def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, P
         case NameError(name=str(name)):
             known = {*(frame := _last_frame(error)).f_globals, *frame.f_locals}
             return undefined_name(name, known) or "define it, or correct the name"
-        case FileNotFoundError(filename=str(name)) if name:
-            return _missing_file(Path(name), file)
+        case FileNotFoundError(filename=str(name)) if name and not os.path.isabs(name):
+            return _missing_file(name, file)
         case KeyError(args=(str(name),)) if _last_frame(error).f_globals.get("__name__") == "os":
             return f"set {name} where the server is started, or write os.environ.get({name!r}, '...')"
         case TypeError() if match := _UNEXPECTED.search(str(error)):
@@ -187,22 +181,13 @@ def _missing_attribute(name: str, owner: Any) -> str | None:
     return did_you_mean(name, dir(owner)) or other_hint
 
 
-def _missing_file(path: Path, file: Path) -> str:
-    """Return a hint for a file that *file* cannot open."""
+def _missing_file(path: str, file: Path) -> str:
+    """Return a hint for a file with a relative path that *file* cannot open."""
     folder = file.absolute().parent
-    if not path.is_absolute():
-        message, advice = f"it was looked up in {Path.cwd()}", f"write Path(__file__).parent / {str(path)!r}"
-        if (folder / path).exists():
-            return f"{message}, but is next to the recipe: {advice}"
-        return f"{message}; if it belongs next to the recipe, in {folder}, {advice}"
-    if not path.parent.is_dir():
-        return f"there is no folder {path.parent}: correct the path"
-    suggestion = nearest(path.name, [entry.name for entry in path.parent.iterdir()])
-    return (
-        f"did you mean {suggestion!r}?"
-        if suggestion
-        else f"put the file into {path.parent}, or correct its name"
-    )
+    message, advice = f"it was looked up in {Path.cwd()}", f"write Path(__file__).parent / {path!r}"
+    if (folder / path).exists():
+        return f"{message}, but is next to the recipe: {advice}"
+    return f"{message}; if it belongs next to the recipe, in {folder}, {advice}"
 
 
 def _call_hint(name: str) -> str | None:

@@ -158,7 +158,6 @@ FIXES = {
     "PK613": ("wants to release", "wants to ship a release"),
     "PK614": (", and references/rules.md", ""),
     "PK615": ("2026-11-02", '"2026-11-02"'),
-    "PK616": ("aux.md", "rules.md"),
     "PK701": ("titel", "title"),
     "PK702": ("Review", "[user]\nReview"),
     "PK703": ("model: gpt-5\n", ""),
