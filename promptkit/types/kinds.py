@@ -5,7 +5,7 @@ import types
 import typing
 from collections import abc
 from collections.abc import Callable, Mapping
-from enum import Enum
+from enum import Enum, Flag
 from functools import lru_cache, wraps
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin
 
@@ -160,8 +160,8 @@ def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Co
 
 
 def is_enum(annotation: Any) -> bool:
-    """Whether *annotation* is an enumeration."""
-    return isinstance(annotation, type) and issubclass(annotation, Enum)
+    """Whether *annotation* is an enumeration whose values are its members, and no combinations of flags."""
+    return isinstance(annotation, type) and issubclass(annotation, Enum) and not issubclass(annotation, Flag)
 
 
 def is_literal(annotation: Any) -> bool:

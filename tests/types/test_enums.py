@@ -1,6 +1,6 @@
 import json
 import sys
-from enum import Enum, Flag, IntEnum, auto
+from enum import Enum, IntEnum, auto
 from types import ModuleType
 from typing import Annotated, Literal
 
@@ -54,17 +54,10 @@ class Ratio(Enum):
     FULL = 1.0
 
 
-class Access(Flag):
-    READ = auto()
-    """Sees files."""
-    WRITE = auto()
-
-
 @attrs.frozen
 class Task:
     priority: Priority
     by_status: dict[Status, int] = attrs.Factory(dict)
-    access: Access = Access.READ
 
 
 @prompt(elicit=True)
@@ -177,7 +170,7 @@ class TestMeanings:
         assert str(answer_format(Priority)) == f'{head}// one of LOW (Some day), HIGH\n"LOW" or "HIGH"'
 
 
-NUMBERED = [*Priority, *Status, *Ratio, *Access, Access.READ | Access.WRITE, Access(0)]
+NUMBERED = [*Priority, *Status, *Ratio]
 
 
 class TestNames:
@@ -214,8 +207,8 @@ class TestNames:
 
     def test_parts_of_values_have_names(self):
         """In a record, members and keys are written as names; numbers are accepted as well."""
-        task = Task(Priority.HIGH, {Status.MISSING: 3}, Access.READ | Access.WRITE)
-        data = {"priority": "HIGH", "by_status": {"MISSING": 3}, "access": "READ|WRITE"}
+        task = Task(Priority.HIGH, {Status.MISSING: 3})
+        data = {"priority": "HIGH", "by_status": {"MISSING": 3}}
 
         assert json_of(task) == data
         assert structurer(Task)(data) == task

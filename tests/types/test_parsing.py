@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enum, is_literal, is_union
 from promptkit.types.parsing import reader_of
-from promptkit.types.unstructuring import text_of
 from tests.ids import shown
 from tests.sample_types import Point
 
@@ -353,33 +352,6 @@ class TestChoices:
         assert read(warm, "#f80") is Tone.WARM
         assert reader_of(warm).values == reader_of(Tone).values[:1]
 
-    @pytest.mark.parametrize(
-        ("sent", "value"),
-        [
-            ("read", Access.READ),
-            ("READ|write", Access.READ | Access.WRITE),
-            ("read | 2", Access.READ | Access.WRITE),
-            ("3", Access.READ | Access.WRITE),
-            (3, Access.READ | Access.WRITE),
-            ("0", Access(0)),
-            ("read|", None),
-            ("8", None),
-            (8, None),
-            (-1, None),
-            ("9" * 5000, None),
-            ("read, write", None),
-        ],
-        ids=shown,
-    )
-    def test_flags(self, sent, value):
-        """Flags are combined with a bar, by name or number, or as their sum."""
-        if value is not None:
-            assert read(Access, sent) is value
-            assert read(Access, text_of(value)) is value
-            return
-        with pytest.raises(ConversionError):
-            read(Access, sent)
-
     def test_booleans_among_choices(self):
         """Booleans in a Literal can be written like a boolean."""
         choice = Literal["auto", True, False]
@@ -647,9 +619,9 @@ def test_a_default_can_depend_on_other_members():
     assert reader_of(Doubled).read('{"number": 2}') == Doubled(2, 4)
 
 
-@pytest.mark.parametrize("annotation", [Row, list[Row], dict[str, Row], Late], ids=str)
+@pytest.mark.parametrize("annotation", [Row, list[Row], dict[str, Row], Late, Access], ids=str)
 def test_classes_that_json_objects_cannot_fill_are_not_supported(annotation):
-    """A struct that is written as a list, and a dataclass with an `InitVar`, have no reader."""
+    """A struct that is written as a list, a dataclass with an `InitVar`, and flags, have no reader."""
     assert reader_of(annotation) is None
 
 
