@@ -24,13 +24,12 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
-from promptkit.types.constraints import InZone
 from promptkit.types.descriptions import default_clause, described
 from promptkit.types.errors import short, shortened
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
 from promptkit.types.parsing import reader_of
-from promptkit.types.scalars import Reader
+from promptkit.types.scalars import InZone, Reader
 from promptkit.types.unstructuring import is_row, text_of, typed_text
 
 

@@ -278,11 +278,24 @@ def diagnose_unserved(
         loaded:
             The declarations of the recipes. Likely files that they have imported are served.
     """
-    unreadable = ((Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable)
-    diagnostics = {str(path): _import_failed(path, problem) for path, problem in unreadable}
-    diagnostics |= {path: _not_entered(Path(path), reason) for path, reason in files.skipped}
-    diagnostics |= {path: _not_followed(Path(path)) for path in files.outside}
-    diagnostics |= {path: _hidden(Path(path)) for path in files.hidden}
+    diagnostics = {
+        path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable
+    }
+    for path, reason in files.skipped:
+        name = os.path.basename(path)
+        message = f"the folder {name!r} is not served: {reason}"
+        hint = "make it readable, or start its name with '_' if it contains no prompts"
+        diagnostics[path] = _not_served(path, message, hint)
+    for path in files.outside:
+        name = os.path.basename(path)
+        message = f"the folder {name!r} is not served: it is a link to a folder outside the target"
+        hint = f"pass {os.path.realpath(path)} as another target, or start the link's name with '_'"
+        diagnostics[path] = _not_served(path, message, hint)
+    for path in files.hidden:
+        name = os.path.basename(path)
+        message = f"the skills in {name!r} are not served: names with a leading dot are for programs"
+        hint = f"to serve them, pass {display_path(path)!r} as a target"
+        diagnostics[path] = _not_served(path, message, hint)
     served = {str(file.file) for file in loaded}  # a package that cannot be imported is already reported
     served.update(definition.location.file for file in loaded for definition in file.definitions)
     diagnostics |= {
@@ -291,22 +304,8 @@ def diagnose_unserved(
     return [LoadedFile(Path(path), diagnostics=(diagnostic,)) for path, diagnostic in diagnostics.items()]
 
 
-def _not_entered(folder: Path, reason: str) -> Diagnostic:
-    message = f"the folder {folder.name!r} is not served: {reason}"
-    hint = "make it readable, or start its name with '_' if it contains no prompts"
-    return Diagnostic(Rule.NOT_SERVED, message, hint, Location(str(folder)))
-
-
-def _not_followed(link: Path) -> Diagnostic:
-    message = f"the folder {link.name!r} is not served: it is a link to a folder outside the target"
-    hint = f"pass {link.resolve()} as another target, or start the link's name with '_'"
-    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(link)))
-
-
-def _hidden(folder: Path) -> Diagnostic:
-    message = f"the skills in {folder.name!r} are not served: names with a leading dot are for programs"
-    hint = f"to serve them, pass {display_path(str(folder))!r} as a target"
-    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(folder)))
+def _not_served(path: str, message: str, hint: str, line: int = 0) -> Diagnostic:
+    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(path, line))
 
 
 def _unserved_prompts(path: str) -> Diagnostic | None:
@@ -319,12 +318,8 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
     file = Path(path)
     why = "is a package module" if file.name == "__init__.py" else "is a pytest file by its name"
     why = "is a file of cases by its name" if is_cases(file.name) else why
-    return Diagnostic(
-        Rule.NOT_SERVED,
-        printable(f"{first.name!r} is not served: {file.name} {why}"),
-        "rename the file, or move its prompts to another file",
-        Location(path, first.lineno),
-    )
+    message = f"{first.name!r} is not served: {file.name} {why}"
+    return _not_served(path, message, "rename the file, or move its prompts to another file", first.lineno)
 
 
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:

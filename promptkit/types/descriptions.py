@@ -12,7 +12,6 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 
 from promptkit.types.choices import meaning_of, one_of
-from promptkit.types.constraints import describe_length
 from promptkit.types.kinds import (
     constrained,
     is_enum,
@@ -27,7 +26,7 @@ from promptkit.types.kinds import (
     surrogate_of,
     tag_of,
 )
-from promptkit.types.scalars import scalar_of
+from promptkit.types.scalars import describe_length, scalar_of
 from promptkit.types.unstructuring import json_of
 
 #: The maximum depth of an example, which ends recursive types.

@@ -13,7 +13,6 @@ import msgspec
 from msgspec import Struct, structs
 
 from promptkit.types.choices import enum_reader, literal_reader
-from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import example_text, expected_of
 from promptkit.types.errors import ConversionError, collect, error_of_union
 from promptkit.types.kinds import (
@@ -37,7 +36,7 @@ from promptkit.types.kinds import (
     surrogate_of,
 )
 from promptkit.types.scalar_parsers import Read
-from promptkit.types.scalars import SCALARS, Reader, ScalarType, scalar_of
+from promptkit.types.scalars import SCALARS, Reader, ScalarType, located, offset_error, scalar_of, zone_of
 from promptkit.types.structuring import is_leaf, sized, structurer
 from promptkit.types.unstructuring import text_of
 

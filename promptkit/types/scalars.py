@@ -6,7 +6,7 @@ A new scalar type is one entry in `SCALARS`. `register_type` adds types of autho
 
 import sys
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
@@ -16,11 +16,164 @@ from uuid import UUID
 import msgspec
 from msgspec import Struct
 
-from promptkit.types import constraints
 from promptkit.types import scalar_parsers as parsing
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import Constraints, constrained
 from promptkit.types.scalar_parsers import Read, parsed
+
+# Constraints of `msgspec.Meta` and of time zones, in descriptions, examples and JSON Schemas.
+
+#: `datetime` or `time`.
+Moment: TypeAlias = type[datetime | time]
+
+_CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
+_TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
+#: From year 1. Patterns do not use lookahead, because some clients do not support it.
+_YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+_DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+
+#: By the value of `msgspec.Meta(tz=...)`: an offset is required, rejected, or optional.
+_OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
+_OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
+_OFFSET_EXAMPLES: Final = {True: "+01:00", False: ""}
+
+_BOUNDS: Final = (
+    ("of at least", "ge"),
+    ("above", "gt"),
+    ("of at most", "le"),
+    ("below", "lt"),
+    ("that is a multiple of", "multiple_of"),
+)
+
+
+def describe_number(noun: str, limits: Constraints) -> str:
+    """Describe a number, with its bounds: ``a whole number from 1 to 9``."""
+    if limits.ge is not None and limits.le is not None:
+        return f"{noun} from {limits.ge} to {limits.le}"
+    bounds = [(phrase, getattr(limits, name)) for phrase, name in _BOUNDS]
+    words = [f"{phrase} {bound}" for phrase, bound in bounds if bound is not None]
+    return " ".join([noun, " and ".join(words)]).strip()
+
+
+def number_example(example: float, limits: Constraints) -> float:
+    """Return an example that meets the constraints of a number; an integer if *example* is one."""
+    if limits.multiple_of is not None or isinstance(example, int):
+        return _multiple_within(limits.multiple_of or 1, limits)
+    if limits.gt is not None and limits.lt is not None:
+        return (limits.gt + limits.lt) / 2
+    above = None if limits.gt is None else limits.gt + 1
+    below = None if limits.lt is None else limits.lt - 1
+    return next((bound for bound in (limits.ge, limits.le, above, below) if bound is not None), example)
+
+
+def _multiple_within(step: float, limits: Constraints) -> float:
+    """Return the smallest multiple within the bounds, or the largest if there is only an upper bound."""
+    if limits.ge is not None:
+        return -(-limits.ge // step) * step
+    if limits.gt is not None:
+        return (limits.gt // step + 1) * step
+    if limits.le is not None:
+        return limits.le // step * step
+    return step if limits.lt is None else -(-limits.lt // step + 1) * step
+
+
+def describe_text(limits: Constraints) -> str:
+    """Describe text, with its length and its pattern."""
+    pattern = f" that matches {limits.pattern}" if limits.pattern else ""
+    return f"text{describe_length(limits, 'characters')}{pattern}"
+
+
+def describe_base64(limits: Constraints) -> str:
+    """Describe bytes in JSON, with their length."""
+    return f"base64{describe_length(limits, 'bytes')}"
+
+
+def describe_length(limits: Constraints, noun: str) -> str:
+    """Describe the bounds of a length, with a leading space; ``""`` if it has none."""
+    if limits.min_length == limits.max_length:
+        return "" if limits.min_length is None else f" of {limits.min_length} {noun}"
+    bounds = {"at least": limits.min_length, "at most": limits.max_length}
+    words = [f"{word} {bound}" for word, bound in bounds.items() if bound is not None]
+    return f" of {' and '.join(words)} {noun}"
+
+
+def describe_moment(noun: str, kind: Moment, limits: Constraints) -> str:
+    """Describe a date and time, or a time: whether it has an offset, and an example."""
+    return f"{noun}{_OFFSET_WORDS[limits.tz]}, as in {moment_example(kind, limits)}"
+
+
+def moment_example(kind: Moment, limits: Constraints) -> str:
+    """Return an example of a date and time, or of a time, with an offset if one is required."""
+    moment, offset = ("12:00:00", "") if kind is time else ("2026-01-31T12:00:00", "Z")
+    return moment + (offset if limits.tz is None else _OFFSET_EXAMPLES[limits.tz])
+
+
+def moment_facets(kind: Moment, limits: Constraints) -> dict[str, str]:
+    """Return the keywords of the JSON Schema of a date and time, or of a time, except its type."""
+    format_ = "time" if kind is time else "date-time"
+    return {**({"format": format_} if limits.tz else {}), **moment_pattern(kind, limits)}
+
+
+def base64_length(limits: Constraints) -> dict[str, int]:
+    """Convert the bounds of a length in bytes to those of its base64."""
+    bounds = {"minLength": limits.min_length, "maxLength": limits.max_length}
+    return {word: 4 * ((bound + 2) // 3) for word, bound in bounds.items() if bound is not None}
+
+
+def moment_pattern(kind: Moment, limits: Constraints) -> dict[str, str]:
+    """Return the JSON Schema pattern of a date and time, or of a time, as msgspec parses it."""
+    date = "" if kind is time else f"{_DATE}[Tt ]"
+    return {"pattern": f"^{date}{_TIME}{_OFFSETS[limits.tz]}$"}
+
+
+NO_OFFSET: Final = "has no offset"
+HAS_OFFSET: Final = "has an offset"
+
+
+class InZone(Struct, frozen=True):
+    """Metadata for ``Annotated``: a `datetime` without an offset is local time in *zone*."""
+
+    zone: tzinfo
+
+
+def zone_of(annotation: Any) -> tzinfo | None:
+    """Return the zone of the `InZone` in an annotation, if any."""
+    notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, InZone))
+    return next((note.zone for note in notes), None)
+
+
+def located(value: datetime, zone: tzinfo) -> datetime:
+    """Return *value* with *zone* as its time zone if it has no offset."""
+    return value.replace(tzinfo=zone) if value.tzinfo is None else value
+
+
+def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | None:
+    """
+    Return the problem with the offset of a time; None if the value is invalid for another reason.
+
+    Args:
+        value:
+            The time, or its text from a client.
+
+        annotation:
+            Its type, which can require or reject an offset.
+
+        seconds:
+            The seconds in the example, if they are required.
+    """
+    kind, limits = constrained(annotation)
+    if kind not in (datetime, time) or limits.tz is None:
+        return None
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None
+    example = f"{'2026-01-31T' if kind is datetime else ''}12:00{seconds}"
+    if limits.tz:
+        return f"{NO_OFFSET}: add an offset, as in {example}+01:00"
+    return f"{HAS_OFFSET}: omit it, as in {example}"
+
 
 #: Converts a JSON value to a type with its constraints. Raises `ConversionError`, or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]
@@ -151,7 +304,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
     str: ScalarType(
         parsing.parse_text,
         "text",
-        described=constraints.describe_text,
+        described=describe_text,
         schema={"type": "string"},
         key_schema={},
     ),
@@ -168,8 +321,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
     int: _scalar(
         parsing.parse_int,
         _INTEGER,
-        described=partial(constraints.describe_number, _INTEGER),
-        example=partial(constraints.number_example, 1),
+        described=partial(describe_number, _INTEGER),
+        example=partial(number_example, 1),
         schema={"type": "integer"},
         key_schema={"pattern": parsing.INTEGER_KEY},
         convert_key=parsing.convert_int_key,
@@ -177,18 +330,18 @@ SCALARS: Final[dict[type, ScalarType]] = {
     float: _scalar(
         parsing.parse_float,
         _NUMBER,
-        described=partial(constraints.describe_number, _NUMBER),
-        example=partial(constraints.number_example, 1.5),
+        described=partial(describe_number, _NUMBER),
+        example=partial(number_example, 1.5),
         schema={"type": "number"},
         key_schema={"pattern": parsing.DECIMAL},
     ),
     bytes: _scalar(
         parsing.parse_bytes,
         "base64 or a data: URI",
-        described=constraints.describe_base64,
+        described=describe_base64,
         example="aGVsbG8=",
         schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
-        facets=constraints.base64_length,
+        facets=base64_length,
         write=msgspec.to_builtins,
         one_per_line=True,
         is_inline=False,
@@ -213,21 +366,21 @@ SCALARS: Final[dict[type, ScalarType]] = {
         parsed(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
         "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without",
-        described=partial(constraints.describe_moment, "a date and time", datetime),
-        example=partial(constraints.moment_example, datetime),
+        described=partial(describe_moment, "a date and time", datetime),
+        example=partial(moment_example, datetime),
         schema={"type": "string"},
-        facets=partial(constraints.moment_facets, datetime),
-        key_schema=partial(constraints.moment_pattern, datetime),
+        facets=partial(moment_facets, datetime),
+        key_schema=partial(moment_pattern, datetime),
         write=datetime.isoformat,
     ),
     time: _scalar(
         parsed(lambda text: time.fromisoformat(text.upper())),
         "a time of day, as in 12:00",
-        described=partial(constraints.describe_moment, "a time of day", time),
-        example=partial(constraints.moment_example, time),
+        described=partial(describe_moment, "a time of day", time),
+        example=partial(moment_example, time),
         schema={"type": "string"},
-        facets=partial(constraints.moment_facets, time),
-        key_schema=partial(constraints.moment_pattern, time),
+        facets=partial(moment_facets, time),
+        key_schema=partial(moment_pattern, time),
         write=time.isoformat,
     ),
     timedelta: _scalar(

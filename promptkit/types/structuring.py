@@ -16,7 +16,6 @@ import msgspec
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.choices import enum_converter, member_text
-from promptkit.types.constraints import located, offset_error, zone_of
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import (
     ABSENT,
@@ -46,7 +45,7 @@ from promptkit.types.kinds import (
     to_forget,
 )
 from promptkit.types.scalar_parsers import Read, convert_key
-from promptkit.types.scalars import scalar_of
+from promptkit.types.scalars import located, offset_error, scalar_of, zone_of
 from promptkit.types.unstructuring import json_of
 
 _UNKNOWN_MEMBER: Final = "is not a member of this object"

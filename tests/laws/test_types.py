@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from promptkit import Arg, Image, Message, Workflow, prompt
-from promptkit.types.constraints import InZone
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
+from promptkit.types.scalars import InZone
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of, typed_text
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
