@@ -12,9 +12,9 @@ from promptkit.answers.json_values import MAX_DEPTH, JsonValue, find_values
 from promptkit.answers.repair import Repairer, RepairError
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import AnswerError, InvalidAnswerPart
+from promptkit.types.caching import cached_by_type
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import MAX_ERRORS, ConversionError, reason_of
-from promptkit.types.kinds import cached_by_type
 from promptkit.types.parsing import unreadable
 from promptkit.types.scalar_parsers import Read
 from promptkit.types.schemas import check_answer_type

@@ -39,7 +39,7 @@ from promptkit.loader.targets import (
 from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
 from promptkit.memory import return_free_memory
 from promptkit.standard_error import say
-from promptkit.types.kinds import forget_types
+from promptkit.types.caching import forget_types
 from promptkit.types.scalars import forget_replaced
 
 #: Interval in seconds between two checks of all files where they cannot be watched.

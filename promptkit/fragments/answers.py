@@ -8,7 +8,7 @@ import msgspec
 from promptkit.fragments.markdown import indented_json
 from promptkit.language.placeholders import hanging_indent
 from promptkit.language.text import Text, plain_string
-from promptkit.types.kinds import cached_by_type
+from promptkit.types.caching import cached_by_type
 from promptkit.types.schemas import answer_schema
 
 #: Common names of the types of JSON Schema.

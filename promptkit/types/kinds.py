@@ -1,4 +1,4 @@
-"""Kinds of types, type checks of values, and caches of values that are derived from types."""
+"""Kinds of types, and type checks of values."""
 
 import dataclasses
 import types
@@ -6,8 +6,7 @@ import typing
 from collections import abc
 from collections.abc import Callable, Mapping
 from enum import Enum, Flag
-from functools import lru_cache, wraps
-from typing import Any, Final, Literal, TypeVar, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 import attrs
 import msgspec
@@ -16,46 +15,6 @@ from msgspec.structs import replace
 
 from promptkit.types.content import SURROGATES, Surrogate, sequence_surrogate
 from promptkit.types.errors import ConversionError
-
-R = TypeVar("R")
-
-#: Functions that clear the caches of values that are derived from types.
-to_forget: Final[list[Callable[[], None]]] = []
-
-
-def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
-    """
-    Cache the results of a function of a type. The type can be a new object in each call, like ``list[int]``.
-
-    Args:
-        function:
-            Returns the same result for the same type. Exceptions are not cached.
-    """
-
-    @lru_cache(maxsize=256)
-    def cached(annotation: Any, _: str | None) -> R:
-        return function(annotation)
-
-    @wraps(function)
-    def call(annotation: Any) -> R:
-        if isinstance(annotation, type):
-            return cached(annotation, None)
-        try:
-            hash(annotation)
-        except TypeError:  # the metadata of `Annotated` can be unhashable
-            return function(annotation)
-        # `Literal` and unions are equal in any order of their members. The order is part of the text.
-        return cached(annotation, repr(annotation))
-
-    to_forget.append(cached.cache_clear)
-    return call
-
-
-def forget_types() -> None:
-    """Clear the caches of values that are derived from types."""
-    for clear in to_forget:
-        clear()
-
 
 #: The maximum size of a set, or of a dict whose keys are not text, from a client, and the maximum number of
 #: equal hashes in it. Clients can choose numbers that collide, which take quadratic time.

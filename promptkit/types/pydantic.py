@@ -17,9 +17,9 @@ from pydantic_core import ErrorDetails, to_json
 
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
+from promptkit.types.caching import cached_by_type
 from promptkit.types.content import Surrogate
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
-from promptkit.types.kinds import cached_by_type
 
 #: By the type of a schema: the type that is read in place of a model, a description, and an example.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {

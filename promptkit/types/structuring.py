@@ -15,6 +15,7 @@ import msgspec
 
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
+from promptkit.types.caching import to_forget
 from promptkit.types.choices import enum_converter, member_text
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import (
@@ -42,7 +43,6 @@ from promptkit.types.kinds import (
     plain,
     surrogate_of,
     tag_of,
-    to_forget,
 )
 from promptkit.types.scalar_parsers import Read, convert_key
 from promptkit.types.scalars import located, offset_error, scalar_of, zone_of

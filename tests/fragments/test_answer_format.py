@@ -12,7 +12,7 @@ import pytest
 
 from promptkit import Text
 from promptkit.fragments import answer_format, answers
-from promptkit.types.kinds import forget_types
+from promptkit.types.caching import forget_types
 from promptkit.types.schemas import answer_schema
 
 HEAD = "Answer with JSON in this form, and nothing else:\n"

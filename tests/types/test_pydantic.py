@@ -19,7 +19,8 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel
 from promptkit import ArgumentsError, prompt
 from promptkit.errors.rules import Rule
 from promptkit.testing import Client, call_arguments
-from promptkit.types.kinds import forget_types, surrogate_of
+from promptkit.types.caching import forget_types
+from promptkit.types.kinds import surrogate_of
 from promptkit.types.parsing import reader_of
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.unstructuring import text_of

@@ -1,0 +1,44 @@
+"""Caches of values that are derived from types."""
+
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import Any, Final, TypeVar
+
+R = TypeVar("R")
+
+#: Functions that clear the caches of values that are derived from types.
+to_forget: Final[list[Callable[[], None]]] = []
+
+
+def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
+    """
+    Cache the results of a function of a type. The type can be a new object in each call, like ``list[int]``.
+
+    Args:
+        function:
+            Returns the same result for the same type. Exceptions are not cached.
+    """
+
+    @lru_cache(maxsize=256)
+    def cached(annotation: Any, _: str | None) -> R:
+        return function(annotation)
+
+    @wraps(function)
+    def call(annotation: Any) -> R:
+        if isinstance(annotation, type):
+            return cached(annotation, None)
+        try:
+            hash(annotation)
+        except TypeError:  # the metadata of `Annotated` can be unhashable
+            return function(annotation)
+        # `Literal` and unions are equal in any order of their members. The order is part of the text.
+        return cached(annotation, repr(annotation))
+
+    to_forget.append(cached.cache_clear)
+    return call
+
+
+def forget_types() -> None:
+    """Clear the caches of values that are derived from types."""
+    for clear in to_forget:
+        clear()
