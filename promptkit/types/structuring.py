@@ -102,7 +102,7 @@ def _leaf(annotation: Any) -> Read:
     scalar = scalar_of(kind)
     convert = msgspec.convert if scalar is None else scalar.convert
     if is_enum(kind):
-        convert = enum_converter(kind)
+        annotation, convert = kind, enum_converter(kind)
     elif convert is msgspec.convert and (scalar is None or is_constrained(annotation)):
         convert = _converter(annotation)
     # In JSON Schema, 1.0 is an integer. The values of a Literal can also be integers.
