@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from promptkit.catalog.argument_schema import schema_of
-from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.arguments import Arguments, schema_of
 from promptkit.catalog.cases import Case
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPromptError, ResultError, shortened

@@ -100,3 +100,8 @@ class Ranking:
             for number, other in self._by_word.get(word, ()):
                 cosines[number] += weight * other
         return cosines
+
+
+def best_matches(texts: Sequence[str], query: str) -> Sequence[int]:
+    """Return the numbers of the texts that share a word with *query*, best first; all without a query."""
+    return [number for _, number in Ranking(texts).rank(query)] if query.strip() else range(len(texts))

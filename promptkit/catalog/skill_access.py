@@ -11,7 +11,7 @@ from msgspec import json
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
-from promptkit.catalog.ranking import Ranking
+from promptkit.catalog.ranking import best_matches
 from promptkit.catalog.skills import ARGUMENTS, SKILL_FILE, CompiledSkill, labelled
 from promptkit.catalog.tools import MAX_MATCHES, MAX_TOOL_DESCRIPTION, make_argument, make_tool
 from promptkit.errors.exceptions import PromptError
@@ -89,10 +89,7 @@ def _line(label: str, description: str, width: int) -> str:
 def _find(skills: Mapping[str, CompiledSkill], query: str = "") -> str:
     """Return the best matches for a query as JSON."""
     entries = list(skills.items())
-    numbers = list(range(len(entries)))
-    if query.strip():
-        ranking = Ranking([f"{label} {skill.description}" for label, skill in entries])
-        numbers = [number for _, number in ranking.rank(query)]
+    numbers = best_matches([f"{label} {skill.description}" for label, skill in entries], query)
     matches = [
         {"name": label, "description": skill.description, "files": [file.path for file in skill.files]}
         for label, skill in (entries[number] for number in numbers[:MAX_MATCHES])

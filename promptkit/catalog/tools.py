@@ -1,7 +1,6 @@
 """The prompts of a catalog as tools: one per prompt, or two tools that find and get prompts."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -9,8 +8,8 @@ from msgspec import json, structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.completion import grade
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
+from promptkit.catalog.ranking import best_matches
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import UnknownToolError
 from promptkit.errors.suggestions import nearest, similar_names
@@ -149,9 +148,6 @@ MAX_TOOL_DESCRIPTION: Final = 2048
 #: Maximum number of prompts in a search result, each with the schema of its arguments.
 MAX_MATCHES: Final = 10
 
-#: Maximum number of words that are searched for. Clients can send any number of them.
-_MAX_WORDS: Final = 16
-
 _FIND_DESCRIPTION: Final = (
     "Find prompts: instructions that people have written for a task. Returns names, descriptions and "
     f"the JSON Schema of the arguments, best matches first. {GET} returns one of them."
@@ -188,33 +184,16 @@ def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, C
 
 def find(prompts: Iterable[CompiledPrompt], query: str) -> list[CompiledPrompt]:
     """
-    Return the prompts that match any word of *query*, best first.
+    Return the prompts whose name, title, tags or description share a word with *query*, best first.
 
-    Prompts that match the most words come first. Each word is searched for in the name, title, tags and
-    description, and ranked like typed text in completion.
+    Without words, all prompts match.
     """
-    words = list(dict.fromkeys(query.casefold().split()))[:_MAX_WORDS]
-    if not words:
-        return list(prompts)
-    scored = [(_score(prompt, words), prompt) for prompt in prompts]
-    matching = [entry for entry in scored if entry[0][0] < len(words)]
-    return [prompt for _, prompt in sorted(matching, key=itemgetter(0))]
-
-
-def _score(prompt: CompiledPrompt, words: list[str]) -> tuple[int, int]:
-    """Return how many of *words* a prompt lacks, and how well it matches the others; lower is better."""
-    texts = [text for text in (prompt.name, prompt.title, *prompt.tags) if text]
-    scores = [_score_word(word, texts, prompt.description or "") for word in words]
-    matches = [score for score in scores if score is not None]
-    return len(words) - len(matches), sum(matches)
-
-
-def _score_word(word: str, texts: list[str], description: str) -> int | None:
-    """Return how well a word matches; in a description, which is long, only verbatim matches count."""
-    scores = [score[0] for text in texts if (score := grade(text, word)) is not None]
-    if (score := grade(description, word)) is not None and word in description.casefold():
-        scores.append(score[0] + 1)
-    return min(scores, default=None)
+    prompts = list(prompts)
+    texts = [
+        " ".join(filter(None, (prompt.name, prompt.title, *prompt.tags, prompt.description)))
+        for prompt in prompts
+    ]
+    return [prompts[number] for number in best_matches(texts, query)]
 
 
 def everything_expected(prompts: Iterable[CompiledPrompt]) -> Tool:
@@ -259,17 +238,10 @@ def make_tool(
 
 def _encode_matches(matches: list[CompiledPrompt]) -> str:
     """Return the best matches as JSON."""
-    entries = [
-        {key: value for key, value in _entry(prompt).items() if value is not None}
-        for prompt in matches[:MAX_MATCHES]
-    ]
+    entries = [_entry(prompt) for prompt in matches[:MAX_MATCHES]]
     return json.encode({"prompts": entries, "found": len(matches)}).decode()
 
 
 def _entry(prompt: CompiledPrompt) -> Mapping[str, Any]:
-    return {
-        "name": prompt.name,
-        "title": prompt.title,
-        "description": prompt.description,
-        "arguments": prompt.schema,
-    }
+    texts = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
+    return {key: text for key, text in texts.items() if text is not None} | {"arguments": prompt.schema}

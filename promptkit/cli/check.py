@@ -28,7 +28,7 @@ from promptkit.language.files import TextRead
 from promptkit.language.messages import Workflow
 from promptkit.lints.linter import Checks
 from promptkit.lints.prompts import lint_instructions
-from promptkit.lints.skill_routing import LISTING_TOKENS, lint_listing
+from promptkit.lints.skills import LISTING_TOKENS, lint_listing
 from promptkit.server.identity import find_project_file, find_server_info
 from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
 

@@ -21,8 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from promptkit import compiler
-from promptkit.catalog.argument_schema import schema_of
-from promptkit.catalog.arguments import Argument
+from promptkit.catalog.arguments import Argument, schema_of
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, SCHEMA, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource

@@ -1,103 +1,152 @@
-"""Lints for calls that Python accepts although a name or an argument is another than intended."""
+"""Lints for calls with values of callers: in commands, and in the paths of files."""
 
 import ast
-import re
+import glob
+import os
+import shutil
 from collections.abc import Iterator
-from string import Formatter
-from typing import Final
+from pathlib import PurePath
+from typing import Any, Final
 
+from promptkit.declarations.prompts import Prompt
+from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import nodes_of
-from promptkit.errors.suggestions import nearest
-from promptkit.fragments.markdown import code_block
-from promptkit.lints.static_analysis import Scope
+from promptkit.errors.sources import Function, nodes_of, own_nodes
+from promptkit.language.documents import EmbeddedResource
+from promptkit.language.media import Audio, Image
+from promptkit.lints.static_analysis import Scope, list_choices
 
-#: Names of languages in code fences that are hardly ever the whole code.
-_LANGUAGES: Final = (
-    *("bash", "c", "cpp", "csharp", "css", "diff", "go", "html", "java", "javascript", "js", "json"),
-    *("kotlin", "markdown", "md", "php", "python", "py", "ruby", "rust", "scala", "sh", "shell", "sql"),
-    *("swift", "text", "toml", "ts", "typescript", "xml", "yaml", "yml"),
+#: Words that end the options of a command; git supports both.
+_ENDS: Final = ("--", "--end-of-options")
+
+
+def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report parameters in a command before the word that ends its options."""
+    if not isinstance(node, ast.Call) or not _runs_command(node.func, scope):
+        return
+    words = [word.value if isinstance(word, ast.Constant) else None for word in node.args]
+    end = next((word for word in words if word in _ENDS), None)
+    for word in node.args[: words.index(end)] if end is not None else ():
+        for name in _leading_parameters(word, scope):
+            message = f"{name!r} comes before {end!r} in a command, which can parse its value as an option"
+            hint = (
+                "write '--end-of-options' before it, if the command supports it, as git does; "
+                "or reject such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
+            )
+            report.add(Rule.READ_AS_OPTION, message, hint, word)
+
+
+def _runs_command(called: ast.expr, scope: Scope) -> bool:
+    """Return whether a called function is `run` or `run_async`, without importing them."""
+    value = scope.value(called)
+    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
+    return module == "promptkit.workspace.commands" and name in ("run", "run_async")
+
+
+def _leading_parameters(word: ast.expr, scope: Scope) -> Iterator[str]:
+    """Yield the parameters whose text can be the start of a word."""
+    match word:
+        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
+            if _is_any_text(scope.arguments[name], scope):
+                yield name
+        case ast.JoinedStr([ast.FormattedValue(inner), *_]) | ast.Starred(inner):
+            yield from _leading_parameters(inner, scope)
+    for choice in list_choices(word):
+        yield from _leading_parameters(choice, scope)
+
+
+#: Functions and methods that open, list or change the file or folder at a path.
+_FILE_FUNCTIONS: Final = (
+    *(open, os.open, os.listdir, os.scandir, os.walk, os.remove, os.unlink, glob.glob, glob.iglob),
+    *(shutil.copy, shutil.copyfile, shutil.copytree, shutil.move, shutil.rmtree),
+)
+_FILE_METHODS: Final = (
+    *("open", "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "unlink"),
 )
 
+#: Functions that return their arguments as one path or text, and methods that return a path like their own.
+_PATH_FUNCTIONS: Final = (
+    *(str, os.fspath, os.path.join, os.path.abspath, os.path.expanduser, os.path.normpath),
+    os.path.realpath,
+)
+_PATH_METHODS: Final = ("joinpath", "resolve", "absolute", "expanduser", "with_suffix", "strip")
 
-def lint_typing_text(tree: ast.Module, report: Report) -> None:
-    """Report an import of `typing.Text`, another name of `str`, that is called or has its attributes used."""
-    for statement in nodes_of(tree, ast.ImportFrom):
-        names = [alias.asname or alias.name for alias in statement.names if alias.name == "Text"]
-        if statement.module in ("typing", "typing_extensions") and any(
-            _is_used(name, tree) for name in names
-        ):
-            message = f"Text of {statement.module} is another name of str, not promptkit's Text"
-            report.add(Rule.TYPING_TEXT, message, "write 'from promptkit import Text'", statement)
-
-
-def _is_used(name: str, tree: ast.Module) -> bool:
-    """Whether a name is called or has its attributes used, and is not only in annotations."""
-    calls = (node.func for node in nodes_of(tree, ast.Call))
-    owners = (node.value for node in nodes_of(tree, ast.Attribute))
-    return any(isinstance(node, ast.Name) and node.id == name for node in (*calls, *owners))
+#: Names in functions that check by themselves that a path stays in a folder.
+_PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
 
 
-def lint_swapped_arguments(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a call of `code_block` whose first argument is the name of a language, and the second is not."""
-    match node:
-        case ast.Call(called, [ast.Constant(str(first)) as argument, second, *_]) if (
-            scope.value(called) is code_block and first.lower() in _LANGUAGES and not _is_language(second)
-        ):
-            code = ast.unparse(second)
-            message = f"code_block takes the code first, which is {first!r} here"
-            report.add(Rule.SWAPPED_ARGUMENTS, message, f"write code_block({code}, {first!r})", argument)
-
-
-def _is_language(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and str(node.value).lower() in _LANGUAGES
-
-
-def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report values and fields without a counterpart in a call of `str.format` with a known text."""
-    match node:
-        case ast.Call(ast.Attribute(owner, "format"), arguments, keywords) if (
-            text := _text_of(owner, scope)
-        ) is not None:
-            pass
-        case _:
-            return
-    try:
-        fields = set(_fields(text))
-    except ValueError:  # single braces, for which Python raises an error that names them
+def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report a file or folder whose path is a parameter of a prompt or resource, which callers choose."""
+    path, function = _opened_path(node, scope), scope.syntax
+    if path is None or not isinstance(function, Function):
         return
-    names = {keyword.arg for keyword in keywords if keyword.arg is not None}
-    unused, unfilled = names - fields, {field for field in fields - names if field.isidentifier()}
-    for name in sorted(unused):
-        message = f"the text has no field {{{name}}}, so that .format omits the value"
-        report.add(Rule.FORMAT_FIELDS, message, _hint_for_value(name, text, unfilled), node)
-    if len(names) < len(keywords) or any(isinstance(argument, ast.Starred) for argument in arguments):
-        return  # the values are not known
-    for field in sorted(unfilled):
-        near = nearest(field, unused)
-        hint = f"did you mean {near!r}?" if near else f"pass {field}=..., or double braces that are text"
-        report.add(Rule.FORMAT_FIELDS, f"{{{field}}} gets no value, so that .format fails", hint, node)
+    if not isinstance(scope.module.get(function.name), Prompt | Resource):
+        return  # a helper can be called with the author's own paths
+    for name in _parameters_in_path(path, scope):
+        message = f"{name!r} is part of a file's path, so callers can name any file that the server can open"
+        hint = f"write Text.below(workspace(), {name}), or read_below({name}, FOLDER) for bytes"
+        if all(each.attr not in _PATH_CHECKS for each in own_nodes(function, ast.Attribute)):
+            report.add(Rule.CALLERS_PATH, message, hint, path)
 
 
-def _text_of(node: ast.expr, scope: Scope) -> str | None:
-    """Return the text of a literal, or of a name for one."""
-    node = scope.resolve(node)
-    value = node.value if isinstance(node, ast.Constant) else scope.value(node)
-    return value if isinstance(value, str) else None
+def _opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
+    """Return the path that an expression opens, also by passing a method of it to a thread."""
+    match node:
+        case ast.Attribute(path, attribute) if attribute in _FILE_METHODS:
+            return path
+        case ast.Call(ast.Attribute(owner, "from_path"), [path, *_], keywords):
+            is_ours = scope.value(owner) in (Audio, Image, EmbeddedResource)
+            return path if is_ours and all(keyword.arg != "root" for keyword in keywords) else None
+        case ast.Call(function, [path, *_]) if scope.value(function) in _FILE_FUNCTIONS:
+            return path
+    return None
 
 
-def _fields(text: str) -> Iterator[str]:
-    """Yield the names of the fields in a text, also within specifications. Raises ValueError."""
-    for _, field, specification, _ in Formatter().parse(text):
-        if field is not None:
-            yield re.split(r"[.\[]", field, maxsplit=1)[0]
-            yield from _fields(specification or "")
+def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
+    """Return the parameters that are a part of a path and accept any text."""
+    pending, visited, names = [path], set[ast.expr](), list[str]()
+    while pending:
+        if (node := pending.pop()) in visited:  # several names can lead to the same expression
+            continue
+        visited.add(node)
+        if isinstance(node, ast.Name) and (values := _values_of(node, scope)):
+            pending += values
+        elif isinstance(node, ast.Name) and _is_any_text(scope.arguments.get(node.id), scope):
+            names.append(node.id)
+        pending += _path_parts(node, scope)
+    return list(dict.fromkeys(names))
 
 
-def _hint_for_value(name: str, text: str, unfilled: set[str]) -> str:
-    if near := nearest(name, unfilled):
-        return f"did you mean {near!r}?"
-    if re.search(rf"\{{\{{\s*{name}\s*\}}\}}", text):
-        return f"write {{{name}}}, or insert the value with promptkit.fragments.fill(...)"
-    return f"write {{{name}}} where the value belongs"
+def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
+    """Return the expressions that are assigned to a name, and those that it iterates over."""
+    loops: list[ast.For | ast.comprehension] = own_nodes(scope.syntax, ast.For, ast.comprehension)
+    items = [loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name.id]
+    return [*scope.values(name), *items]
+
+
+def _path_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """Return the expressions of which a path is composed."""
+    match node:
+        case ast.JoinedStr(parts):
+            return [part.value for part in parts if isinstance(part, ast.FormattedValue)]
+        case ast.BinOp(left, ast.Div() | ast.Add(), right):
+            return [left, right]
+        case ast.Call(function, args) if _returns_path(scope.value(function)):
+            return args
+        case ast.Call(ast.Attribute(path, attribute), args) if attribute in _PATH_METHODS:
+            return [path, *args]
+    return list_choices(node)
+
+
+def _returns_path(function: Any) -> bool:
+    is_path = isinstance(function, type) and issubclass(function, PurePath)
+    return is_path or function in _PATH_FUNCTIONS
+
+
+def _is_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
+    """Return whether a parameter accepts any text or path, without a pattern."""
+    if annotation is None or any(note.arg == "pattern" for note in nodes_of(annotation, ast.keyword)):
+        return False
+    kinds = [scope.value(name) for name in nodes_of(annotation, ast.Name)]
+    return any(kind is str or (isinstance(kind, type) and issubclass(kind, PurePath)) for kind in kinds)

@@ -2,36 +2,28 @@
 
 import ast
 import builtins
-import glob
 import inspect
-import os
 import re
-import shutil
 import textwrap
+from collections import abc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
-from itertools import islice
-from pathlib import PurePath
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 import attrs
 import msgspec
 
 from promptkit.declarations.prompts import Prompt
-from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
-from promptkit.errors.suggestions import is_misspelt
+from promptkit.errors.sources import Function, nodes_of, plain_pieces, segment_of
 from promptkit.fragments.markdown import BLOCKS
 from promptkit.fragments.text import dedent
 from promptkit.language.content import Content
-from promptkit.language.documents import EmbeddedResource
-from promptkit.language.media import Audio, Image
 from promptkit.language.text import Text
-from promptkit.lints.calls import lint_format, lint_swapped_arguments
+from promptkit.lints.calls import lint_caller_path, lint_command
 from promptkit.lints.conversations import get_role
 from promptkit.lints.placeholders import lint_placeholders
 from promptkit.lints.static_analysis import (
@@ -42,141 +34,130 @@ from promptkit.lints.static_analysis import (
     list_choices,
     list_items,
 )
-from promptkit.lints.texts import container_of, describe_container, lint_indentation, lint_shifted_lines
 
-#: Words that end the options of a command; git supports both.
-_ENDS: Final = ("--", "--end-of-options")
-
-
-def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report parameters in a command before the word that ends its options."""
-    if not isinstance(node, ast.Call) or not _runs_command(node.func, scope):
-        return
-    words = [word.value if isinstance(word, ast.Constant) else None for word in node.args]
-    end = next((word for word in words if word in _ENDS), None)
-    for word in node.args[: words.index(end)] if end is not None else ():
-        for name in _leading_parameters(word, scope):
-            message = f"{name!r} comes before {end!r} in a command, which can parse its value as an option"
-            hint = (
-                "write '--end-of-options' before it, if the command supports it, as git does; "
-                "or reject such values: Annotated[str, msgspec.Meta(pattern='^[^-]')]"
-            )
-            report.add(Rule.READ_AS_OPTION, message, hint, word)
+#: Names of container types.
+_KINDS: Final[dict[Any, str]] = {
+    **dict.fromkeys((list, abc.Sequence, abc.MutableSequence, abc.Collection), "list"),
+    tuple: "tuple",
+    **dict.fromkeys((set, frozenset, abc.Set, abc.MutableSet), "set"),
+    **dict.fromkeys((dict, abc.Mapping, abc.MutableMapping), "dict"),
+}
 
 
-def _runs_command(called: ast.expr, scope: Scope) -> bool:
-    """Return whether a called function is `run` or `run_async`, without importing them."""
-    value = scope.value(called)
-    module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
-    return module == "promptkit.workspace.commands" and name in ("run", "run_async")
+def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
+    """
+    Yield a description of a container in text, and a hint.
+
+    Args:
+        node:
+            An expression whose value is formatted.
+
+        scope:
+            The function that formats it.
+    """
+    kind, items = container_of(node, scope)
+    name = ast.unparse(node)
+    if kind == "dict":
+        yield "a dict in Python's notation", f"write json_block({name}), or format its items"
+    elif kind is not None:
+        ordered = f"sorted({name})" if kind == "set" else name
+        joined = ordered if items is str else f"map(str, {ordered})"
+        yield f"a {kind} in Python's notation", f"write ', '.join({joined}), or bullets({ordered})"
 
 
-def _leading_parameters(word: ast.expr, scope: Scope) -> Iterator[str]:
-    """Yield the parameters whose text can be the start of a word."""
-    match word:
-        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
-            if _is_any_text(scope.arguments[name], scope):
-                yield name
-        case ast.JoinedStr([ast.FormattedValue(inner), *_]) | ast.Starred(inner):
-            yield from _leading_parameters(inner, scope)
-    for choice in list_choices(word):
-        yield from _leading_parameters(choice, scope)
+def container_of(node: ast.expr, scope: Scope) -> tuple[str | None, Any]:
+    """Return the type of container that an expression is, or None, and the type of its items, if known."""
+    if isinstance(node, ast.Name) and node.id in scope.arguments:
+        return (None, None) if scope.stored[node.id] else _container(scope.arguments[node.id], scope)
+    value = scope.stand_in(node)
+    items = list(value)[:1] if isinstance(value, list | tuple) else []
+    return _KINDS.get(type(value)), type(items[0]) if items else None
 
 
-#: Functions and methods that open, list or change the file or folder at a path.
-_FILE_FUNCTIONS: Final = (
-    *(open, os.open, os.listdir, os.scandir, os.walk, os.remove, os.unlink, glob.glob, glob.iglob),
-    *(shutil.copy, shutil.copyfile, shutil.copytree, shutil.move, shutil.rmtree),
-)
-_FILE_METHODS: Final = (
-    *("open", "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "unlink"),
-)
-
-#: Functions that return their arguments as one path or text, and methods that return a path like their own.
-_PATH_FUNCTIONS: Final = (
-    *(str, os.fspath, os.path.join, os.path.abspath, os.path.expanduser, os.path.normpath),
-    os.path.realpath,
-)
-_PATH_METHODS: Final = ("joinpath", "resolve", "absolute", "expanduser", "with_suffix", "strip")
-
-#: Names in functions that check by themselves that a path stays in a folder.
-_PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
+def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
+    """Return the name of an annotation's container type, or None, and the type of its items."""
+    item: ast.expr | None = None
+    match annotation:
+        case (
+            ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_]))
+            | ast.Subscript(ast.Name("Optional"), inner)
+            | ast.BinOp(inner, ast.BitOr(), ast.Constant(None))
+        ):
+            return _container(inner, scope)
+        case ast.Subscript(annotation, ast.Tuple([item, *_]) | item):
+            pass
+    value = scope.value(annotation)
+    kind = get_origin(value) or value  # resolves an alias, or a name of typing
+    return _KINDS.get(kind) if isinstance(kind, type) else None, scope.value(item)
 
 
-def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a file or folder whose path is a parameter of a prompt or resource, which callers choose."""
-    path, function = _opened_path(node, scope), scope.syntax
-    if path is None or not isinstance(function, Function):
-        return
-    if not isinstance(scope.module.get(function.name), Prompt | Resource):
-        return  # a helper can be called with the author's own paths
-    for name in _parameters_in_path(path, scope):
-        message = f"{name!r} is part of a file's path, so callers can name any file that the server can open"
-        hint = f"write Text.below(workspace(), {name}), or read_below({name}, FOLDER) for bytes"
-        if all(each.attr not in _PATH_CHECKS for each in own_nodes(function, ast.Attribute)):
-            report.add(Rule.CALLERS_PATH, message, hint, path)
+#: Functions that remove the indentation of the code.
+_DEDENTS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
+
+_TRIPLE_QUOTES: Final = re.compile("\"{3}|'{3}")
+
+#: The smallest indentation of a function's text that is reported: that of its code.
+_CODE_INDENTATION: Final = 4
 
 
-def _opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
-    """Return the path that an expression opens, also by passing a method of it to a thread."""
+def lint_indentation(node: ast.expr, report: Report) -> None:
+    """Report a literal of several lines whose lines are all indented like the code."""
     match node:
-        case ast.Attribute(path, attribute) if attribute in _FILE_METHODS:
-            return path
-        case ast.Call(ast.Attribute(owner, "from_path"), [path, *_], keywords):
-            is_ours = scope.value(owner) in (Audio, Image, EmbeddedResource)
-            return path if is_ours and all(keyword.arg != "root" for keyword in keywords) else None
-        case ast.Call(function, [path, *_]) if scope.value(function) in _FILE_FUNCTIONS:
-            return path
-    return None
-
-
-def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
-    """Return the parameters that are a part of a path and accept any text."""
-    pending, visited, names = [path], set[ast.expr](), list[str]()
-    while pending:
-        if (node := pending.pop()) in visited:  # several names can lead to the same expression
-            continue
-        visited.add(node)
-        if isinstance(node, ast.Name) and (values := _values_of(node, scope)):
-            pending += values
-        elif isinstance(node, ast.Name) and _is_any_text(scope.arguments.get(node.id), scope):
-            names.append(node.id)
-        pending += _path_parts(node, scope)
-    return list(dict.fromkeys(names))
-
-
-def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
-    """Return the expressions that are assigned to a name, and those that it iterates over."""
-    loops: list[ast.For | ast.comprehension] = own_nodes(scope.syntax, ast.For, ast.comprehension)
-    items = [loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name.id]
-    return [*scope.values(name), *items]
-
-
-def _path_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions of which a path is composed."""
-    match node:
+        case ast.Constant(str(text)):
+            pass
         case ast.JoinedStr(parts):
-            return [part.value for part in parts if isinstance(part, ast.FormattedValue)]
-        case ast.BinOp(left, ast.Div() | ast.Add(), right):
-            return [left, right]
-        case ast.Call(function, args) if _returns_path(scope.value(function)):
-            return args
-        case ast.Call(ast.Attribute(path, attribute), args) if attribute in _PATH_METHODS:
-            return [path, *args]
-    return list_choices(node)
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in parts)
+        case _:
+            return
+    lines = [line for line in text.split("\n")[1:] if line.strip()]
+    margin = min((len(line) - len(line.lstrip(" \t")) for line in lines), default=0)
+    position = node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0
+    is_indented = margin >= _CODE_INDENTATION and node.lineno != node.end_lineno
+    if is_indented and _TRIPLE_QUOTES.search(segment_of(report.location.file, position)):
+        message = "a text is sent with the indentation of the code around it"
+        report.add(Rule.INDENTED_TEXT, message, "write dedent(...), or fill(...) with its values", node)
 
 
-def _returns_path(function: Any) -> bool:
-    is_path = isinstance(function, type) and issubclass(function, PurePath)
-    return is_path or function in _PATH_FUNCTIONS
+def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
+    """Report an f-string that is dedented after a value of several lines was inserted."""
+    match call:
+        case ast.Call(function, [ast.JoinedStr(parts)]) if scope.value(function) in _DEDENTS:
+            is_indented = any("\n " in str(getattr(part, "value", "")) for part in parts)
+            for part in parts:
+                if is_indented and isinstance(part, ast.FormattedValue) and _has_lines(part, scope):
+                    expression = ast.unparse(part.value)
+                    message = f"if {expression!r} has several lines, their indentation is wrong"
+                    hint = "write fill('...{{name}}...', name=...), or from Python 3.14 on dedent(t'...')"
+                    report.add(Rule.SHIFTED_LINES, message, hint, call)
 
 
-def _is_any_text(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Return whether a parameter accepts any text or path, without a pattern."""
-    if annotation is None or any(note.arg == "pattern" for note in nodes_of(annotation, ast.keyword)):
+def _has_lines(part: ast.FormattedValue, scope: Scope) -> bool:
+    """Return whether a value in an f-string can have several lines."""
+    if part.conversion == ord("r") or part.format_spec is not None:
         return False
-    kinds = [scope.value(name) for name in nodes_of(annotation, ast.Name)]
-    return any(kind is str or (isinstance(kind, type) and issubclass(kind, PurePath)) for kind in kinds)
+    return any(_may_have_lines(choice, scope) for choice in list_choices(part.value) or [part.value])
+
+
+def _may_have_lines(node: ast.expr, scope: Scope) -> bool:
+    match scope.resolve(node):
+        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
+            return _takes_text(scope.arguments[name], scope)
+        case ast.Call(ast.Attribute(ast.Constant(str(separator)), "join")):
+            return "\n" in separator
+        case ast.Call(function):
+            called: Any = scope.value(function)
+            return (getattr(called, "__module__", None) or "").startswith("promptkit.fragments")
+    return False
+
+
+def _takes_text(annotation: ast.expr | None, scope: Scope) -> bool:
+    """Return whether a parameter accepts any text."""
+    match annotation:
+        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([kind, *_])):
+            return _takes_text(kind, scope)
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _takes_text(left, scope) or _takes_text(right, scope)
+    return scope.value(annotation) in (str, Text)
 
 
 #: Decorators that do not change what a function returns.
@@ -204,9 +185,6 @@ _VALUE: Final = "\0"
 #: A character of a word, and one that follows on the same line.
 _WORD: Final = re.compile(r"\S")
 _WORD_AFTER: Final = re.compile(r"[^\S\n]*\S")
-
-#: Functions that remove the indentation of the code.
-_DEDENTS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
 
 _JOIN: Final = "join them: ', '.join(...)"
 
@@ -282,24 +260,20 @@ def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
-    """Report a placeholder with the name of a variable, or with the misspelt name of a parameter."""
-    fields = dict[str, str | None]()
-    for match in _FIELD.finditer(text):
-        parameter = _misspelt(match[1], scope)
-        is_field = parameter or _is_expression_of(match[1], scope.variables)
-        if is_field and not _COMMAND.search(text, 0, match.start()):
-            fields[match[0]] = parameter
+    """Report a placeholder with the name of a variable."""
+    fields = dict.fromkeys(
+        match[0]
+        for match in _FIELD.finditer(text)
+        if _is_expression_of(match[1], scope.variables) and not _COMMAND.search(text, 0, match.start())
+    )
     if fields:
         sent = f"{' and '.join(map(repr, fields))} {'is' if len(fields) == 1 else 'are'} sent literally"
-        corrected = " and ".join(f"{{{parameter}}}" for parameter in fields.values() if parameter)
-        correction = f"and {corrected} in it, " if corrected else ""
-        braces = "and double the braces that are part of the text: {{ }}"
-        hint = f"add the prefix f to the string, {correction}{braces}"
+        hint = "add the prefix f to the string, and double the braces that are part of the text: {{ }}"
         report.add(Rule.MISSING_F_PREFIX, f"{sent}: its string has no f prefix", hint, node)
         return
     for match in (*_JINJA.finditer(text), *_OTHER.finditer(text)):
         words = re.findall(r"\w+", " ".join(filter(None, match.groups())))
-        if any(word in scope.variables or _misspelt(word, scope) for word in words):
+        if not scope.variables.isdisjoint(words):
             message = f"{match[0]!r} is sent literally: text is never rendered as a template"
             hint = "write an f-string, or insert the values with promptkit.fragments.fill(...)"
             report.add(Rule.TEMPLATE_SYNTAX, message, hint, node)
@@ -317,18 +291,6 @@ def _is_expression_of(field: str, local: set[str]) -> bool:
         return False
     names = {node.id for node in nodes_of(tree, ast.Name)}
     return bool(names & local) and all(name in local or hasattr(builtins, name) for name in names)
-
-
-def _misspelt(field: str, scope: Scope) -> str | None:
-    """Return the unused parameter with a similar name that a placeholder probably refers to, or None."""
-    if not field.isidentifier() or field.isupper() or field in scope.variables:
-        return None
-    candidates = (name for name in scope.arguments if name[0] == field[0].lower())
-    parameter = next((name for name in candidates if is_misspelt(field, name)), None)
-    is_read = any(
-        node.id == parameter and isinstance(node.ctx, ast.Load) for node in nodes_of(scope.syntax, ast.Name)
-    )
-    return None if is_read else parameter
 
 
 def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
@@ -377,40 +339,13 @@ def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report an object in text whose text is only a repr, such as ``<function f at 0x7f...>``."""
     match node:
         case ast.FormattedValue(value, -1, None):
-            _report_object(value, "an f-string", scope, report)
-        case ast.BinOp(ast.Constant(str(text)), ast.Mod(), right) if "%s" in text:
-            for value in right.elts if isinstance(right, ast.Tuple) else [right]:
-                if not isinstance(value, ast.Dict):
-                    _report_object(value, "'%s'", scope, report)
-        case ast.Call(ast.Attribute(ast.Constant(str(text)), "format"), args, keywords):
-            fields = {*re.findall(r"\{(\w*)\}", text)}
-            values = [arg for position, arg in enumerate(args) if not fields.isdisjoint(("", str(position)))]
-            values += [keyword.value for keyword in keywords if keyword.arg in fields]
-            for value in values:
-                _report_object(value, "a format", scope, report)
+            for description, hint in [*_describe_object(value, scope)] or describe_container(value, scope):
+                message = f"'{{{ast.unparse(value)}}}' in an f-string shows {description}"
+                report.add(Rule.OBJECT_IN_TEXT, message, hint, value)
         case ast.Call(ast.Attribute(ast.Constant(str()), "join"), [value]):
             if container_of(value, scope)[0] == "set":
                 message = f"{ast.unparse(value)!r} is a set, whose order differs between two processes"
                 report.add(Rule.OBJECT_IN_TEXT, message, f"write sorted({ast.unparse(value)})", value)
-
-
-def _report_object(value: ast.expr, where: str, scope: Scope, report: Report) -> None:
-    for description, hint in (
-        [*_describe_object(value, scope)]
-        or [*_describe_parts(value, scope)]
-        or describe_container(value, scope)
-    ):
-        message = f"'{{{ast.unparse(value)}}}' in {where} shows {description}"
-        report.add(Rule.OBJECT_IN_TEXT, message, hint, value)
-
-
-def _describe_parts(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield a description of a list that contains an image or another part of a message."""
-    for item in list_items(scope.resolve(node)):
-        value = scope.stand_in(item)
-        if isinstance(value, CallResult):
-            yield from islice(_describe_record(value.called), 1)
-            return
 
 
 def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
@@ -503,12 +438,9 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
         lint_shifted_lines,
         lint_command,
         lint_caller_path,
-        lint_swapped_arguments,
-        lint_format,
     ),
     "Attribute": (lint_caller_path,),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),
-    "BinOp": (_lint_object,),
 }

@@ -34,16 +34,6 @@ _COMMENT: Final = re.compile(r"#\s*promptkit:\s*ignore\b(?:\[([^\]]*)\])?")
 _NAME_CODES: Final = "name the codes to ignore, as in # promptkit: ignore[PK207]"
 
 
-#: The rules whose diagnostics depend on options of a command or on renderings, so that a comment can be
-#: needed although nothing is reported without them.
-_CONDITIONAL: Final = frozenset(rule for rule in Rule if rule.value.startswith("PK5")) | {
-    Rule.FIRST_MESSAGE,
-    Rule.TEMPLATE_SYNTAX,
-    Rule.UNFILLED_PLACEHOLDER,
-    Rule.UNSTABLE_SKILL,
-}
-
-
 class _Comment(Struct, frozen=True):
     """
     A comment that suppresses diagnostics.
@@ -71,14 +61,13 @@ class _Comment(Struct, frozen=True):
 
 def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Return *diagnostics* except those suppressed by a comment on their line, or within their call."""
-    return tuple(diagnostic for diagnostic in diagnostics if not _suppressing(diagnostic))
+    return tuple(diagnostic for diagnostic in diagnostics if not _is_suppressed(diagnostic))
 
 
-def _suppressing(diagnostic: Diagnostic) -> list[_Comment]:
-    """Return the comments that suppress a diagnostic."""
+def _is_suppressed(diagnostic: Diagnostic) -> bool:
     comments = _comments(diagnostic.location.file)
     call = _lines_of_call(diagnostic.location) if comments else range(0)
-    return [comment for comment in comments if comment.suppresses(diagnostic, call)]
+    return any(comment.suppresses(diagnostic, call) for comment in comments)
 
 
 def _lines_of_call(location: Location) -> range:
@@ -112,20 +101,6 @@ def _suppression_error(code: str) -> str | None:
     except ValueError as error:
         return str(error) if code else _NAME_CODES
     return None
-
-
-def _unused_suppressions(diagnostics: Iterable[Diagnostic], files: Iterable[str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each code in a comment of *files* that suppresses none of *diagnostics*."""
-    used = {(comment, each.rule.value) for each in diagnostics for comment in _suppressing(each)}
-    for file in files:
-        report = Report(Path(file).name, Location(file))
-        for comment in _comments(file):
-            for code in comment.codes:
-                if _suppression_error(code) or rule_of(code) in _CONDITIONAL or (comment, code) in used:
-                    continue
-                message = f"this comment has no effect: there is no {code} here"
-                report.add(Rule.BAD_SUPPRESSION, message, "remove the code from it", comment.location)
-        yield from report.found
 
 
 def _comments(file: str) -> list[_Comment]:
@@ -182,10 +157,7 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
 def lint_catalog(catalog: Catalog) -> Catalog:
     """Return *catalog* with the lints of all files together, and without suppressed diagnostics."""
     catalog = with_lints(catalog)
-    diagnostics = catalog.diagnostics
-    files = dict.fromkeys(item.location.file for item in catalog.declared)
-    unused = _unused_suppressions(diagnostics, files)
-    return catalog.with_diagnostics((*without_suppressed(diagnostics), *unused))
+    return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))
 
 
 class Checks(Struct, frozen=True):

@@ -3,14 +3,16 @@
 import ast
 import inspect
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, Literal, get_args, get_origin
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.rules import Rule
+from promptkit.errors.sources import own_nodes
 from promptkit.errors.suggestions import nearest
 from promptkit.fragments.text import fill
 from promptkit.language.files import TextRead, text_below
@@ -24,7 +26,6 @@ from promptkit.language.placeholders import (
     placeholders_in,
 )
 from promptkit.language.text import Text
-from promptkit.lints.absent_values import rejected_values
 from promptkit.lints.static_analysis import Scope
 from promptkit.loader.targets import display_path
 
@@ -74,8 +75,11 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
     reported = set[str]()
     for insertion in parsed.insertions():
         name, value = insertion.name, values[insertion.name]
-        present = [values[other] for other in insertion.present]
-        rejected = rejected_values(value, present, scope)
+        rejected = _rejected_values(value, scope)
+        if name in insertion.present:  # its line is omitted without a value
+            rejected &= _TRUE
+        elif insertion.present:  # another value can imply that there is one
+            continue
         if rejected and name not in reported:
             reported.add(name)
             kinds = " or ".join(map(str, sorted(rejected, key=str)))
@@ -142,24 +146,12 @@ def _problems(
     except MarkError as error:
         yield Rule.MISPLACED_MARK, f"{error.problem}{_in(file, error.line)}", error.hint
     if is_complete:
-        between = _marks_around(text, {*names, *marks})
         for placeholder, (name, line) in unfilled.items():
             hint = f"give it a value: {name}=..., or {name}='{placeholder}' to send the placeholder itself"
             if suggestion := nearest(name, names):
                 hint = f"did you mean {placeholder.replace(name, suggestion)}? Otherwise, {hint}"
-            if blocks := between.get(name, frozenset()).intersection(names):
-                hint += f"; {{{{#{min(blocks)}}}}} does not repeat its lines for each item"
             message = f"{placeholder}{_in(file, line)} gets no value and is sent literally"
             yield Rule.UNFILLED_PLACEHOLDER, message, hint
-
-
-def _marks_around(text: str, names: Collection[str]) -> dict[str, frozenset[str]]:
-    """Return the names whose ``{{#name}}`` each placeholder is between; nothing if a mark is misplaced."""
-    try:
-        parsed = TextWithPlaceholders.parse(text, {*names}.intersection(placeholders_in(text)), "")
-    except MarkError:
-        return {}
-    return {insertion.name: insertion.marks for insertion in parsed.insertions()}
 
 
 def _placeholder(name: str) -> str:
@@ -204,8 +196,6 @@ def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a li
             return [getattr(text, method)() for text in _literals(inner, scope)]
         case ast.Call(function, [inner]) if scope.value(function) in _PRESERVING:
             return _literals(inner, scope)
-        case ast.Subscript(container):
-            return _texts_in(scope.value(container))
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
             return _literal_choices(scope.arguments[name], scope)
     constant: Any = scope.value(node)
@@ -217,12 +207,6 @@ def _joined(parts: list[list[str]]) -> list[str]:
     for part in parts:
         count *= len(part)
     return ["".join(texts) for texts in product(*parts)] if 0 < count <= _MAX_TEXTS else []
-
-
-def _texts_in(container: Any) -> list[str]:
-    """Return the values of a module's dict of texts."""
-    values = list(container.values()) if isinstance(container, Mapping) else []
-    return values if len(values) <= _MAX_TEXTS and all(type(value) is str for value in values) else []
 
 
 def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
@@ -237,3 +221,54 @@ def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
         case _ if get_origin(alias := scope.value(annotation)) is Literal:
             choices = list(get_args(alias))
     return choices if all(isinstance(choice, str) for choice in choices) else []
+
+
+#: Those of the values None, False and True that an expression can have.
+_Rejected: TypeAlias = frozenset[bool | None]
+
+_NOTHING: Final[_Rejected] = frozenset()
+_NONE: Final[_Rejected] = frozenset([None])
+_TRUE: Final[_Rejected] = frozenset([True])
+_BOOLS: Final[_Rejected] = frozenset([False, True])
+
+
+@lru_cache(maxsize=256)  # names can refer to each other many times
+def _rejected_values(node: ast.expr, scope: Scope) -> _Rejected:
+    """Return which of None, False and True the source shows as values of an expression."""
+    match scope.resolve(node):
+        case ast.Constant(None | bool() as value):
+            return frozenset([value])
+        case ast.Compare() | ast.UnaryOp(ast.Not()):
+            return _BOOLS
+        case ast.IfExp(_, then, otherwise):
+            return _rejected_values(then, scope) | _rejected_values(otherwise, scope)
+        case ast.BoolOp(operator, [*others, last]):
+            possible = _NOTHING.union(*(_rejected_values(other, scope) for other in others))
+            possible = possible & _TRUE if isinstance(operator, ast.Or) else possible - _TRUE
+            return possible | _rejected_values(last, scope)
+        case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
+            return _NOTHING if _is_tested(name, scope) else _values_of_type(scope.arguments[name], scope)
+    return _NOTHING
+
+
+def _values_of_type(annotation: ast.expr | None, scope: Scope) -> _Rejected:
+    """Return which of None, False and True the type of a parameter contains."""
+    match annotation:
+        case ast.Constant(None) | ast.Subscript(ast.Name("Optional") | ast.Attribute(attr="Optional")):
+            return _NONE
+        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_])):
+            return _values_of_type(inner, scope)
+        case ast.BinOp(left, ast.BitOr(), right):
+            return _values_of_type(left, scope) | _values_of_type(right, scope)
+    return _BOOLS if scope.value(annotation) is bool else _NOTHING
+
+
+def _is_tested(name: str, scope: Scope) -> bool:
+    """Return whether a function tests a parameter anywhere, and so may exclude None."""
+    tested: list[ast.If | ast.IfExp | ast.While | ast.Assert] = own_nodes(
+        scope.syntax, ast.If, ast.IfExp, ast.While, ast.Assert
+    )
+    tests = [node.test for node in tested]
+    tests += [node.subject for node in own_nodes(scope.syntax, ast.Match)]
+    tests += [value for node in own_nodes(scope.syntax, ast.BoolOp) for value in node.values[:-1]]
+    return any(isinstance(node, ast.Name) and node.id == name for test in tests for node in ast.walk(test))

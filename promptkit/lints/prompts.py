@@ -25,12 +25,10 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report
 from promptkit.errors.exceptions import ArgumentsError, CompileError, MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
-from promptkit.language.media import MAX_IMAGE_BYTES, Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import hint_for, is_role_tuple
 from promptkit.lints.conversations import SentMessages, content_kind, get_role
-from promptkit.lints.skill_routing import lint_routing
-from promptkit.lints.skills import lint_skill_names
+from promptkit.lints.skills import lint_routing, lint_skill_names
 from promptkit.lints.static_analysis import Scope, Unawaited, execution_paths, list_choices, list_items
 from promptkit.loader.targets import display_path
 from promptkit.types.functions import notes_of
@@ -207,7 +205,7 @@ def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diag
 
 
 def _lint_media(scope: Scope, report: Report) -> None:
-    """Report literal paths to content that cannot be read or sent, and constant bytes that cannot be sent."""
+    """Report literal paths to content that cannot be read or sent."""
     folder = Path(report.location.file).parent
     for node in own_nodes(scope.syntax, ast.Call):
         match node:
@@ -227,28 +225,6 @@ def _lint_media(scope: Scope, report: Report) -> None:
                 except MediaError as error:
                     message, _, hint = str(error).replace(str(folder / path), path).rpartition(": ")
                     report.add(Rule.UNSENDABLE_FILE, message, hint, node)
-            case ast.Call(maker, [data]) if (kind := scope.value(maker)) in (Image, Audio):
-                constant = _constant_bytes(scope.resolve(data), scope)
-                try:
-                    _ = constant is None or kind(constant)
-                except MediaError as error:
-                    message, _, hint = str(error).rpartition(": ")
-                    report.add(Rule.UNSENDABLE_VALUE, message, hint, node)
-
-
-def _constant_bytes(node: ast.expr, scope: Scope) -> bytes | None:
-    """Return the value of an expression of literal bytes and constants of the module, or None."""
-    match node:
-        case ast.Constant(bytes(value)):
-            return value
-        case ast.BinOp(left, ast.Add(), right):
-            first, second = _constant_bytes(left, scope), _constant_bytes(right, scope)
-            return None if first is None or second is None else first + second
-        case ast.Call(maker, [ast.Constant(int(size))]) if scope.value(maker) is bytes:
-            return bytes(size) if 0 <= size <= MAX_IMAGE_BYTES else None
-        case _:
-            value = scope.value(node)
-            return value if isinstance(value, bytes) else None
 
 
 def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:

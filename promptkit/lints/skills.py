@@ -1,19 +1,113 @@
 """Lints for skills: long text, broken references, unused files, fields that hosts read differently."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import Any, Final
+from urllib.parse import unquote
 
+from msgspec import Struct
+
+from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.ranking import Ranking
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.declarations.skill_files import lines_of_fields
 from promptkit.declarations.skill_markdown import check_fields, read_as_yaml_1_1
-from promptkit.errors.diagnostics import Diagnostic, Location, Report
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report
 from promptkit.errors.rules import Rule
+from promptkit.fragments.budget import estimate_tokens
 from promptkit.language.validation import describe
-from promptkit.lints.skill_references import find_references
+
+#: Paths of files in the folders that the format recommends.
+_PATH: Final = re.compile(
+    r"(?<![\w./:@~$}>\\-])(?:\./)?(?:references|scripts|assets)/[\w./*?{}<>$\[\]-]*\w\.\w+\b(?![/{<*-])"
+)
+
+#: Words of texts about skills in general, whose paths are examples.
+_EXAMPLE: Final = re.compile(r"\b(?:examples?|e\.g\.|for instance|such as|would|could)(?!\w)", re.IGNORECASE)
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|/|#|~")
+
+#: Variables that agents replace by the folder of the skill.
+_SKILL_FOLDER: Final = re.compile(
+    r"\$?(?:\{(?:baseDir|base_dir|CLAUDE_SKILL_DIR|SKILL_DIR|SKILL_ROOT|skill_dir)\}|SKILL_DIR|SKILL_ROOT)/"
+)
+
+#: Parts of paths that stand for something.
+_PLACEHOLDER: Final = re.compile(
+    r"[{}<>$\[\]|…]|\.\.\.|^path/|/path/|^(?:url|link|URL|file|path|uri|image)$|\b(?:example|your|my|foo|bar|xxx?|name)\b",
+    re.IGNORECASE,
+)
+
+
+class Reference(Struct, frozen=True):
+    """
+    A reference to a file of the skill.
+
+    Args:
+        path:
+            The path, relative to the skill's folder; can contain ``*`` and ``?``.
+
+        line:
+            The line in the Markdown, from 0.
+
+        is_link:
+            Whether it is a link, and not a path in text.
+    """
+
+    path: str
+    line: int
+    is_link: bool
+
+    def exists_in(self, paths: Collection[str]) -> bool:
+        """Return whether it leads to one of *paths*, or to a folder with one of them."""
+        path = normpath(self.path)
+        return path == "." or any(
+            fnmatchcase(other, path) or other.startswith(f"{path}/") or fnmatchcase(other, f"{path}/*")
+            for other in paths
+        )
+
+
+def find_references(markdown: str) -> Iterator[Reference]:
+    """
+    Yield the references in a text: links, and paths in ``references/``, ``scripts/`` and ``assets/``.
+
+    Code blocks, HTML and comments are examples rather than references. So are paths with placeholders.
+    """
+    from markdown_it import MarkdownIt  # slow to import, and few recipes have skills
+
+    line = 0
+    for block in MarkdownIt("commonmark").enable("table").parse(markdown):
+        line = block.map[0] if block.map else line
+        if block.type == "inline":
+            yield from _references_in(block.children or (), line)
+
+
+def _references_in(tokens: Collection[Any], line: int) -> Iterator[Reference]:
+    """Yield the references in a paragraph, a heading or a cell."""
+    is_example = any(_EXAMPLE.search(token.content) for token in tokens)
+    for token in tokens:
+        line += token.type in ("softbreak", "hardbreak")
+        if token.type in ("link_open", "image"):
+            target = str(token.attrs.get("href") or token.attrs.get("src") or "")
+            path = _plain(unquote(target))
+            if path and not _SCHEME.match(path) and not _PLACEHOLDER.search(path):
+                yield Reference(path, line, is_link=True)
+        elif token.type in ("text", "code_inline") and not is_example:
+            for match in _PATH.findall(token.content):
+                path = _plain(match)
+                if path and not _PLACEHOLDER.search(path):
+                    yield Reference(path, line, is_link=False)
+
+
+def _plain(target: str) -> str:
+    """Return a path without the variable of the skill's folder, the query and the fragment."""
+    path = _SKILL_FOLDER.sub("", target, count=1)
+    return path.partition("#")[0].partition("?")[0] if "#" in path or "?" in path else path
+
 
 #: Recommended limits of SKILL.md. A token has about four characters.
 _MAX_LINES: Final = 500
@@ -28,11 +122,6 @@ _FOR_OTHERS: Final = re.compile(
     r"agents/openai\.ya?ml|metadata\.json|(?:evals|tests)/.*|(?:.*/)?(?:(?:LICEN[CS]E|NOTICE|README|CHANGELOG|COPYING)[^/]*"
     r"|__init__\.py|requirements[^/]*\.txt|pyproject\.toml|package(?:-lock)?\.json|tsconfig\.json|[^/]*\.lock)",
     re.IGNORECASE,
-)
-
-#: Names that Windows reserves for devices, whatever their suffix, and characters that it does not allow.
-_WINDOWS: Final = re.compile(
-    r"(?:con|prn|aux|nul|com[1-9]|lpt[1-9])(?:\..*)?|.*[<>\"|?*].*|.*[. ]", re.IGNORECASE
 )
 
 
@@ -96,29 +185,14 @@ def _lint_references(skill: CompiledSkill, report: Report) -> None:
 
 
 def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) -> None:
-    """Report files that nothing refers to, and names that Windows does not allow."""
+    """Report files that nothing refers to."""
     all_text = "\n".join(text for text in texts.values() if len(text) <= _MAX_SEARCHED)
-    folded = all_text.casefold()
-    if _WINDOWS.fullmatch(skill.name):
-        message = f"its name {skill.name!r} is one that Windows does not allow for a folder"
-        report.add(Rule.SKILL_FILE_NAMES, message, "choose another name: hosts write skills to folders")
     for file in skill.files[1:]:
         path = PurePosixPath(file.path)
-        if any(map(_WINDOWS.fullmatch, path.parts)):
-            message = f"{file.path!r} has a name that Windows does not allow"
-            report.add(Rule.SKILL_FILE_NAMES, message, "rename it, so that it can be written on every system")
-        if _FOR_OTHERS.fullmatch(file.path) or any(
-            str(name) in all_text for name in (path.name, *path.parents[:-1])
-        ):
-            continue
-        if path.name.casefold() in folded:
-            message = f"its files refer to {path.name!r} only in another letter case"
-            report.add(
-                Rule.UNUSED_FILE, message, "write its name the same way: some systems distinguish case"
-            )
-            continue
-        message = f"no file of it refers to {file.path!r}, so models do not read it"
-        report.add(Rule.UNUSED_FILE, message, "mention it in SKILL.md with when to read it, or remove it")
+        names = (path.name, *path.parents[:-1])
+        if not _FOR_OTHERS.fullmatch(file.path) and all(str(name) not in all_text for name in names):
+            message = f"no file of it refers to {file.path!r}, so models do not read it"
+            report.add(Rule.UNUSED_FILE, message, "mention it in SKILL.md with when to read it, or remove it")
 
 
 def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
@@ -130,3 +204,101 @@ def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
             message = f"{skill.uri_template!r} has the same name as {other.uri_template!r}"
             report.add(Rule.SAME_SKILL_NAME, message, "rename one: hosts identify skills by name")
             yield from report.found
+
+
+#: Default budget for the names and descriptions of all skills, in tokens.
+LISTING_TOKENS: Final = 2000
+
+#: Descriptions with a larger cosine overlap, and how many such pairs are reported.
+_OVERLAP: Final = 0.5
+_MAX_PAIRS: Final = 10
+
+#: English phrases that say when to use a skill.
+_TRIGGER: Final = (
+    r"[,;.] for\b|\b(?:when|whenever|if|before|after|while|during|once|whether|upon|must|always"
+    r"|trigger\w*|invoke\w*|activat\w*"
+    r"|us(?:e|ed|eful) (?:this|it|for|to|in|on|as|with|by|proactively|immediately|at)"
+    r"|(?:ask|request|want|need|try|look|mention|say|refer)(?:s|ed|ing|ies)?\b.{0,20}\b(?:to|for|about)"
+    r"|(?:designed|intended|ideal|perfect|best|suitable|meant|built|required|apply|applies) (?:for|to)"
+    r"|for (?:users|people|developers|teams|tasks|projects|anyone|those|working|building|creating|any)"
+    r"|covers|user says|keywords|slash command|run this|call this|load this)\b"
+)
+
+
+def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
+    """Yield the diagnostics of the descriptions of skills, and of their cases."""
+    skills = [skill for skill in catalog.skills if skill.is_for_models]
+    for skill in skills:
+        if is_english(skill.description) and not re.search(_TRIGGER, skill.description, re.IGNORECASE):
+            message = "its description does not say when to use it, so models may not choose it"
+            hint = "add when to use it, as in 'Use it when the user asks for a review, or before a commit.'"
+            yield _owner(skill).diagnostic(Rule.NO_TRIGGER, message, hint, _description_of(skill))
+    ranking = ranking_of(skills)
+    pairs = sorted(ranking.pairs(_OVERLAP), key=lambda pair: (-pair[0], *pair[1:]))
+    different = [pair for pair in pairs if skills[pair[1]].name != skills[pair[2]].name]
+    for cosine, first, second in different[:_MAX_PAIRS]:
+        skill, other = skills[second], skills[first]
+        message = (
+            f"its description overlaps with that of {other.name!r} ({cosine:.2f}), so models may confuse them"
+        )
+        hint = f"say in both what sets them apart, or merge them; the other is at {_description_of(other)}"
+        yield _owner(skill).diagnostic(Rule.SIMILAR_SKILLS, message, hint, _description_of(skill))
+    for skill in catalog.skills:
+        for case in skill.saved():
+            if problem := case_problem(skill, case, skills, ranking):
+                hint = "describe it with the words of the request; a ranking by words knows no synonyms"
+                hint = hint if case.wanted else "say in the descriptions which requests each is for"
+                yield _owner(skill).diagnostic(Rule.SKILL_CASE_FAILS, problem, hint, case.location)
+
+
+def lint_listing(catalog: Catalog, limit: int) -> Iterator[Diagnostic]:
+    """Yield a diagnostic if the names and descriptions of all skills have more tokens than *limit*."""
+    skills = [skill for skill in catalog.skills if skill.is_for_models]
+    sizes = [estimate_tokens(f"{skill.name}: {skill.description}") for skill in skills]
+    if (total := sum(sizes)) > limit:
+        longest = max(range(len(sizes)), key=sizes.__getitem__)
+        names = f"the names and descriptions of {len(sizes)} skills"
+        message = f"{names} have about {total:,} tokens, more than {limit:,}"
+        hint = f"shorten descriptions (the longest one has {sizes[longest]:,}), or serve fewer skills at once"
+        yield Owner("skills", _description_of(skills[longest])).diagnostic(Rule.LONG_LISTING, message, hint)
+
+
+def ranking_of(skills: Sequence[CompiledSkill]) -> Ranking:
+    """Return the ranking of skills by what a model reads of them before it chooses one."""
+    return Ranking([f"{skill.name} {skill.description}" for skill in skills])
+
+
+def case_problem(
+    skill: CompiledSkill, case: SkillCase, skills: Sequence[CompiledSkill], ranking: Ranking
+) -> str | None:
+    """
+    Return how the ranking of *skills* differs from what a case of *skill* expects; None if it does not.
+    """
+    ranked = ranking.rank(case.name)
+    first = skills[ranked[0][1]] if ranked else None
+    if case.wanted == (first is skill):
+        return None
+    if not case.wanted:
+        return f"it ranks first for the request {case.name!r}, which is not for it"
+    own = next((f"{cosine:.2f}" for cosine, number in ranked if skills[number] is skill), None)
+    if first is None or own is None:
+        return f"its description has no word of the request {case.name!r}"
+    return f"{first.name!r} ({ranked[0][0]:.2f}) ranks before it ({own}) for the request {case.name!r}"
+
+
+def is_english(text: str) -> bool:
+    """Guess whether a text is English: nearly all of its letters are in ASCII."""
+    letters = [character for character in text if character.isalpha()]
+    return sum(map(str.isascii, letters)) >= 0.95 * len(letters)
+
+
+def _owner(skill: CompiledSkill) -> Owner:
+    return Owner(f"skill {skill.name!r}", skill.location)
+
+
+def _description_of(skill: CompiledSkill) -> Location:
+    """Return the location of a skill's description, or of its function."""
+    if not skill.location.file.endswith(SKILL_FILE):
+        return skill.location
+    lines = lines_of_fields(skill.files[0].content.data)
+    return Location(skill.location.file, lines.get("description", 1))

@@ -9,7 +9,6 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from itertools import chain, islice
 from math import inf
 from typing import Final, NamedTuple
 
@@ -49,9 +48,6 @@ _DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resour
 
 #: Limit of searched folders.
 _MAX_FOLDERS: Final = 10_000
-
-#: Limits of the search in linked and hidden folders: the depth, and the number of entries.
-_SEARCH_LIMITS: Final = (2, 2000)
 
 #: A hidden folder that is large, and never contains skills.
 _GIT: Final = ".git"
@@ -110,15 +106,15 @@ def holds_recipes(folder: str, *, depth: float = inf) -> bool:
     return any(any(map(_is_likely, entries)) for _, entries in FolderWalk(folder, depth=depth))
 
 
+def _walk_nearby(folder: str) -> "FolderWalk":
+    """Return a limited walk, for linked and hidden folders, and for suggestions."""
+    return FolderWalk(folder, depth=2, budget=2000)
+
+
 def holds_skills(folder: str) -> bool:
     """Guess whether there are skills in a folder."""
-    depth, budget = _SEARCH_LIMITS
-    walk = FolderWalk(folder, depth=depth)
-    for _, entries in walk:
-        budget -= len(entries)
-        if walk.skills or budget < 0:
-            break
-    return bool(walk.skills)
+    walk = _walk_nearby(folder)
+    return any(walk.skills for _ in walk) or bool(walk.skills)
 
 
 def mentions_skills(folder: str) -> bool:
@@ -130,15 +126,10 @@ def mentions_skills(folder: str) -> bool:
     )
 
 
-def folders_with_recipes(folder: str, depth: int, budget: int) -> list[str]:
-    """Guess which subfolders have recipes in them, nearest first, looking at about *budget* entries."""
-    folders = list[str]()
-    for path, entries in FolderWalk(folder, depth=depth):
-        if path != folder and any(map(_is_likely, entries)):
-            folders.append(path)
-        budget -= len(entries)
-        if budget < 0:
-            break
+def folders_with_recipes(folder: str) -> list[str]:
+    """Guess which subfolders have recipes in them, nearest first."""
+    walk = _walk_nearby(folder)
+    folders = [path for path, entries in walk if path != folder and any(map(_is_likely, entries))]
     return sorted(folders, key=lambda path: (path.count(os.sep), path))
 
 
@@ -252,11 +243,9 @@ def _is_recipe_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _holds_recipes_or_skills(folder: str) -> bool:
-    """Guess whether there are recipes or skills in a folder, looking at a limited number of entries."""
-    depth, budget = _SEARCH_LIMITS
-    walk = FolderWalk(folder, depth=depth)
-    entries = chain.from_iterable(entries for _, entries in walk)
-    return any(map(_is_likely, islice(entries, budget))) or bool(walk.skills)
+    """Guess whether there are recipes or skills in a folder."""
+    walk = _walk_nearby(folder)
+    return any(any(map(_is_likely, entries)) for _, entries in walk) or bool(walk.skills)
 
 
 def why_unreadable(entry: os.DirEntry[str]) -> str | None:
@@ -285,6 +274,9 @@ class FolderWalk:
         depth:
             How many levels of subfolders are entered.
 
+        budget:
+            After about how many entries the walk ends.
+
         private:
             Whether to enter folders without recipes that recipes may read: those with a leading ``_``, and
             skills.
@@ -309,9 +301,17 @@ class FolderWalk:
             The folders of skills, which are not entered: programs in them are not recipes.
     """
 
-    def __init__(self, folder: str, *, depth: float = inf, private: bool = False, project: str = "") -> None:
+    def __init__(
+        self,
+        folder: str,
+        *,
+        depth: float = inf,
+        budget: float = inf,
+        private: bool = False,
+        project: str = "",
+    ) -> None:
         self._folder = folder
-        self._depth = depth
+        self._depth, self._budget = depth, budget
         self._private = private
         self._project = project
         self.hidden: list[str] = []
@@ -323,7 +323,8 @@ class FolderWalk:
     def __iter__(self) -> Iterator[tuple[str, list[os.DirEntry[str]]]]:
         root = resolve_link(self._folder) or self._folder
         folders, links, visited = [(self._folder, root, 0)], list[tuple[str, str, int]](), set[str]()
-        while folders or links:
+        budget = self._budget
+        while (folders or links) and budget >= 0:
             path, real, level = (folders or links).pop()
             entries = None if real in visited else self._entries_of(path)
             visited.add(real)
@@ -333,6 +334,7 @@ class FolderWalk:
                 self.skipped.append((path, "there are too many folders"))
                 return
             self.entered.add(path)
+            budget -= len(entries)
             yield path, entries
             for entry in entries:
                 if level == self._depth or not is_folder(entry):

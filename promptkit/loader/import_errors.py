@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from inspect import Parameter, signature
 from itertools import dropwhile
 from pathlib import Path
-from pkgutil import iter_modules
 from traceback import FrameSummary, extract_tb, format_exception_only, walk_tb
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
@@ -27,7 +26,7 @@ from promptkit.errors.diagnostics import Diagnostic, Location, printable
 from promptkit.errors.distribution import other_package, pip, quoted
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
-from promptkit.errors.suggestions import is_misspelt, nearest
+from promptkit.errors.suggestions import nearest
 from promptkit.errors.tracebacks import is_authors_file
 from promptkit.language.text import Text
 from promptkit.loader.discovery import DiscoveredFiles, is_cases
@@ -67,12 +66,7 @@ def _describe_not_found(name: str, file: Path) -> str:
     sibling = nearest(name, [path.stem for path in folder.glob("*.py") if path != file])
     if sibling is not None:
         return f"did you mean {sibling!r}, which is next to the recipe? {advice}"
-    modules = (*sys.stdlib_module_names, *(module.name for module in iter_modules()))
-    suggestion = nearest(name, [module for module in modules if not module.startswith("_")])
-    if suggestion is None or not is_misspelt(name, suggestion):
-        return advice
-    is_other_package = suggestion in name or name in suggestion  # such as http and httpx
-    return advice if is_other_package else f"did you mean {suggestion!r}? {advice}"
+    return advice
 
 
 def describe_hidden(name: str, folder: Path) -> str | None:
@@ -143,8 +137,8 @@ def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, P
         case NameError(name=str(name)):
             known = {*(frame := _last_frame(error)).f_globals, *frame.f_locals}
             return undefined_name(name, known) or "define it, or correct the name"
-        case FileNotFoundError(filename=str(name)) if name:
-            return _missing_file(Path(name), file)
+        case FileNotFoundError(filename=str(name)) if name and not os.path.isabs(name):
+            return _missing_file(name, file)
         case KeyError(args=(str(name),)) if _last_frame(error).f_globals.get("__name__") == "os":
             return f"set {name} where the server is started, or write os.environ.get({name!r}, '...')"
         case TypeError() if match := _UNEXPECTED.search(str(error)):
@@ -185,22 +179,13 @@ def _missing_attribute(name: str, owner: Any) -> str | None:
     return did_you_mean(name, dir(owner)) or other_hint
 
 
-def _missing_file(path: Path, file: Path) -> str:
-    """Return a hint for a file that *file* cannot open."""
+def _missing_file(path: str, file: Path) -> str:
+    """Return a hint for a file with a relative path that *file* cannot open."""
     folder = file.absolute().parent
-    if not path.is_absolute():
-        message, advice = f"it was looked up in {Path.cwd()}", f"write Path(__file__).parent / {str(path)!r}"
-        if (folder / path).exists():
-            return f"{message}, but is next to the recipe: {advice}"
-        return f"{message}; if it belongs next to the recipe, in {folder}, {advice}"
-    if not path.parent.is_dir():
-        return f"there is no folder {path.parent}: correct the path"
-    suggestion = nearest(path.name, [entry.name for entry in path.parent.iterdir()])
-    return (
-        f"did you mean {suggestion!r}?"
-        if suggestion
-        else f"put the file into {path.parent}, or correct its name"
-    )
+    message, advice = f"it was looked up in {Path.cwd()}", f"write Path(__file__).parent / {path!r}"
+    if (folder / path).exists():
+        return f"{message}, but is next to the recipe: {advice}"
+    return f"{message}; if it belongs next to the recipe, in {folder}, {advice}"
 
 
 def _call_hint(name: str) -> str | None:
@@ -291,11 +276,24 @@ def diagnose_unserved(
         loaded:
             The declarations of the recipes. Likely files that they have imported are served.
     """
-    unreadable = ((Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable)
-    diagnostics = {str(path): _import_failed(path, problem) for path, problem in unreadable}
-    diagnostics |= {path: _not_entered(Path(path), reason) for path, reason in files.skipped}
-    diagnostics |= {path: _not_followed(Path(path)) for path in files.outside}
-    diagnostics |= {path: _hidden(Path(path)) for path in files.hidden}
+    diagnostics = {
+        path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable
+    }
+    for path, reason in files.skipped:
+        name = os.path.basename(path)
+        message = f"the folder {name!r} is not served: {reason}"
+        hint = "make it readable, or start its name with '_' if it contains no prompts"
+        diagnostics[path] = _not_served(path, message, hint)
+    for path in files.outside:
+        name = os.path.basename(path)
+        message = f"the folder {name!r} is not served: it is a link to a folder outside the target"
+        hint = f"pass {os.path.realpath(path)} as another target, or start the link's name with '_'"
+        diagnostics[path] = _not_served(path, message, hint)
+    for path in files.hidden:
+        name = os.path.basename(path)
+        message = f"the skills in {name!r} are not served: names with a leading dot are for programs"
+        hint = f"to serve them, pass {display_path(path)!r} as a target"
+        diagnostics[path] = _not_served(path, message, hint)
     served = {str(file.file) for file in loaded}  # a package that cannot be imported is already reported
     served.update(definition.location.file for file in loaded for definition in file.definitions)
     diagnostics |= {
@@ -304,22 +302,8 @@ def diagnose_unserved(
     return [LoadedFile(Path(path), diagnostics=(diagnostic,)) for path, diagnostic in diagnostics.items()]
 
 
-def _not_entered(folder: Path, reason: str) -> Diagnostic:
-    message = f"the folder {folder.name!r} is not served: {reason}"
-    hint = "make it readable, or start its name with '_' if it contains no prompts"
-    return Diagnostic(Rule.NOT_SERVED, message, hint, Location(str(folder)))
-
-
-def _not_followed(link: Path) -> Diagnostic:
-    message = f"the folder {link.name!r} is not served: it is a link to a folder outside the target"
-    hint = f"pass {link.resolve()} as another target, or start the link's name with '_'"
-    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(link)))
-
-
-def _hidden(folder: Path) -> Diagnostic:
-    message = f"the skills in {folder.name!r} are not served: names with a leading dot are for programs"
-    hint = f"to serve them, pass {display_path(str(folder))!r} as a target"
-    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(str(folder)))
+def _not_served(path: str, message: str, hint: str, line: int = 0) -> Diagnostic:
+    return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(path, line))
 
 
 def _unserved_prompts(path: str) -> Diagnostic | None:
@@ -332,12 +316,8 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
     file = Path(path)
     why = "is a package module" if file.name == "__init__.py" else "is a pytest file by its name"
     why = "is a file of cases by its name" if is_cases(file.name) else why
-    return Diagnostic(
-        Rule.NOT_SERVED,
-        printable(f"{first.name!r} is not served: {file.name} {why}"),
-        "rename the file, or move its prompts to another file",
-        Location(path, first.lineno),
-    )
+    message = f"{first.name!r} is not served: {file.name} {why}"
+    return _not_served(path, message, "rename the file, or move its prompts to another file", first.lineno)
 
 
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:

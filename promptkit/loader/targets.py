@@ -33,9 +33,6 @@ PREFIX_RULE: Final = (
     "with '-' or '_'"
 )
 
-#: Limits of the search for suggestions: the depth, and the number of entries.
-_SEARCH_LIMITS: Final = (2, 2000)
-
 #: Limit of folders listed in an error without a single suggestion.
 _MAX_SUGGESTIONS: Final = 5
 
@@ -274,7 +271,7 @@ def display_path(folder: str) -> str:
 
 
 def _recipes_below(folder: str | Path) -> list[str]:
-    return folders_with_recipes(str(folder), *_SEARCH_LIMITS)
+    return folders_with_recipes(str(folder))
 
 
 def _is_package(folder: str) -> bool:

@@ -22,8 +22,7 @@ from zlib import crc32
 
 import attrs
 
-from promptkit.catalog.argument_schema import alternative_of
-from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.arguments import Argument, Arguments, alternative_of
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.media import Upload, UploadStore, parse_number

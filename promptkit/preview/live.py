@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from promptkit.catalog.argument_schema import schema_of
+from promptkit.catalog.arguments import schema_of
 from promptkit.catalog.cases import Case
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt

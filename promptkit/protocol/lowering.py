@@ -14,8 +14,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
-from promptkit.catalog.argument_schema import DIALECT
-from promptkit.catalog.arguments import Argument
+from promptkit.catalog.arguments import DIALECT, Argument
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import ANSWER, SCHEMA, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource

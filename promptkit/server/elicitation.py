@@ -22,8 +22,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from promptkit.catalog.argument_schema import alternative_of
-from promptkit.catalog.arguments import Argument
+from promptkit.catalog.arguments import Argument, alternative_of
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.protocol import wire

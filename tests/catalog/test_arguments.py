@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from promptkit.catalog.argument_schema import schema_of
-from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.arguments import Argument, Arguments, schema_of
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.signature import Parameter, Signature
 from promptkit.errors import ArgumentsError, InvalidArgument
@@ -37,12 +36,6 @@ class Tone(enum.Enum):
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 10
-
-
-class Access(enum.Flag):
-    READ = 1
-    WRITE = 2
-    RUN = 4
 
 
 def build(*parameters):
@@ -364,7 +357,6 @@ class TestDescription:
             (Level, Level.HIGH),
             (Literal[Tone.WARM, Tone.COLD], Tone.COLD),
             (Tone | None, Tone.WARM),
-            (Access, Access.READ | Access.WRITE),
             (Literal[True, "auto"], True),
             (timedelta, timedelta(minutes=30)),
             (timedelta, -timedelta(days=1, seconds=1.5)),

@@ -32,20 +32,16 @@ PROMPTS = [
         ("review code", ["code_review", "explain"]),
         ("git", ["commit_message", "release_notes"]),
         ("release git", ["release_notes", "commit_message"]),
+        ("reviews of releases", ["release_notes", "code_review"]),
         ("journey", ["travel"]),
-        ("jrny", []),
-        ("cmsg", ["commit_message"]),
         ("nothing xyz", []),
-        ("travel travel code travel", ["travel", "code_review", "explain"]),
-        (" ".join(f"0{number}" for number in range(16)) + " travel", []),
         ("", [compiled.name for compiled in PROMPTS]),
         (" ", [compiled.name for compiled in PROMPTS]),
     ],
 )
 def test_search_results(query, names):
     """
-    Results are sorted by the number of matching words, then by the quality of the match, then in their
-    original order. Only names, titles and tags match with gaps.
+    Results are sorted by the words that they share with the query: rare words count more.
     """
     assert [compiled.name for compiled in find(PROMPTS, query)] == names
 

@@ -44,7 +44,7 @@ EXCEPTIONS: Final = {
     },
     "promptkit.batch.shards": {"….open": "the null device"},
     "promptkit.lints.files": {"open": "the lint looks for it in recipes"},
-    "promptkit.lints.functions": dict.fromkeys(
+    "promptkit.lints.calls": dict.fromkeys(
         (
             *("open", "os.open", "os.remove", "os.unlink"),
             *("shutil.copy", "shutil.copyfile", "shutil.copytree", "shutil.move", "shutil.rmtree"),

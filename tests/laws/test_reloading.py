@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.compiler import reloading
-from promptkit.compiler.compilation import compile, compile_files
-from promptkit.compiler.linking import link, merge
+from promptkit.compiler.compilation import compile, compile_files, link, merge
 from promptkit.compiler.reloading import Reloader
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot

@@ -41,7 +41,7 @@ class TestSuppression:
         assert (
             list_codes(collect_diagnostics(recipe=on_other_line))
             == list_codes(collect_diagnostics(recipe=of_other_code))
-            == ["PK205", "PK106"]
+            == ["PK205"]
         )
 
     @pytest.mark.parametrize("line", range(4))
@@ -63,16 +63,6 @@ class TestSuppression:
         assert list_codes(
             collect_diagnostics(recipe=source.replace("fill\n", "blocks, fill\n", 1) + nested)
         ) == ["PK218"]
-
-    def test_unused_code_is_reported(self, collect_diagnostics):
-        """A code that suppresses nothing is a warning at its comment, unless only some commands report it."""
-        source = HEAD + SILENT.format("  # promptkit: ignore[PK205, PK207, PK503, PK211]")
-
-        (diagnostic,) = collect_diagnostics(recipe=source)
-
-        assert diagnostic.rule is Rule.BAD_SUPPRESSION
-        assert "PK207" in diagnostic.message
-        assert diagnostic.location.line == 4
 
     def test_comment_inside_a_string_is_ignored(self, collect_diagnostics):
         """A comment inside a string suppresses nothing and is not reported."""
@@ -111,7 +101,7 @@ class TestSuppression:
 @pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.value)
 def test_suppressible_rules(rule):
     """Warnings, and errors that do not prevent serving, can be suppressed."""
-    ignorable = ["PK102", "PK103", "PK108", "PK205", "PK206", "PK216", "PK217", "PK223", "PK226", "PK228"]
+    ignorable = ["PK102", "PK103", "PK205", "PK206", "PK216", "PK217", "PK223", "PK226"]
     ignorable += ["PK230"]
     ignorable += ["PK605", "PK606", "PK801", "PK802", "PK803"]
     if rule in WARNINGS or rule.value in ignorable:

@@ -262,46 +262,6 @@ class TestFiles:
         assert check_body(f"return user(name, {call})") == []
 
 
-class TestConstantMedia:
-    @pytest.mark.parametrize(
-        ("call", "expected_message"),
-        [
-            (r"Image(b'\x89PNG\r\n\x1a\n' + bytes(20))", "the image is damaged or truncated"),
-            ("Image(b'')", "the data is empty"),
-            ("Image(b'no picture', audience='user')", "the bytes are not in a known format; clients accept"),
-            ("Image(bytes(20) + HERE.encode())", None),
-            ("Audio(b'no recording')", "the bytes are not in a known format; clients accept"),
-            ("Image(bytes(-1))", None),
-            ("Image(bytes(10**12))", None),
-            ("Image(name.encode())", None),
-            ("Image(b'' if name else name.encode())", None),
-        ],
-    )
-    def test_bytes_that_cannot_be_sent(self, call, expected_message, check_body):
-        """Constant bytes are checked before the prompt is requested; others are not."""
-        diagnostics = check_body(f"return user(name, {call})")
-
-        if expected_message is None:
-            assert diagnostics == []
-        else:
-            ((rule, message),) = diagnostics
-            assert rule is Rule.UNSENDABLE_VALUE
-            assert message.startswith(expected_message)
-
-    @pytest.mark.parametrize(
-        "body", ["return user(name, Image(DATA))", "data = DATA + b'x'\nreturn user(name, Image(data))"]
-    )
-    def test_constants_of_the_module(self, body, recipes, collect_diagnostics):
-        """Constants of the module, and local names for them, are checked as well."""
-        indented = body.replace("\n", "\n    ")
-        (diagnostic,) = collect_diagnostics(
-            subject=f"from promptkit import Image, prompt, user\nDATA = b'no picture'\n"
-            f"@prompt\ndef subject(name: str):\n    {indented}\n"
-        )
-
-        assert diagnostic.message.startswith("prompt 'subject': the bytes are not in a known format")
-
-
 class TestNames:
     def test_names_that_differ_only_in_case_are_reported(self, collect_diagnostics):
         """Names that differ only in case are reported at the second one, with the first's location."""

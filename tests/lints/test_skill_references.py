@@ -5,7 +5,7 @@ import pytest
 from promptkit import skill
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
-from promptkit.lints.skill_references import find_references
+from promptkit.lints.skills import find_references
 
 DESCRIPTION = "Review a change. Use it before a commit."
 
@@ -96,27 +96,6 @@ def test_globs_and_folders_exist(body):
 def test_files_for_others_are_exempt(path):
     """Licenses, notes for people and files that programs know need no reference."""
     assert lint("Read it.", [path]) == ()
-
-
-def test_another_letter_case():
-    """A name in another letter case is reported as that."""
-    (diagnostic,) = lint("Read FORMS.md.", ["forms.md"])
-
-    assert diagnostic.rule is Rule.UNUSED_FILE
-    assert "another letter case" in diagnostic.message
-
-
-@pytest.mark.parametrize("name", ["aux.md", "COM1", "references/con.txt", "a?.md", "notes."])
-def test_names_that_windows_lacks(name):
-    """Names of devices, and characters that Windows does not allow, are reported."""
-    diagnostics = lint(f"Read {name}", [name])
-    assert [each.rule for each in diagnostics] == [Rule.SKILL_FILE_NAMES]
-
-
-def test_name_that_windows_lacks():
-    """A host cannot write a skill with the name of a device to a folder."""
-    catalog = compile([skill(name="aux", description=DESCRIPTION)(lambda: "Read it.")], lint=True)
-    assert [each.rule for each in catalog.diagnostics] == [Rule.SKILL_FILE_NAMES]
 
 
 @pytest.mark.parametrize(

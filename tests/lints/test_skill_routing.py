@@ -6,7 +6,7 @@ from promptkit import skill
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
-from promptkit.lints.skill_routing import lint_listing
+from promptkit.lints.skills import lint_listing
 
 #: Ten skills.
 SKILLS = dict(

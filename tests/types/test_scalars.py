@@ -17,7 +17,7 @@ import pytest
 from msgspec import Meta
 
 from promptkit import ArgumentsError, prompt, register_type
-from promptkit.catalog.argument_schema import schema_of
+from promptkit.catalog.arguments import schema_of
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.types.kinds import Constraints, constrained
