@@ -18,7 +18,7 @@ from promptkit.types.functions import FORWARD, is_asynchronous, run_async, with_
 #: Maximum number of values in one completion, as MCP defines it.
 MAX_VALUES: Final = 100
 
-#: Maximum number of typed characters to match at word beginnings, which takes quadratic time.
+#: Maximum number of typed characters to match at word beginnings or with gaps, which takes quadratic time.
 _MAX_WORD_LENGTH: Final = 200
 
 
@@ -53,25 +53,29 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     Return the candidates that match *typed*, best first, without duplicates.
 
     Case is ignored. Candidates are ordered by how they match: equal to *typed*; starting with it; with a
-    later word that starts with it; containing it. Candidates that match equally well keep their order, and
-    all of them match ``""``.
+    later word that starts with it; with its characters in the same order, the closer together the better.
+    Candidates that match equally well keep their order, and all of them match ``""``.
     """
     unique = dict.fromkeys(candidates)
     if not typed:
         return tuple(unique)
     folded = typed.casefold()
-    scored = [(score, text) for text in unique if (score := _grade(text, folded)) is not None]
+    is_word = not folded[_MAX_WORD_LENGTH:]
+    scored = [
+        (score, text) for text in unique if (score := _grade(text, folded, is_word=is_word)) is not None
+    ]
     return tuple(text for _, text in sorted(scored, key=itemgetter(0)))
 
 
-def _grade(candidate: str, typed: str) -> int | None:
+def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
     """Return how well *candidate* matches the casefolded *typed*: lower is better, None for a mismatch."""
     folded = candidate.casefold()
-    if typed not in folded:
-        return None
     if folded.startswith(typed):
-        return 0 if folded == typed else 1
-    return 2 if len(typed) <= _MAX_WORD_LENGTH and _starts_word(candidate, typed) else 3
+        return (0 if folded == typed else 1), 0
+    if typed in folded:
+        return (2, 0) if is_word and _starts_word(candidate, typed) else (3, len(typed))
+    span = _span(folded, typed) if is_word else None
+    return None if span is None else (3, span)
 
 
 def _starts_word(candidate: str, typed: str) -> bool:
@@ -83,6 +87,23 @@ def _starts_word(candidate: str, typed: str) -> bool:
         for at, (before, char) in enumerate(pairwise(candidate), start=1)
         if char.isalnum() and (not before.isalnum() or (before.islower() and char.isupper()))
     )
+
+
+def _span(text: str, typed: str) -> int | None:
+    """Return the length of the shortest part of *text* that has the characters of *typed* in order."""
+    shortest = None
+    start = end = 0
+    while True:
+        for char in typed:
+            end = text.find(char, end) + 1
+            if not end:
+                return shortest
+        # Searching backwards from the end finds the latest start of this part.
+        start = end
+        for char in reversed(typed):
+            start = text.rfind(char, 0, start)
+        shortest = min(end - start, shortest or len(text))
+        start = end = start + 1
 
 
 def _split_last(typed: str) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from enum import Enum, IntEnum, StrEnum
+from itertools import combinations
 from pathlib import Path
 from textwrap import dedent
 from typing import Annotated, Literal
@@ -55,6 +56,19 @@ CANDIDATES = st.lists(TEXTS, max_size=12)
 TYPED = st.text(ALPHABET, max_size=3)
 
 
+def matches(text, typed):
+    """Return whether the characters of *typed* occur in *text* in order (an independent check)."""
+    characters = iter(text.casefold())
+    return all(char in characters for char in typed.casefold())
+
+
+def span(text, typed):
+    """Return the length of the shortest part of *text* that has *typed* in order, by brute force."""
+    text, typed = text.casefold(), typed.casefold()
+    stretches = [text[a:b] for a, b in combinations(range(len(text) + 1), 2)]
+    return min(len(stretch) for stretch in stretches if matches(stretch, typed))
+
+
 def is_prefix(text, typed):
     return text.casefold().startswith(typed.casefold())
 
@@ -68,7 +82,7 @@ class TestRanking:
         """Exact matches come first, then prefixes, word starts and other matches."""
         candidates = ["no-tests", "release_notes", "Notebook", "footnote", "NOTE", "zebra", "my note"]
 
-        expected = ("NOTE", "Notebook", "release_notes", "my note", "footnote")
+        expected = ("NOTE", "Notebook", "release_notes", "my note", "footnote", "no-tests")
         assert expected == rank(candidates, "note")
 
     @pytest.mark.parametrize(
@@ -88,6 +102,13 @@ class TestRanking:
     def test_match_can_extend_into_the_next_word(self, typed):
         """A match must begin at the start of a word, but can extend into the next word."""
         assert rank(["xnotes-v2v", "release-notes-v2"], typed) == ("release-notes-v2", "xnotes-v2v")
+
+    def test_tightest_match_comes_first(self):
+        """The shortest matching part of each candidate determines its rank."""
+        candidates = ["a--b", "-a---b", "a---b-a-b-b", "xab", "ba", "1a--b---a----b"]
+
+        expected = ("xab", "a---b-a-b-b", "a--b", "1a--b---a----b", "-a---b")
+        assert expected == rank(candidates, "ab")
 
     def test_separator_does_not_start_a_word(self):
         """A match that starts with a separator does not count as the start of a word."""
@@ -119,7 +140,7 @@ class TestRanking:
         """Ranking long values takes little time."""
         text = "ab" * 400
 
-        assert (text,) == rank([text], "ab" * 200)
+        assert (text,) == rank([text], "a" * 200)
         assert rank([text] * 100, "a" * 1_000_000) == ()
 
 
@@ -127,7 +148,7 @@ class TestRankingProperties:
     @given(CANDIDATES, TYPED)
     def test_ranking_keeps_exactly_the_matches(self, candidates, typed):
         """The ranking is a permutation of the matching candidates without duplicates."""
-        expected = {text for text in candidates if is_inside(text, typed)}
+        expected = {text for text in candidates if matches(text, typed)}
         ranked = rank(candidates, typed)
 
         assert sorted(expected) == sorted(ranked)
@@ -160,6 +181,17 @@ class TestRankingProperties:
         prefixed = [text for text in unique if is_prefix(text, typed) and text not in exact]
 
         assert exact + prefixed == list(rank(candidates, typed)[: len(exact + prefixed)])
+
+    @given(
+        st.lists(st.text("abA-", min_size=2, max_size=12), max_size=4),
+        st.text("ab", min_size=2, max_size=3),
+    )
+    def test_loosest_matches_come_last(self, candidates, typed):
+        """Matches with gaps come last, tighter ones first, and equally tight ones in the author's order."""
+        gaps = [t for t in dict.fromkeys(candidates) if matches(t, typed) and not is_inside(t, typed)]
+        expected = sorted(gaps, key=lambda text: span(text, typed))
+
+        assert expected == list(rank(candidates, typed))[-len(gaps) or MAX_VALUES :]
 
     @given(CANDIDATES, TYPED.filter(bool))
     def test_prefixes_come_first(self, candidates, typed):
