@@ -47,6 +47,7 @@ class Rule(Enum):
     RELATIVE_PATH = "PK105", "a file that is looked up in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
+    TYPING_TEXT = "PK108", "`Text` of `typing` in place of promptkit's", _IGNORABLE
     BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
@@ -78,6 +79,7 @@ class Rule(Enum):
     ABSENT_VALUE = "PK224", "a value that can be None or a bool, where a text inserts it", _WARNING
     INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
     TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows", _IGNORABLE
+    FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart", _IGNORABLE
     LONG_TEXT = "PK229", "a description or instructions that hosts truncate", _WARNING
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another", _IGNORABLE
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"

@@ -20,6 +20,7 @@ from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
+from promptkit.lints.calls import lint_typing_text
 from promptkit.lints.functions import LINTS
 from promptkit.lints.static_analysis import Scope
 
@@ -62,6 +63,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
     """Run all lints in one pass over the executed nodes of a file, with the scope of each."""
     names, file_report = vars(module), Report(file.name, Location(str(file)))
     known, reports = _known_names(tree, names), [file_report]
+    lint_typing_text(tree, file_report)
     pending: list[tuple[ast.AST, Scope, Report | None]] = [(tree, Scope(tree, names), None)]
     while pending:
         node, scope, function_report = pending.pop()

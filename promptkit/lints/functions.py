@@ -9,6 +9,7 @@ from collections import abc
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
+from itertools import islice
 from types import ModuleType
 from typing import Any, Final, get_origin
 
@@ -23,7 +24,7 @@ from promptkit.fragments.markdown import BLOCKS
 from promptkit.fragments.text import dedent
 from promptkit.language.content import Content
 from promptkit.language.text import Text
-from promptkit.lints.calls import lint_caller_path, lint_command
+from promptkit.lints.calls import lint_caller_path, lint_command, lint_format
 from promptkit.lints.conversations import get_role
 from promptkit.lints.placeholders import lint_placeholders
 from promptkit.lints.static_analysis import (
@@ -339,13 +340,40 @@ def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report an object in text whose text is only a repr, such as ``<function f at 0x7f...>``."""
     match node:
         case ast.FormattedValue(value, -1, None):
-            for description, hint in [*_describe_object(value, scope)] or describe_container(value, scope):
-                message = f"'{{{ast.unparse(value)}}}' in an f-string shows {description}"
-                report.add(Rule.OBJECT_IN_TEXT, message, hint, value)
+            _report_object(value, "an f-string", scope, report)
+        case ast.BinOp(ast.Constant(str(text)), ast.Mod(), right) if "%s" in text:
+            for value in right.elts if isinstance(right, ast.Tuple) else [right]:
+                if not isinstance(value, ast.Dict):
+                    _report_object(value, "'%s'", scope, report)
+        case ast.Call(ast.Attribute(ast.Constant(str(text)), "format"), args, keywords):
+            fields = {*re.findall(r"\{(\w*)\}", text)}
+            values = [arg for position, arg in enumerate(args) if not fields.isdisjoint(("", str(position)))]
+            values += [keyword.value for keyword in keywords if keyword.arg in fields]
+            for value in values:
+                _report_object(value, "a format", scope, report)
         case ast.Call(ast.Attribute(ast.Constant(str()), "join"), [value]):
             if container_of(value, scope)[0] == "set":
                 message = f"{ast.unparse(value)!r} is a set, whose order differs between two processes"
                 report.add(Rule.OBJECT_IN_TEXT, message, f"write sorted({ast.unparse(value)})", value)
+
+
+def _report_object(value: ast.expr, where: str, scope: Scope, report: Report) -> None:
+    for description, hint in (
+        [*_describe_object(value, scope)]
+        or [*_describe_parts(value, scope)]
+        or describe_container(value, scope)
+    ):
+        message = f"'{{{ast.unparse(value)}}}' in {where} shows {description}"
+        report.add(Rule.OBJECT_IN_TEXT, message, hint, value)
+
+
+def _describe_parts(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
+    """Yield a description of a list that contains an image or another part of a message."""
+    for item in list_items(scope.resolve(node)):
+        value = scope.stand_in(item)
+        if isinstance(value, CallResult):
+            yield from islice(_describe_record(value.called), 1)
+            return
 
 
 def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
@@ -438,9 +466,11 @@ LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]]
         lint_shifted_lines,
         lint_command,
         lint_caller_path,
+        lint_format,
     ),
     "Attribute": (lint_caller_path,),
     "JoinedStr": (_lint_blocks,),
     "TemplateStr": (_lint_blocks,),
     "FormattedValue": (_lint_object,),
+    "BinOp": (_lint_object,),
 }

@@ -599,7 +599,7 @@ class TestRender:
             ("place path=logo.png", "'logo.png'"),
             ("review diff=logo.png", "logo.png"),
             ("raw data=aGk=", "b'hi'"),
-            ("raw data=data:text/x.html;base64,aGk=", "b'hi'"),
+            ("raw data=data:text/x.html,hi", "b'hi'"),
         ],
     )
     def test_values_that_look_like_file_names(self, project, run, tmp_path, words, expected):

@@ -85,6 +85,7 @@ FIXES = {
     "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
     "PK106": ("  # promptkit: ignore[pk207]", ""),
     "PK107": ("@prompt", "@prompt"),  # only the file is renamed
+    "PK108": ("from typing import Text\n\nfrom promptkit import", "from promptkit import Text,"),
     "PK201": ("bad name", "bad-name"),
     "PK202": ('name="duplicate_name"', 'name="duplicate_name-2"'),
     "PK203": ("object()", '"me"'),
@@ -110,6 +111,7 @@ FIXES = {
         '"""\n        Review the change.\n\n        List each problem.\n        """',
         '"Review the change."',
     ),
+    "PK228": ("{}", "{code}"),
     "PK229": ("* 600", "* 6"),
     "PK230": ('"three"', "3"),
     "PK301": ("    diff,", "    diff: str,"),

@@ -209,14 +209,19 @@ class TestValues:
             show.render_wire({"value": {"x": 2}})
         )
 
-    def test_bytes_need_not_be_utf_8(self):
-        """The bytes of a data: URI need not be valid UTF-8."""
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [("data:text/plain;base64,//79", b"\xff\xfe\xfd"), ("data:,%FF%FE%00", b"\xff\xfe\0")],
+        ids=["base64", "escaped"],
+    )
+    def test_bytes_need_not_be_utf_8(self, text, expected):
+        """Bytes need not be valid UTF-8, in either form of a data: URI."""
 
         @prompt
         def show(value: bytes) -> str:
             return value.hex()
 
-        assert "fffefd" in str(show.render_wire({"value": "data:text/plain;base64,//79"}))
+        assert expected.hex() in str(show.render_wire({"value": text}))
 
 
 class TestNames:

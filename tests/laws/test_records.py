@@ -16,7 +16,7 @@ from promptkit.types.unstructuring import json_of
 from tests.laws.test_types import closed
 
 HEAD = """\
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from enum import IntEnum
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
@@ -67,6 +67,8 @@ KINDS = {
             "{type} = {default}",
             "{type} = field(default_factory=lambda: {default})",
             "{type} = field(init=False, default=None)",
+            "InitVar[{type}]",
+            "InitVar[{type}] = None",
         ],
     ),
     "attrs": (
@@ -166,5 +168,6 @@ def test_schema_and_conversion_agree(kind, data):
         return
 
     assert is_valid
-    assert validator.is_valid(json_of(value))
-    assert structurer(record)(json_of(value)) == value
+    if "InitVar[" not in source.partition("class Record")[2]:
+        assert validator.is_valid(json_of(value))
+        assert structurer(record)(json_of(value)) == value

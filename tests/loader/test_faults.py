@@ -88,10 +88,6 @@ class TestNames:
             ("from promptkit import Field", "write Arg('...') in Annotated"),
             ("from promptkit import TextContent", "did you mean 'Text'?"),
             ("from promptkit import Audio\nAudio.from_file('a')", "write .from_path(...)"),
-            (
-                "from typing import Text\nText.from_path('style.md')",
-                "write 'from promptkit import Text': Text of typing is another name of str",
-            ),
             ("from . import _nothing", "no file next to the recipe is called _nothing.py: correct the name"),
         ],
     )
