@@ -39,8 +39,6 @@ from promptkit.loader.targets import (
 from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
 from promptkit.memory import return_free_memory
 from promptkit.standard_error import say
-from promptkit.types.caching import forget_types
-from promptkit.types.scalars import forget_replaced
 
 #: Interval in seconds between two checks of all files where they cannot be watched.
 _POLL_EVERY_S: Final = 1.0
@@ -52,6 +50,17 @@ _LOOK_EVERY_S: Final = 5.0
 #: The number of old versions of the recipes that a server keeps if it is never idle. Freeing them blocks all
 #: requests: with 2,000 files for half a second.
 _MAX_OLD_VERSIONS: Final = 5
+
+#: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
+_CACHES: Final = {
+    "promptkit.types.caching": "forget_types",
+    "promptkit.types.pydantic": "forget_types",
+    "promptkit.types.structuring": "forget_types",
+    "promptkit.fragments.text": "clear_cache",
+}
+
+#: The same for registered types, which old versions of recipes may need.
+_TYPES: Final = {"promptkit.types.scalars": "forget_replaced"}
 
 
 class Reloader:
@@ -351,12 +360,9 @@ def forget_parts(*, all_are_new: bool) -> None:
         all_are_new:
             Whether no old version of a file is served.
     """
-    forget_types()
-    if all_are_new:  # old versions of recipes may need the types that they registered
-        forget_replaced()
-    # The module is loaded only if a recipe needs it, and may be half loaded.
-    if (clear_cache := getattr(sys.modules.get("promptkit.fragments.text"), "clear_cache", None)) is not None:
-        clear_cache()
+    for module, function in (_CACHES | _TYPES if all_are_new else _CACHES).items():
+        if (forget := getattr(sys.modules.get(module), function, None)) is not None:
+            forget()
     # `typing` caches `Annotated[...]` and `Optional[...]`, which refer to classes and functions of recipes.
     for clear in getattr(typing, "_cleanups", ()):
         clear()

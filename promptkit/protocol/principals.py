@@ -69,7 +69,7 @@ class TokenVerifier(Protocol):
 
         Args:
             token:
-                The token: printable ASCII without spaces.
+                The token: printable ASCII without spaces, up to 32 KiB.
 
         Raises:
             VerifierUnavailableError: If the token cannot be verified at the moment.

@@ -7,6 +7,7 @@ The checks are those of the host, the origin, the path, the method and the media
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
@@ -45,6 +46,9 @@ class Head(Struct, gc=False):
         fields:
             The value of each field, by its name in lower case.
 
+        sent:
+            The fields as they were sent.
+
         repeated:
             The names of repeated fields that are not lists.
     """
@@ -52,6 +56,7 @@ class Head(Struct, gc=False):
     method: str
     path: str
     fields: dict[bytes, bytes]
+    sent: Collection[tuple[bytes, bytes]]
     repeated: Collection[bytes] = ()
 
     def get(self, name: bytes) -> bytes | None:
@@ -65,6 +70,11 @@ class Head(Struct, gc=False):
         """
         value = self.fields.get(name)
         return None if value is None else value.strip(b" \t")
+
+    @property
+    def size(self) -> int:
+        """The size of the fields, in bytes."""
+        return sum(map(len, chain.from_iterable(self.sent)))
 
 
 #: The pseudo-method of the request that opens the stream of a session. Its HTTP request has no body.
@@ -81,7 +91,7 @@ class HttpResponse(Struct, gc=False):
 
 def read_head(method: str, path: str, fields: Collection[tuple[bytes, bytes]]) -> Head:
     """Return the head with these fields, whose names are in lower case."""
-    head = Head(method, path, dict(fields))
+    head = Head(method, path, dict(fields), fields)
     if len(head.fields) < len(fields):
         head.fields, head.repeated = _merge_fields(fields)
     return head
@@ -115,6 +125,10 @@ def reject(
 #: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
 #: body.
 ENDPOINT: Final = "/mcp"
+
+#: The maximum size of the header fields, in bytes, and their maximum number.
+_HEAD_BYTES: Final = 32 * 1024
+_HEAD_FIELDS: Final = 100
 
 _CONTENT_ENCODING: Final = b"content-encoding"
 
@@ -182,6 +196,9 @@ class Guard:
 
     def check(self, head: Head) -> HttpResponse | None:
         """Return the response to a request that the head alone decides, such as an error, or None."""
+        if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
+            limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
+            return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
         key = (head.path, head.method, *map(head.fields.get, _CHECKED_FIELDS))
         if key in self._accepted_heads and not head.repeated:
             return None

@@ -21,7 +21,7 @@ from tests.wire import HANDSHAKES, MODERN, envelope
 
 SESSIONS = Sessions(KeyRing([KEY], "tests"))
 LIMITS = Limits(depth=20, values=200, messages=5, held=200_000, reply=100_000)
-GUARDED = {421, 403, 404, 405, 415, 406, 204}
+GUARDED = {421, 431, 403, 404, 405, 415, 406, 204}
 STATUSES = {200, 202, 400, 404}
 
 IDS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just([])

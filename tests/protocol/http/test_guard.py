@@ -295,9 +295,29 @@ class TestForm:
         assert accepts(b"TEXT/Event-Stream") == (False, True)
 
 
+class TestSize:
+    def test_fields(self):
+        """At most 100 headers are accepted."""
+        few = {f"x{number}": "" for number in range(97)}
+
+        assert status(**few) is None
+        assert status(**few, more="") == 431
+        assert status(x=["a"] * 98) == 431
+        assert status(x=["a"] * 10_000) == 431
+
+    def test_bytes(self):
+        """At most 32 KiB are accepted, in one header, in many, or in a repeated one."""
+        assert status(x="a" * 32_000) is None
+        assert status(x="a" * 32_768) == 431
+        assert status(**{f"x{number}": "a" * 1000 for number in range(40)}) == 431
+        assert status(x=["", "a" * 32_768]) == 431
+        assert status(accept=["application/json"] + ["a" * 1000] * 40) == 431
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
+        ({"x": "a" * 40_000, "host": "evil", "origin": "null", "path": "/"}, 431),
         ({"host": "evil", "origin": "null", "path": "/", "method": "GET"}, 421),
         ({"origin": "null", "path": "/", "method": "GET", "content_type": "text/plain"}, 403),
         ({"path": "/", "method": "GET", "content_type": "text/plain"}, 404),

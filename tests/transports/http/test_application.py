@@ -171,6 +171,7 @@ class TestNotServed:
             (request(1, "ping"), {"origin": "null"}, 403, -32600),
             (request(1, "ping"), {"origin": "http://localhost"}, 403, -32600),
             (request(1, "ping"), {"path": "/"}, 404, -32600),
+            (request(1, "ping"), {"x": "a" * 40_000}, 431, -32600),
         ],
     )
     def test_statuses_and_error_codes(self, app, message, fields, status, code):

@@ -140,9 +140,10 @@ class TestVerifiers:
             ask(application, TOKEN, host="evil.example"),
             ask(application, TOKEN, path="/other"),
             ask(application, TOKEN, content_type="text/plain"),
+            ask(application, "x" * 40_000),
         ]
 
-        assert [answer.status for answer in answers] == [421, 404, 415]
+        assert [answer.status for answer in answers] == [421, 404, 415, 431]
         assert verifier.seen == []
 
     def test_long_token_is_verified(self, make_app):
