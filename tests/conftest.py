@@ -124,6 +124,8 @@ def forgetting_modules(folder):
     """Forget the modules below a folder that are imported meanwhile, and restore those that they replace."""
     modules = dict(sys.modules)
     yield
+    if sys.modules == modules:
+        return
     for name, module in list(sys.modules.items()):
         if modules.get(name) is not module and str(folder) in places_of(module):
             del sys.modules[name]
