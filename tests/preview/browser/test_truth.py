@@ -124,7 +124,7 @@ def test_last_rendering_stays_while_a_value_is_invalid(visit_recipes):
     expect(label).to_be_visible()
     expect(rendering).to_contain_text("abcabc")
     expect(turn).to_have_css("border-top-style", "dashed")
-    expect(page.locator("#problems")).to_contain_text("is missing")
+    expect(page.locator("#errors-of-text")).to_contain_text("is missing")
     assert turn.bounding_box() == before
     page.get_by_role("textbox", name="text").fill("x")
 
