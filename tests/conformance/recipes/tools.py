@@ -144,7 +144,7 @@ def test_elicitation_sep1330_enums(
 
 
 @prompt(name="test_elicitation_sep1034_defaults", elicit=True)
-def ask_for_a_subject(  # noqa: PLR0913, PLR0917
+def ask_for_a_subject(  # noqa: PLR0917
     subject: str,
     name: str = "John Doe",
     age: int = 30,
