@@ -43,6 +43,11 @@ def plan(topic: str):
     return f"Our plan for {topic}."
 
 @prompt
+def sing(topic: str):
+    """Sing."""
+    return f"Sing of {topic}."
+
+@prompt
 def place(topic: str, town: str, note: str = "no note", days: int = 3):
     """Find a place."""
     return f"Find {topic} in <{town}> in {days:03} days, with {note}."
@@ -417,10 +422,10 @@ class TestGeminiAndQwen:
         observe(client, versions[client], typed, "no", expected)
 
     def test_only_argument_gets_all_words(self, client, ask_client, run_as_user):
-        """If a prompt has one argument, it gets everything that is typed."""
+        """If a prompt has one argument, and it is required, it gets everything that is typed."""
         run_promptkit(run_as_user, "install", client, "--name", "team")
 
-        assert '"Hello, bees and trees."' in ask_client(client, "/greet bees and trees")[0]
+        assert '"Sing of bees and trees."' in ask_client(client, "/sing bees and trees")[0]
 
     def test_own_command_hides_a_prompt(self, client, ask_client, run_as_user):
         """`install` reports a prompt with the name of a client's own command, which hides the prompt."""

@@ -143,19 +143,6 @@ def test_elicitation_sep1330_enums(
     return f"{untitledSingle}, {titledSingle}, {untitledMulti}, {titledMulti}"
 
 
-@prompt(name="test_elicitation_sep1034_defaults", elicit=True)
-def ask_for_a_subject(  # noqa: PLR0917
-    subject: str,
-    name: str = "John Doe",
-    age: int = 30,
-    score: float = 95.5,
-    status: Literal["active", "inactive", "pending"] = "active",
-    verified: bool = True,  # noqa: FBT001, FBT002 (the suite's argument)
-):
-    """Ask for a subject, with a form that shows the defaults of the other arguments."""
-    return f"{subject}: {name}, {age}, {score}, {status}, {verified}"
-
-
 @dataclass
 class address:  # noqa: N801 (the suite's name)
     """An address with a forwarding address: only recursive types become definitions."""
