@@ -38,7 +38,7 @@ class Siblings:
     """
 
     def __init__(self, count: int) -> None:
-        self._pairs = [socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(count)]
+        self._pairs = [socket.socketpair(type=socket.SOCK_DGRAM) for _ in range(count)]
         for _, sending in self._pairs:
             sending.settimeout(0)  # a worker that is stuck must not block the others
             sending.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _BUFFER_BYTES)
