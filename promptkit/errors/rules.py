@@ -14,8 +14,8 @@ _IGNORABLE: Final = "ignorable error"
 #: Codes of rules that were removed. They are never used again.
 RETIRED: Final = frozenset(
     (
-        *("PK104", "PK204", "PK221", "PK222", "PK240", "PK241", "PK311", "PK314", "PK315", "PK316"),
-        *("PK322", "PK505"),
+        *("PK104", "PK204", "PK221", "PK222", "PK227", "PK240", "PK241", "PK311", "PK314", "PK315"),
+        *("PK316", "PK322", "PK505", "PK616"),
     )
 )
 
