@@ -59,7 +59,14 @@ print(BedrockJsonlFilesTransformation().transform_openai_file_content_to_bedrock
 #: A script that starts Ray with two workers and little memory and then runs the example.
 ON_RAY = """
 import runpy, sys, ray
-ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, _temp_dir=sys.argv[1])
+for attempt in range(4):  # on a busy machine, a start takes longer than the 30 s that Ray allows
+    try:
+        ray.init(num_cpus=2, object_store_memory=200_000_000, include_dashboard=False, _temp_dir=sys.argv[1])
+        break
+    except Exception as error:
+        if "timed out during startup" not in str(error):
+            raise
+        ray.shutdown()
 sys.argv = sys.argv[2:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
