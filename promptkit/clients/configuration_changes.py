@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +18,7 @@ from msgspec import Struct
 
 from promptkit.clients.configuration_files import ConfigurationFile, ServerTable, read_servers
 from promptkit.clients.servers import InstalledServer, is_ours, url_in
+from promptkit.errors.suggestions import common_length
 from promptkit.files.edits import (
     FileContents,
     FileEditError,
@@ -155,9 +155,9 @@ def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Ite
     """Yield the lines of a diff without context, as one hunk from the first to the last difference."""
     if old == new:
         return
-    start = len(commonprefix([old, new]))  # noqa: RUF071 (of lines)
+    start = common_length(old, new)
     old, new = old[start:], new[start:]
-    end = len(commonprefix([old[::-1], new[::-1]]))  # noqa: RUF071 (of lines)
+    end = common_length(old[::-1], new[::-1])
     left, right = old[: len(old) - end], new[: len(new) - end]
     yield from (f"--- {before}\n", f"+++ {after}\n")
     yield f"@@ -{_span(start, len(left))} +{_span(start, len(right))} @@\n"

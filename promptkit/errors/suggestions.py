@@ -1,8 +1,9 @@
-"""Suggestions for misspelt names."""
+"""Suggestions for misspelt names, and the common start of texts."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 from operator import itemgetter
 from pathlib import Path
 from typing import Final
@@ -108,3 +109,8 @@ def _extensions(name: str, candidates: Iterable[str]) -> list[str]:
         return []
     word = re.compile(rf"^{re.escape(name)}|(?<![^\W_]){re.escape(name)}(?![^\W_])")
     return list(filter(word.search, candidates))
+
+
+def common_length(first: Sequence[object], second: Sequence[object]) -> int:
+    """Return how many items two sequences share at their start."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))

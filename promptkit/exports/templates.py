@@ -3,7 +3,6 @@
 import re
 from collections.abc import Collection, Mapping
 from itertools import product, zip_longest
-from os.path import commonprefix
 from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct
@@ -12,6 +11,7 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
+from promptkit.errors.suggestions import common_length
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 from promptkit.language.validation import Role
@@ -261,6 +261,6 @@ def _excerpt(rendering: _Rendering, other: _Rendering) -> str:
     has_role = turns[0][0] != turns[1][0]
     text, second = (_with_names(f"[{role}] {text}" if role and has_role else text) for role, text in turns)
     # Different marks of an argument look the same here, so the texts can be equal.
-    offset = 0 if text == second else len(commonprefix((text, second)))  # noqa: RUF071 (of characters)
+    offset = 0 if text == second else common_length(text, second)
     start = offset - _CONTEXT if offset > _CONTEXT else 0
     return repr(f"{'...' if start else ''}{text[start : offset + _CONTEXT]}")

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from os.path import commonprefix
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from promptkit.errors.suggestions import common_length
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.messages import Message, Workflow
@@ -211,8 +211,8 @@ def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str
         if turn and (full or len(changes) <= _MAX_LABELLED):
             yield f"{turn}:"
         for before, after in zip_longest(old[i:j], new[k:m]):
-            common = commonprefix([before.text, after.text]) if before and after else ""  # noqa: RUF071
-            cut = 0 if full else max(len(common) - _CONTEXT, 0)
+            common = common_length(before.text, after.text) if before and after else 0
+            cut = 0 if full else max(common - _CONTEXT, 0)
             for sign, line in (("-", before), ("+", after)):
                 if line is not None:
                     yield f"{sign} {_format_line(line.text, cut, full=full)}"
