@@ -55,6 +55,8 @@ def project(recipes, tmp_path, monkeypatch):
     for team in ("team", "ops"):
         recipes(f"project/{team}/prompts", review=RECIPE, _words=f"TEAM = {team!r}")
     monkeypatch.chdir(tmp_path / "project")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "prompts"]:
+        monkeypatch.delitem(sys.modules, name)  # otherwise the package would have another name
     return tmp_path / "project"
 
 
