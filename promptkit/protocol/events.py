@@ -217,5 +217,5 @@ class ClientResponse(Struct, tag=True):
     session_id: str = ""  # over HTTP, the session of the client
 
 
-#: An event that `Connection.receive_data` returns.
+#: An event that `Session.receive_data` returns.
 Event: TypeAlias = Reply | Request | Cancelled | ClientResponse

@@ -245,12 +245,12 @@ class RequestStateSigner:
 
 #: The maximum length of a session id, in characters. With the other headers of a response it must fit into
 #: 4 KiB, nginx's default.
-MAX_LENGTH: Final = 2048
+MAX_SESSION_ID: Final = 2048
 
 #: The validity of a session id, in seconds. Some clients report an expired session as an error instead of
 #: opening a new one, so it exceeds the usual run time of programs. After this time, a replaced key can be
 #: removed.
-LIFETIME_S: Final = 30 * 24 * 3600.0
+SESSION_LIFETIME_S: Final = 30 * 24 * 3600.0
 
 _SESSION_ID: Final = "session id"
 
@@ -258,7 +258,7 @@ _SESSION_ID: Final = "session id"
 _CACHED_IDS: Final = 512
 
 #: The maximum size of the payload of a session id, in bytes.
-_MAX_PAYLOAD: Final = (MAX_LENGTH - OVERHEAD) * 3 // 4
+_MAX_SESSION_PAYLOAD: Final = (MAX_SESSION_ID - OVERHEAD) * 3 // 4
 
 
 class SealedSession(Struct, frozen=True):
@@ -285,7 +285,7 @@ class SealedSession(Struct, frozen=True):
     expires: int
 
 
-class _Payload(Struct, array_like=True):
+class _SessionPayload(Struct, array_like=True):
     """The payload of a session id. The random part makes each id unique."""
 
     random: bytes
@@ -294,7 +294,7 @@ class _Payload(Struct, array_like=True):
     capabilities: dict[str, Any]
 
 
-_decode: Final = msgspec.json.Decoder(_Payload).decode
+_decode_session: Final = msgspec.json.Decoder(_SessionPayload).decode
 
 
 class Sessions:
@@ -313,7 +313,7 @@ class Sessions:
     """
 
     def __init__(
-        self, ring: KeyRing, lifetime: float = LIFETIME_S, clock: Callable[[], float] = time.time
+        self, ring: KeyRing, lifetime: float = SESSION_LIFETIME_S, clock: Callable[[], float] = time.time
     ) -> None:
         self._ring = ring
         self._lifetime = lifetime
@@ -346,9 +346,9 @@ class Sessions:
             owner:
                 The caller's identity, if authenticated: only the same caller can open the session.
         """
-        payload = _encode(_Payload(os.urandom(12), revision.date, client, dict(capabilities)))
-        if len(payload) > _MAX_PAYLOAD:
-            payload = _encode(_Payload(os.urandom(12), revision.date, None, {}))
+        payload = _encode(_SessionPayload(os.urandom(12), revision.date, client, dict(capabilities)))
+        if len(payload) > _MAX_SESSION_PAYLOAD:
+            payload = _encode(_SessionPayload(os.urandom(12), revision.date, None, {}))
         expires = ceil(self._clock() + self._lifetime)
         return self._ring.seal(_SESSION_ID, expires, payload, bound=owner.encode())
 
@@ -363,7 +363,7 @@ class Sessions:
             owner:
                 The caller's identity, if authenticated.
         """
-        if len(session_id) > MAX_LENGTH:
+        if len(session_id) > MAX_SESSION_ID:
             return None
         try:
             session = self._verify_cached(session_id, owner, self._ring.secrets)
@@ -374,7 +374,7 @@ class Sessions:
     def _verify(self, session_id: str, owner: str, _keys: tuple[bytes, ...]) -> SealedSession | None:
         """Open an id. The keys are a parameter so that the cache is invalidated when they change."""
         payload, expires = self._ring.open(_SESSION_ID, session_id, self._clock(), bound=owner.encode())
-        decoded = _decode(payload)
+        decoded = _decode_session(payload)
         revision = REVISIONS.get(decoded.revision)
         if revision is None:
             return None

@@ -73,7 +73,7 @@ class Subscriptions:
         with self._lock:
             return self._uris.union(self._listening)
 
-    def subscribe(self, uri: str, *, is_subscribed: bool) -> None:
+    def change_subscription(self, uri: str, *, is_subscribed: bool) -> None:
         """
         Start or end the session's subscription to a resource.
 

@@ -60,7 +60,7 @@ Handler: TypeAlias = Callable[[PendingRequest], bytes | None]
 #: because late completions are useless.
 _RENDERS: Final = frozenset({"prompts/get", "tools/call", "resources/read"})
 
-#: The maximum number of streams and questions that are open at the same time.
+#: The maximum number of streams and forms that are open at the same time, together.
 _MAX_HELD: Final = 1024
 
 #: A slow prompt that takes less than this, in seconds, no longer counts as slow.

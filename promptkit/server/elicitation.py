@@ -198,16 +198,17 @@ class Elicitation:
 
     def ask(self, question: Question) -> wire.InputRequiredResult | None:
         """
-        Ask *question*: with a result, which makes a modern client repeat its request, or with a request.
+        Ask *question*.
 
-        After a request, the result is None, and the client's own request is held open until it answers.
+        A modern client gets the returned result, and repeats its request. A client with a session is sent a
+        request; its own request is held open until it answers, and the result is None.
 
         Raises:
             ArgumentsError: If the user cannot be asked, or was already asked the maximum number of times.
 
             MissingCapability: If the client has declared elicitation before, but no longer does.
 
-            TooManyRequests: If too many questions are open.
+            TooManyRequests: If too many streams and forms are open.
         """
         params, request = self._params(question), question.pending.request
         if not request.revision.stateless:
@@ -580,7 +581,7 @@ def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
 
 def _number_field(annotation: Any, schema: Schema) -> Schema | None:
     """Return a number field, or None for other types, and for numbers with constraints other than bounds."""
-    if annotation not in {int, float} or "multipleOf" in schema:
+    if (annotation is not int and annotation is not float) or "multipleOf" in schema:
         return None
     is_int, bounds = annotation is int, _pick(schema, "minimum", "maximum")
     # Forms have no exclusive bounds.

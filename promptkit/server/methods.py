@@ -1,5 +1,7 @@
 """
-The handlers of the methods: they render prompts, read resources and skills, and complete arguments.
+The handlers of the methods.
+
+They list and render prompts, read resources and skills, complete arguments, and open streams.
 
 See also https://modelcontextprotocol.io/extensions/skills.
 """
@@ -183,11 +185,11 @@ class Methods:
         try:
             values = read_hiding_secrets(arguments, supplied, arguments.read)
         except ArgumentsError as errors:
-            question = self._elicitation.ask(Question(pending, prompt, supplied or {}, errors, count))
-            if question is None:
+            asked = self._elicitation.ask(Question(pending, prompt, supplied or {}, errors, count))
+            if asked is None:
                 return None
             pending.asks = True
-            return pending.snapshot.lowerings[pending.request.revision].results.encode(question)
+            return pending.snapshot.lowerings[pending.request.revision].results.encode(asked)
         if prompt.context is not None:
             values[prompt.context] = _context(pending.request, pending.request.sender(self._send))
         renderer, limit = prompt.renderer, self._limits.reply
@@ -220,13 +222,13 @@ class Methods:
     def _subscribe(self, pending: PendingRequest) -> bytes:
         """Subscribe the session to a resource."""
         _find_resource(pending)
-        self._notifier.subscribe(pending.request, is_subscribed=True)
+        self._notifier.change_subscription(pending.request, is_subscribed=True)
         self._watch.start()
         return b"{}"
 
     def _unsubscribe(self, pending: PendingRequest) -> bytes:
         """Unsubscribe the session from a resource."""
-        self._notifier.subscribe(pending.request, is_subscribed=False)
+        self._notifier.change_subscription(pending.request, is_subscribed=False)
         return b"{}"
 
     def _listen(self, pending: PendingRequest) -> None:

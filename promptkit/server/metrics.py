@@ -57,11 +57,11 @@ class Metrics:
         values.ValueClass = values.MultiProcessValue(lambda: self._worker)  # type: ignore[no-untyped-call]
         counter = partial(Counter, namespace="promptkit", registry=None)
         self._requests = counter("requests", "Requests, by outcome.", ("method", "outcome", "code"))
-        about_prompts = "Requests for prompts, as prompts or as tools, by outcome."
-        self._prompts = counter("prompts", about_prompts, ("prompt", "outcome", "code"))
+        prompts_help = "Requests for prompts, as prompts or as tools, by outcome."
+        self._prompts = counter("prompts", prompts_help, ("prompt", "outcome", "code"))
         self._reloads = counter("reloads", "Reloads that changed the served recipes.")
-        about_refusals = "HTTP requests that were rejected before their body was parsed."
-        self._refusals = counter("http_refusals", about_refusals, ("status",))
+        refusals_help = "HTTP requests that were rejected before their body was parsed."
+        self._refusals = counter("http_refusals", refusals_help, ("status",))
 
         histogram = partial(Histogram, namespace="promptkit", registry=None, buckets=_BOUNDS)
         self._request_s = histogram("request_duration_seconds", "Duration of a request.", ("method",))
@@ -72,8 +72,8 @@ class Metrics:
         gauge = partial(Gauge, namespace="promptkit", registry=None, multiprocess_mode="sum")
         self._open_gauge = gauge("requests_in_flight", "Pending requests, including open streams.")
         self._waiting_gauge = gauge("requests_waiting", "Requests that wait for a free slot.")
-        about_errors = "Recipes with an error at the last load."
-        self._errors_gauge = gauge("recipes_with_errors", about_errors, multiprocess_mode="mostrecent")
+        errors_help = "Recipes with an error at the last load."
+        self._errors_gauge = gauge("recipes_with_errors", errors_help, multiprocess_mode="mostrecent")
         for number in range(workers):
             self.serve_as(str(number))  # create the files now, so that no scrape finds an incomplete one
         self.serve_as(_PARENT)

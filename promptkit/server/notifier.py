@@ -11,7 +11,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.exceptions import UnknownResourceError
 from promptkit.protocol.capabilities import ResultEncoder, method_not_found
 from promptkit.protocol.events import Request, Send
-from promptkit.protocol.jsonrpc import InternalError, encode_result
+from promptkit.protocol.jsonrpc import TooManyRequests, encode_result
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
 from promptkit.server.threads import DaemonThread
@@ -52,9 +52,9 @@ class Notifier:
         """The notifiers, grouped by their clients' scopes; the key is None without authentication."""
         return {None: [self]}
 
-    def subscribe(self, request: Request, *, is_subscribed: bool) -> None:
+    def change_subscription(self, request: Request, *, is_subscribed: bool) -> None:
         """Start or end the session's subscription to the resource that *request* names."""
-        self.subscriptions.subscribe(request.params.uri, is_subscribed=is_subscribed)
+        self.subscriptions.change_subscription(request.params.uri, is_subscribed=is_subscribed)
 
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """Open the stream that *request* asks for, and call *hold*, which keeps the request open."""
@@ -132,14 +132,14 @@ class Streams(Notifier):
                 notifiers.setdefault(scopes, []).append(stream)
         return notifiers
 
-    def subscribe(self, request: Request, *, is_subscribed: bool) -> None:
+    def change_subscription(self, request: Request, *, is_subscribed: bool) -> None:
         """
         Start or end the subscription of a session to the resource that *request* names, in all workers.
 
         Raises:
             MethodNotFound: If the client has no session.
 
-            InternalError: If all clients together have too many subscriptions.
+            TooManyRequests: If all clients together have too many subscriptions.
         """
         if not request.session_id:
             raise method_not_found(request.method)
@@ -152,12 +152,12 @@ class Streams(Notifier):
         Change the subscriptions of a session.
 
         Raises:
-            InternalError: If all clients together have too many subscriptions.
+            TooManyRequests: If all clients together have too many subscriptions.
         """
         subscriptions = self._subscriptions_of(change.session_id)
         if change.is_subscribed:
             self._check_subscriptions(1)
-        subscriptions.subscribe(change.uri, is_subscribed=change.is_subscribed)
+        subscriptions.change_subscription(change.uri, is_subscribed=change.is_subscribed)
 
     def _subscriptions_of(self, session_id: str) -> Subscriptions:
         """Return the subscriptions of a session, and forget those of a session without a stream if needed."""
@@ -193,7 +193,7 @@ class Streams(Notifier):
         Open the stream that *request* asks for, and call *hold*, which keeps the request open.
 
         Raises:
-            InternalError: If all clients together have too many subscriptions.
+            TooManyRequests: If all clients together have too many subscriptions.
         """
         self._check_subscriptions(len(request.params.notifications.resource_subscriptions or ()))
         # Separate subscriptions, because requests of several clients can have the same id.
@@ -231,7 +231,7 @@ class Streams(Notifier):
             subscriptions.update(self._sessions.values())
         if sum(each.count for each in subscriptions) + added > _MAX_URIS:
             msg = f"the limit is {_MAX_URIS:,} subscriptions to resources: try again later"
-            raise InternalError(msg)
+            raise TooManyRequests(msg)
 
 
 #: Interval between two checks of the stamps of watched resources, in seconds.

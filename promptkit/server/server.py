@@ -283,7 +283,7 @@ class Server:
             request.when_answered(observer.begin(request, lambda: self.snapshot.catalog))
 
     def _observe_answered(self, request: Request, reply: Reply) -> None:
-        """Report a request that the connection has answered itself."""
+        """Report a request that the session has answered itself."""
         for observer in self._observers:
             observer.begin(request, lambda: self.snapshot.catalog)(reply)
 

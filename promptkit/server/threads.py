@@ -133,7 +133,7 @@ if sys.platform != "win32":
 
 
 #: The interval between checks while a request may be stuck, in seconds.
-TICK_S: Final = 0.005
+_TICK_S: Final = 0.005
 
 #: How long after the last request the clock still checks in this interval, in seconds.
 _IDLE_S: Final = 1.0
@@ -230,7 +230,7 @@ class Clock:
         """Check, and wait until the next check is due. Return False if no more checks will follow."""
         self.is_resting = False
         seconds = self._check_safely()
-        if seconds <= TICK_S:
+        if seconds <= _TICK_S:
             time.sleep(seconds)
             return True
         self.is_resting = True
@@ -262,7 +262,7 @@ class Clock:
             if current is self._last_current:
                 self._replace_stuck(current)
         self._last_current = current
-        due = TICK_S if now < self._active_until else max(0.0, self.next_deadline - now)
+        due = _TICK_S if now < self._active_until else max(0.0, self.next_deadline - now)
         return due if self.guard is None else min(due, self._rearm(self.guard, now))
 
     def _rearm(self, guard: Watchdog, now: float) -> float:

@@ -328,7 +328,7 @@ MIN_TOKEN_CHARACTERS: Final = 32
 
 #: How long tokens stay valid after the file was last read, in seconds: while it is being written, it can be
 #: unreadable.
-VALID_S: Final = 5.0
+TOKENS_VALID_S: Final = 5.0
 
 
 def is_token(text: bytes) -> bool:
@@ -354,7 +354,8 @@ class TokenFile:
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
         consequence = (
-            f"all requests are rejected from {VALID_S:g} s after the last successful read until this is fixed"
+            f"all requests are rejected from {TOKENS_VALID_S:g} s after the last successful read "
+            "until this is fixed"
         )
         self._file = SecretFile(path, "tokens", read_tokens, consequence, clock)
         if not self._file.current():
@@ -373,7 +374,7 @@ class TokenFile:
             VerifierUnavailableError: If the file has been unreadable for a few seconds.
         """
         tokens = self._file.current()
-        if self._file.stale_for > VALID_S:
+        if self._file.stale_for > TOKENS_VALID_S:
             raise VerifierUnavailableError
         # The time that this takes depends on the digest, which reveals nothing about a token.
         return tokens.get(sha256(token.encode()).digest())

@@ -57,6 +57,7 @@ FIELDS = [
     (Words, TEXT),
     (Optional[str], ENTERED),  # noqa: UP045 (people write it)
     (Annotated[str, Meta(min_length=2)], {"type": "string", "minLength": 2}),
+    (list[Annotated[int, {"unit": "px"}]], ENTERED),  # with metadata that cannot be hashed
     (Slug, {"type": "string", "minLength": 2, "maxLength": 9}),
     (Slug | None, {"type": "string", "minLength": 2, "maxLength": 9}),
     (Email, {"type": "string", "maxLength": 80, "format": "email"}),

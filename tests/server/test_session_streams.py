@@ -7,7 +7,7 @@ import pytest
 
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.http.messages import STREAM
-from promptkit.protocol.jsonrpc import InternalError, MethodNotFound
+from promptkit.protocol.jsonrpc import MethodNotFound, TooManyRequests
 from promptkit.protocol.session import Session
 from promptkit.server import notifier
 from promptkit.server.notifier import Streams
@@ -63,7 +63,7 @@ def methods(client):
 def test_a_stream_gets_what_its_session_has_subscribed_to(streams, passed_on):
     """Every stream is notified of lists; only subscribers are notified of a resource."""
     subscriber, other = Client("one"), Client("two")
-    streams.subscribe(subscriber.request("resources/subscribe"), is_subscribed=True)
+    streams.change_subscription(subscriber.request("resources/subscribe"), is_subscribed=True)
     for client in (subscriber, other):
         streams.stream(client.request(STREAM), lambda: None)
 
@@ -79,8 +79,8 @@ def test_the_end_of_a_subscription(streams, passed_on):
     client = Client("one")
     opening = client.request(STREAM)
     streams.stream(opening, lambda: None)
-    streams.subscribe(client.request("resources/subscribe"), is_subscribed=True)
-    streams.subscribe(client.request("resources/unsubscribe"), is_subscribed=False)
+    streams.change_subscription(client.request("resources/subscribe"), is_subscribed=True)
+    streams.change_subscription(client.request("resources/unsubscribe"), is_subscribed=False)
     change(streams)
     streams.cancel(opening)
     change(streams)
@@ -104,7 +104,9 @@ def test_without_a_session(streams):
     """Without a session, nothing can be subscribed to."""
     for is_subscribed in (True, False):
         with pytest.raises(MethodNotFound):
-            streams.subscribe(Client("").request("resources/subscribe"), is_subscribed=is_subscribed)
+            streams.change_subscription(
+                Client("").request("resources/subscribe"), is_subscribed=is_subscribed
+            )
 
 
 def test_sessions_without_a_stream_are_forgotten(streams, monkeypatch):
@@ -113,7 +115,7 @@ def test_sessions_without_a_stream_are_forgotten(streams, monkeypatch):
     oldest, second = Client("oldest"), Client("second")
     streams.stream(oldest.request(STREAM), lambda: None)
     for client in (oldest, second, Client("third"), Client("fourth")):
-        streams.subscribe(client.request("resources/subscribe"), is_subscribed=True)
+        streams.change_subscription(client.request("resources/subscribe"), is_subscribed=True)
     streams.stream(second.request(STREAM), lambda: None)
 
     change(streams)
@@ -126,7 +128,9 @@ def test_limits(streams, monkeypatch):
     """The subscriptions of all sessions together are limited."""
     monkeypatch.setattr(notifier, "_MAX_URIS", 2)
     for number in range(2):
-        streams.subscribe(Client(f"session {number}").request("resources/subscribe"), is_subscribed=True)
+        streams.change_subscription(
+            Client(f"session {number}").request("resources/subscribe"), is_subscribed=True
+        )
 
-    with pytest.raises(InternalError, match="the limit is 2 subscriptions"):
-        streams.subscribe(Client("three").request("resources/subscribe"), is_subscribed=True)
+    with pytest.raises(TooManyRequests, match="the limit is 2 subscriptions"):
+        streams.change_subscription(Client("three").request("resources/subscribe"), is_subscribed=True)

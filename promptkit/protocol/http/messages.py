@@ -1,7 +1,8 @@
 """
 HTTP messages: the head of a request, its checks before the body is read, and a response.
 
-The checks are those of the host, the origin, the path, the method and the media types.
+The checks are those of the host, the origin, the path, the method and the media types. Another one is for
+the URLs that headers name.
 """
 
 import re

@@ -332,10 +332,7 @@ def create_authorizer(
     if verifier is None and token_file is not None:
         verifier = TokenFile(str(token_file))
     if verifier is None and issuer is not None and resource is not None:
-        from promptkit.transports.auth.issuer import (
-            Issuer,  # needs the extra
-            JwtVerifier,
-        )
+        from promptkit.transports.auth.issuer import Issuer, JwtVerifier  # needs the extra
 
         verifier = JwtVerifier(Issuer(issuer), resource)
     if verifier is not None:

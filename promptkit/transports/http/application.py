@@ -43,10 +43,10 @@ from promptkit.transports.http.channel import (
     discard,
 )
 from promptkit.transports.http.settings import Event, Receive, Scope, Send, Settings
-from promptkit.transports.http.supervisor import Siblings
 
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
+    from promptkit.transports.http.supervisor import Siblings  # needs httptools, and other servers do not
 
 #: A header field.
 Field: TypeAlias = tuple[bytes, bytes]
@@ -134,7 +134,7 @@ class Application:
         if self._metrics is not None:
             self._metrics.reloaded()
 
-    def join(self, siblings: Siblings, number: int) -> None:
+    def join(self, siblings: "Siblings", number: int) -> None:
         """
         Exchange messages with other workers. Call this before the first request.
 
@@ -185,7 +185,7 @@ class Application:
         self._on_start(self.replace, self.is_idle)
         return server
 
-    def _exchange(self, server: SharedServer, siblings: Siblings, number: int) -> None:
+    def _exchange(self, server: SharedServer, siblings: "Siblings", number: int) -> None:
         """Exchange messages with other workers from now on."""
 
         def receive(message: bytes) -> None:

@@ -12,11 +12,11 @@ from promptkit.protocol.key_ring import Keys
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.server.identity import UNKNOWN
-from promptkit.transports.auth.authorizer import Authorizer
 
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
     from promptkit.server.telemetry import Telemetry
+    from promptkit.transports.auth.authorizer import Authorizer
 
 #: Default maximum size of a body, in bytes. The official servers have the same limit.
 BODY_BYTES: Final = 4 * 1024 * 1024
@@ -98,7 +98,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     skills_as: frozenset[SkillForm] = frozenset()
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
-    authorizer: Authorizer | None = None
+    authorizer: "Authorizer | None" = None
     scopes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from promptkit.protocol.key_ring import LIFETIME_S, MAX_LENGTH, KeyRing, SealedSession, Sessions
+from promptkit.protocol.key_ring import MAX_SESSION_ID, SESSION_LIFETIME_S, KeyRing, SealedSession, Sessions
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import ClientInfo
 
@@ -80,7 +80,7 @@ class TestSession:
         cached, fresh = sessions(clock=clock), sessions(clock=clock)
         session_id = sealed(cached)
 
-        clock.now += LIFETIME_S
+        clock.now += SESSION_LIFETIME_S
         in_time = cached.open(session_id)
         clock.now += 1
 
@@ -104,7 +104,7 @@ class TestInvalidId:
 
     @given(st.text() | st.binary().map(lambda data: data.decode("latin-1")))
     @example("")
-    @example("0" * MAX_LENGTH)
+    @example("0" * MAX_SESSION_ID)
     @example("\ud800" * 9)
     @example("é")
     def test_arbitrary_text(self, text):
@@ -115,7 +115,7 @@ class TestInvalidId:
         """An id above the maximum length is invalid."""
         session_id = sealed()
 
-        assert sessions().open(session_id + "A" * MAX_LENGTH) is None
+        assert sessions().open(session_id + "A" * MAX_SESSION_ID) is None
 
     @pytest.mark.parametrize(
         "other",
@@ -161,7 +161,7 @@ class TestBounds:
         session_id = sessions().seal(REVISION, client, capabilities)
         session = sessions().open(session_id)
 
-        assert len(session_id) <= MAX_LENGTH
+        assert len(session_id) <= MAX_SESSION_ID
         assert session.client in (None, client)
         assert session.capabilities.items() <= capabilities.items()
 

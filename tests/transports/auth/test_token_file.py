@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.authorizer import Authorizer, BearerScheme
-from promptkit.transports.secret_files import VALID_S, InvalidSecretsError, TokenFile, read_tokens
+from promptkit.transports.secret_files import TOKENS_VALID_S, InvalidSecretsError, TokenFile, read_tokens
 from tests.posting import head
 
 ADA, BOB = "ada-" * 10, "bob-" * 10
@@ -187,7 +187,7 @@ class TestReloading:
         reported once.
         """
         break_file(file, damage)
-        for _ in range(int(VALID_S)):
+        for _ in range(int(TOKENS_VALID_S)):
             self.now += 1
             assert tokens.verify(ADA).subject == "ada"
         for _ in range(3):
@@ -215,7 +215,7 @@ class TestReloading:
     def test_invalid_line_is_skipped(self, file, tokens, line, capfd):
         """An invalid line admits no principal; the other lines stay valid, and removed ones are revoked."""
         file.write_text(f"bob {BOB} read\n{line}\n")
-        for _ in range(int(VALID_S) + 2):
+        for _ in range(int(TOKENS_VALID_S) + 2):
             self.now += 1
             assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob", "read"))
         reported, remainder = capfd.readouterr().err.split("\n")
@@ -243,7 +243,7 @@ class TestReloading:
         ada = asyncio.run(authorizer.check(request, b""))
         file.unlink()
 
-        self.now += VALID_S
+        self.now += TOKENS_VALID_S
         assert asyncio.run(authorizer.still_admits(request, ada))
         self.now += 1
         assert not asyncio.run(authorizer.still_admits(request, ada))

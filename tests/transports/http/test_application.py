@@ -3,8 +3,11 @@
 # ruff: noqa: ASYNC110 (the awaited conditions change on other threads)
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +25,7 @@ from tests.transports.http import recipes
 from tests.wire import HANDSHAKES, MODERN, check, initialize, modern, notification, request
 
 ERAS = ["2025-06-18", MODERN]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +63,13 @@ async def post_pieces(app, pieces, path="/mcp"):
 def render(app, name, revision=MODERN, arguments=None, **members):
     """Post `prompts/get`, and return the answer."""
     return reply_to(app, "prompts/get", {"name": name, "arguments": arguments or {}}, 1, revision, **members)
+
+
+def test_other_servers_need_no_parser():
+    """The application can be imported without httptools, which only the server of `serve --http` needs."""
+    code = "import sys; sys.modules['httptools'] = None; from promptkit import asgi; asgi.app('recipes')"
+
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 class TestServed:
@@ -294,6 +305,35 @@ class TestForeignTokens:
 
 
 class TestLimits:
+    def test_open_streams_and_forms(self, monkeypatch):
+        """Streams and forms are counted together; beyond the limit, both get an error."""
+        monkeypatch.setattr("promptkit.server.dispatch._MAX_HELD", 1)
+
+        async def ask_all():
+            app = application(recipes.catalog(), changes=True)
+            opened = await post(app, initialize("2025-11-25", capabilities={"elicitation": {}})).result()
+            fields = {
+                "mcp_session_id": opened.header("mcp-session-id"),
+                "mcp_protocol_version": "2025-11-25",
+            }
+            stream = Caller(app, method="GET", **fields, accept="text/event-stream")
+            await stream.until(lambda answer: answer.status)
+            other = {**fields, "mcp_session_id": await open_another(app)}
+            second = await Caller(app, method="GET", **other, accept="text/event-stream").result()
+            form = await post(app, request(1, "prompts/get", {"name": "asks"}), **fields).result()
+            await asyncio.to_thread(app.close, 0)
+            return second, form
+
+        async def open_another(app):
+            opened = await post(app, initialize("2025-11-25")).result()
+            return opened.header("mcp-session-id")
+
+        second, form = asyncio.run(ask_all())
+        assert (second.status, second.code) == (503, 429)
+        assert (form.status, form.code) == (200, 429)
+        assert second.header("retry-after") is not None
+        assert form.header("retry-after") is not None
+
     def test_rate_limit(self):
         """Requests beyond the rate get an error with status 200 and Retry-After, in both eras."""
         app = application(recipes.catalog(), rate=1)

@@ -167,7 +167,8 @@ class TestListening:
 
     def test_number_of_streams_is_limited(self):
         """
-        The stream after 1,024 open ones is rejected with 200 and 429, and accepted once another ends.
+        The stream after 1,024 open ones is rejected with status 200 and code 429, and accepted once another
+        ends.
         """
 
         async def scenario(app):
