@@ -17,11 +17,11 @@ from promptkit.catalog.cases import Case, is_refused
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.catalog.skills import SKILL_FILE
+from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.compiler.configuration import find_configuration, find_targets
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
-from promptkit.errors.diagnostics import Diagnostic, Owner
+from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.exceptions import INPUT_ERRORS, LoadError, PromptError, PromptkitError
 from promptkit.errors.rules import Rule
 from promptkit.errors.tracebacks import format_exception
@@ -193,7 +193,7 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     """
     Check the recipes of some targets.
 
-    Each diagnostic belongs to its file or to the file that failed to import, or else to the first file.
+    Each diagnostic belongs to its file or to the file that failed to import, otherwise to the first file.
 
     Args:
         targets:
@@ -211,14 +211,24 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
     failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
     by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
+    of_cases: list[Diagnostic] = []  # a case can be in another file than its skill
     for diagnostic in checks.without_ignored(known) if files else ():
         path = failed.get(diagnostic, Path(diagnostic.location.file))
-        by_file.get(path, next(iter(by_file.values()))).append(diagnostic)
-    results = {file: [*_results(loaded, by_file[file], catalog)] for file, loaded in files.items()}
-    return CheckedFiles(results, rendering_check(checks, known))
+        is_of_case = diagnostic.rule is Rule.SKILL_CASE_FAILS
+        of_file = by_file.get(path, next(iter(by_file.values())))
+        (of_cases if is_of_case else of_file).append(diagnostic)
+    served = {(prompt.name, prompt.location): prompt for prompt in catalog.prompts}
+    results: dict[Path, list[CheckResult]] = {}
+    for file, loaded in files.items():
+        skills = [skill for skill in catalog.skills if Path(skill.location.file) == file]
+        results[file] = [
+            *_declaration_results(loaded, file.name, by_file[file], served),
+            *_case_results(skills, of_cases),
+        ]
+    return CheckedFiles(results, make_rendering_check(checks, known))
 
 
-def rendering_check(checks: Checks, known: Sequence[Diagnostic]) -> RenderingCheck:
+def make_rendering_check(checks: Checks, known: Sequence[Diagnostic]) -> RenderingCheck:
     """Return a function that returns the diagnostics of a rendering which are not among the *known* ones."""
 
     def check(
@@ -229,46 +239,53 @@ def rendering_check(checks: Checks, known: Sequence[Diagnostic]) -> RenderingChe
     return check
 
 
-def _results(
-    loaded: LoadedFile, diagnostics: Iterable[Diagnostic], catalog: Catalog
+def _declaration_results(
+    loaded: LoadedFile,
+    filename: str,
+    diagnostics: Iterable[Diagnostic],
+    served: Mapping[tuple[str, Location], CompiledPrompt],
 ) -> Iterator[CheckResult]:
     """
-    Yield the results of a file.
+    Yield the results of the prompts and resources of a file.
 
     A diagnostic is about the declaration that owns it, or about the last one above it in the same file.
     """
-    served = {(prompt.name, prompt.location): prompt for prompt in catalog.prompts}
     declared: list[Prompt[..., Any] | Resource[..., Any]] = [*loaded.prompts, *loaded.resources]
     declared.sort(key=lambda declaration: declaration.location)
-    by_owner = {_as_owner(declaration, loaded): declaration for declaration in declared}
+    by_owner: dict[Owner | None, Prompt[..., Any] | Resource[..., Any]] = {
+        _as_owner(declaration, loaded): declaration for declaration in declared
+    }
     of_prompts: dict[int, list[Diagnostic]] = {id(prompt): [] for prompt in loaded.prompts}
-    of_file, of_cases = list[Diagnostic](), list[Diagnostic]()
+    of_file: list[Diagnostic] = []
     for diagnostic in diagnostics:
-        if diagnostic.rule is Rule.SKILL_CASE_FAILS:
-            of_cases.append(diagnostic)
-            continue
         file, line = diagnostic.location.file, diagnostic.location.line
         above = [each for each in declared if each.location.file == file and each.location.line <= line]
         own = by_owner.get(diagnostic.owner, above[-1] if above else None)
         of_prompts.get(id(own), of_file).append(diagnostic)
     if of_file:
-        yield CheckResult(Path(str(loaded.file)).name, 0, of_file)
+        yield CheckResult(filename, 0, of_file)
     for prompt in declared:
         if isinstance(prompt, Prompt):
             name, location = loaded.name_of(prompt), prompt.location
             yield CheckResult(name, location.line, of_prompts[id(prompt)], served.get((name, location)))
-    for skill in catalog.skills:
+
+
+def _case_results(
+    skills: Iterable[CompiledSkill], diagnostics: Sequence[Diagnostic]
+) -> Iterator[CheckResult]:
+    """Yield the result of each case of some skills."""
+    for skill in skills:
         owner = Owner(f"skill {skill.name!r}", skill.location)
-        for case in skill.saved() if Path(skill.location.file) == loaded.file else ():
+        for case in skill.saved():
             failures = [
                 each
-                for each in of_cases
+                for each in diagnostics
                 if (each.owner, each.location) == (owner, case.location) and repr(case.name) in each.message
             ]
             yield CheckResult(f"{skill.name}[{case.name}]", case.location.line, failures)
 
 
-def _as_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: LoadedFile) -> Owner | None:
+def _as_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: LoadedFile) -> Owner:
     """Return a declaration of a file as the owner of its diagnostics."""
     if isinstance(declaration, Prompt):
         return Owner(f"prompt {loaded.name_of(declaration)!r}", declaration.location)
@@ -459,7 +476,7 @@ class RecipeFile(CheckedFile):
         self.report_to_syrupy()
         checked = self._checked()
         for result in checked.by_path.get(self.path.resolve(), ()):
-            yield self.item(result.name, result_test(result, checked.check_rendering), result.line)
+            yield self.item(result.name, make_result_test(result, checked.check_rendering), result.line)
             if result.compiled is not None:
                 yield from self.case_items(result.compiled, checked.check_rendering)
 
@@ -506,7 +523,7 @@ class PromptItem(pytest.Function):
         return self.path, max(self._line - 1, 0), self.name
 
 
-def result_test(checked: CheckResult, check_rendering: RenderingCheck) -> Callable[[], None]:
+def make_result_test(checked: CheckResult, check_rendering: RenderingCheck) -> Callable[[], None]:
     """Return a test that a prompt renders, and that neither it nor its renderings have diagnostics."""
 
     def test() -> None:

@@ -18,8 +18,8 @@ from promptkit.testing.collection import (
     CheckResult,
     PromptItem,
     configured_checks,
-    rendering_check,
-    result_test,
+    make_rendering_check,
+    make_result_test,
 )
 
 
@@ -76,9 +76,9 @@ class ServerFile(CheckedFile):
             subject = "" if diagnostic.owner is None else diagnostic.owner.subject
             by_name[names.get(subject, "the server")].append(diagnostic)
 
-        check = rendering_check(checks, known)
-        for name, found in by_name.items():
-            yield self.item(name, result_test(CheckResult(name, 0, found), check), 0)
+        check = make_rendering_check(checks, known)
+        for name, diagnostics in by_name.items():
+            yield self.item(name, make_result_test(CheckResult(name, 0, diagnostics), check), 0)
         for prompt in catalog.prompts:
             yield from self.case_items(prompt, check)
 

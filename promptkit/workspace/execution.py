@@ -48,7 +48,10 @@ _CHUNK_BYTES: Final = 1 << 16
 #: Captured bytes of standard error, of which only the first line is used.
 _ERROR_BYTES: Final = 4096
 
-#: The commands that are running.
+#: Time in seconds to wait for a command that is being started when this process exits.
+_START_TIMEOUT_S: Final = 0.2
+
+#: The commands that are running or being started.
 _running: Final[set["_Command"]] = set()
 
 
@@ -114,6 +117,9 @@ def execute(
 
 def end_all() -> None:
     """End all running commands. Call this when the process exits."""
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    while not all(command.pid for command in tuple(_running)) and time.monotonic() < deadline:
+        time.sleep(_START_TIMEOUT_S / 100)
     for command in tuple(_running):
         command.signal_group(_KILL)
 
@@ -122,24 +128,34 @@ atexit.register(end_all)
 
 
 class _Command(subprocess.Popen[bytes]):
-    """A command that is registered until its group has ended."""
+    """A command that is registered from before its start until its group has ended."""
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
-        super().__init__(
-            words,
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            **_NEW_GROUP,
-        )
+        self.pid = 0  # until the process has started
         _running.add(self)
+        try:
+            super().__init__(
+                words,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                **_NEW_GROUP,
+            )
+        except BaseException:
+            if self.pid:  # the process has started
+                self.end()
+            _running.discard(self)
+            raise
 
     def signal_group(self, number: int) -> None:
         """Send a signal to the remaining processes of the group."""
-        with suppress(ProcessLookupError, PermissionError):  # none is left, or none that this user can signal
-            _signal(self.pid, number)
+        if self.pid:
+            with suppress(
+                ProcessLookupError, PermissionError
+            ):  # none is left, or none that this user can signal
+                _signal(self.pid, number)
 
     def has_ended(self, seconds: float = 0) -> bool:
         """Wait for the process, and kill its group immediately after, before its number can be reused."""

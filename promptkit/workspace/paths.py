@@ -7,7 +7,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from itertools import islice
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from promptkit.errors.exceptions import PromptError
@@ -129,18 +129,45 @@ def _list_with_git(root: Path) -> Iterable[str] | None:
 def _walk(root: Path) -> Iterator[str]:
     """Yield the files below a folder, except in hidden folders, within the time limit."""
     deadline = time.monotonic() + _TIMEOUT_S
-    for folder, subfolders, names in os.walk(root):
-        if time.monotonic() > deadline:
-            return
-        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        parent = PurePath(folder).relative_to(root)
-        yield from ((parent / name).as_posix() for name in names)
+    folders = [""]  # `os.walk` is recursive
+    while folders and time.monotonic() < deadline:
+        parent, subfolders = folders.pop(), list[str]()
+        with suppress(OSError), os.scandir(root / parent) as entries:
+            for entry in entries:
+                if not _is_folder(entry):
+                    yield parent + entry.name
+                elif not (entry.name.startswith(".") or entry.is_symlink()):
+                    subfolders.append(f"{parent}{entry.name}/")
+        folders += sorted(subfolders, reverse=True)
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    """Whether an entry is a folder or a symbolic link to one."""
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
-    """Whether the names of a path match the parts of a pattern."""
-    if not parts:
-        return not names
-    if parts[0] == "**":
-        return any(_matches(names[start:], parts[1:]) for start in range(len(names) + 1))
-    return bool(names) and fnmatchcase(names[0], parts[0]) and _matches(names[1:], parts[1:])
+    """
+    Whether the names of a path match the parts of a pattern.
+
+    A ``**`` matches no name at first. On a mismatch, the last ``**`` is extended by one name. Earlier ones
+    need no backtracking, because the last ``**`` can match any names that they would. So each name is
+    compared with each part at most once.
+    """
+    name = part = 0
+    after_stars, stars_end = -1, 0
+    while name < len(names):
+        if part < len(parts) and parts[part] == "**":
+            after_stars, stars_end = part + 1, name
+            part += 1
+        elif part < len(parts) and fnmatchcase(names[name], parts[part]):
+            name, part = name + 1, part + 1
+        elif after_stars >= 0:
+            stars_end += 1
+            name, part = stars_end, after_stars
+        else:
+            return False
+    return all(remaining == "**" for remaining in parts[part:])

@@ -64,6 +64,21 @@ def test_case_that_ranks_another_skill_first(write_project, run):
     result.stdout.fnmatch_lines(["*warning PK613: skill 'ship': * of the request 'review my code'*"])
 
 
+def test_cases_in_another_file(pytester, run):
+    """A case that is saved in another file than its skill fails, too."""
+    folder = pytester.mkdir("recipes")
+    skill, _, _ = RECIPE.partition("review.case")
+    other = skill.replace("review()", "ship()").replace("Review code", "Release a version")
+    (folder / "review.py").write_text(skill)
+    (folder / "ship.py").write_text(other)
+    (folder / "cases_review.py").write_text("from .review import review\nreview.case('release a version')\n")
+
+    result = run("--promptkit", "recipes")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*warning PK613: skill 'review': *"])
+
+
 def test_folder_of_skills(pytester, run):
     """Diagnostics of a skill that is not a case are one test."""
     (pytester.mkdir("skills") / "ship").mkdir()

@@ -1,6 +1,8 @@
+import inspect
 import os
 import shutil
 import subprocess
+import sys
 from fnmatch import fnmatchcase
 
 import pytest
@@ -144,11 +146,13 @@ def test_matching_is_as_defined(names, parts):
     [
         (["a"] * 1_500, ["**", "*.py"], False),
         ([*["a"] * 1_500, "b.py"], ["**", "*.py"], True),
+        (["a"] * 1_500, ["**"] * 1_500, True),
+        (["a"] * 1_500, [*["**", "a"] * 50, "b"], False),
     ],
-    ids=["deep", "deep and wanted"],
+    ids=["deep", "deep and wanted", "stars", "stars and names"],
 )
 def test_number_of_comparisons_is_bounded(names, parts, is_match, monkeypatch):
-    """Deep paths need a bounded number of comparisons."""
+    """Deep paths and patterns with many ``**`` need a bounded number of comparisons."""
     count = 0
 
     def count_and_match(name, pattern):
@@ -174,6 +178,22 @@ def test_deep_path_in_the_index_does_not_hide_other_files(repository):
     )
 
     assert files("**/*.py")() == [deep, "main.py", "src/tool.py"]
+
+
+def test_deep_folders_are_walked(tree):
+    """Folders nested deeper than Python's recursion limit are walked."""
+    deep = tree.joinpath(*["a"] * 200)
+    deep.mkdir(parents=True)
+    deep.joinpath("deep.py").touch()
+    limit = sys.getrecursionlimit()
+
+    sys.setrecursionlimit(len(inspect.stack()) + 150)
+    try:
+        matches = files("**/*.py")()
+    finally:
+        sys.setrecursionlimit(limit)
+
+    assert matches == ["a/" * 200 + "deep.py", "main.py", "src/deep/er/tool.py", "src/tool.py"]
 
 
 @pytest.mark.parametrize("name", ["odd\udcff.py", "line\nend.py", "tab\t.py", "\u202e.py"], ids=ascii)
