@@ -7,7 +7,6 @@ It knows no synonyms and no meaning. A model that chooses can do better, and wor
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cache
 from math import log, sqrt
 from typing import Final
 
@@ -35,7 +34,6 @@ _STOP_WORDS: Final = frozenset(_WITHOUT_TOPIC.split())
 _SUFFIXES: Final = ("ing", "edly", "ed", "es", "s")
 
 
-@cache
 def _stem(word: str) -> str:
     """Return an English word without its ending, so that 'reviews' and 'reviewing' are the same word."""
     if word.endswith("ies") and len(word) > 5:
@@ -103,5 +101,5 @@ class Ranking:
 
 
 def best_matches(texts: Sequence[str], query: str) -> Sequence[int]:
-    """Return the numbers of the texts that share a word with *query*, best first; all without a query."""
-    return [number for _, number in Ranking(texts).rank(query)] if query.strip() else range(len(texts))
+    """Return the numbers of the texts that share a word with *query*, best first; all if it has no words."""
+    return [number for _, number in Ranking(texts).rank(query)] if words_of(query) else range(len(texts))

@@ -22,7 +22,8 @@ from promptkit.cli.diff_changes import SinceCommit
 from promptkit.cli.loading import open_named_server, report_catalog_errors
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
-from promptkit.files.folder import Folder, scratch_folder
+from promptkit.files.folder import Folder
+from promptkit.files.scratch import scratch_folder
 from promptkit.lints.linter import Checks, lint_file
 from promptkit.lints.prompts import with_lints
 from promptkit.preview.access import TOKEN

@@ -33,7 +33,7 @@ from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import OutputError, capture_output
 from promptkit.cli.repository import Repository, RevisionError, checkout
 from promptkit.errors.exceptions import LoadError, PromptError
-from promptkit.files.folder import open_unnamed_file
+from promptkit.files.scratch import open_unnamed_file
 from promptkit.server.lookup import name_of
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.workspace.paths import VARIABLE, workspace

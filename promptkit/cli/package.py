@@ -46,7 +46,8 @@ from promptkit.compiler.configuration import find_configuration, read_pyproject
 from promptkit.declarations.skill_files import is_left_out
 from promptkit.errors.distribution import quoted
 from promptkit.errors.exceptions import shortened
-from promptkit.files.folder import Folder, scratch_folder
+from promptkit.files.folder import Folder
+from promptkit.files.scratch import scratch_folder
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import (
     is_markdown_target,

@@ -32,7 +32,7 @@ from promptkit.declarations.skill_markdown import SkillError
 from promptkit.errors.distribution import DISTRIBUTION
 from promptkit.errors.exceptions import PromptkitError, shortened
 from promptkit.files.folder import Folder
-from promptkit.files.reading import parse_toml
+from promptkit.files.toml import parse_toml
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.discovery import FolderWalk, find_recipes, is_cases, is_folder, is_test
 from promptkit.loader.targets import is_within

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from promptkit.errors.exceptions import LoadError, PromptkitError
-from promptkit.files.folder import Folder, remove_outward_links, scratch_folder
+from promptkit.files.folder import Folder, remove_outward_links
+from promptkit.files.scratch import scratch_folder
 from promptkit.loader.targets import split_target, with_path
 
 #: Options that keep git from running configured programs (hooks, file system monitors, fetches of missing

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from promptkit.files.edits import FileEditError, insert_lines, newline_of
-from promptkit.files.reading import parse_toml
+from promptkit.files.toml import parse_toml
 
 #: The heading of a table.
 _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")

@@ -15,7 +15,8 @@ from promptkit.clients.profiles import get_client
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.errors.rules import rule_of
 from promptkit.errors.suggestions import nearest
-from promptkit.files.reading import is_foreign, parse_toml, read_regular_file
+from promptkit.files.reading import is_foreign, read_regular_file
+from promptkit.files.toml import parse_toml
 from promptkit.loader.discovery import DEFAULT_FOLDERS
 from promptkit.loader.targets import PREFIX_RULE, is_prefix, is_project, split_prefix, with_markdown
 

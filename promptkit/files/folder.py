@@ -4,21 +4,17 @@ Confined access to a folder: files are read, written and removed without leaving
 The folder can be part of an untrusted repository: paths must be plain and relative, links are not followed,
 and pipes, devices and hard links are not written to. Where the system allows it, each name is opened relative
 to its parent folder, so that links created while a command runs are not followed either.
-
-Temporary files and folders can be read only by the user of this process.
 """
 
 import errno
 import os
-import shutil
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from tempfile import TemporaryFile, mkdtemp
-from typing import IO, Final
+from typing import Final
 
 from promptkit.files.reading import FILE, NEW, HashedBytes, TooLargeError, check_regular, within_limit
 
@@ -517,28 +513,3 @@ def remove_outward_links(folder: Path) -> None:
     ]
     for path in outward:
         os.unlink(path)
-
-
-def create_scratch_folder(prefix: str) -> str:
-    """Create a temporary folder, and return its path. Raises OSError on failure."""
-    return mkdtemp(prefix=prefix)
-
-
-def remove_scratch_folder(folder: str) -> None:
-    """Remove a temporary folder with its content, as far as possible."""
-    shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def scratch_folder(prefix: str) -> Iterator[str]:
-    """Create a temporary folder, yield its path, and remove it afterwards. Raises OSError on failure."""
-    folder = create_scratch_folder(prefix)
-    try:
-        yield folder
-    finally:
-        remove_scratch_folder(folder)
-
-
-def open_unnamed_file(prefix: str) -> IO[bytes]:
-    """Open an unnamed file, which no other process can open and which is removed when this process exits."""
-    return TemporaryFile(prefix=prefix)

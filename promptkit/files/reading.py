@@ -1,17 +1,12 @@
-"""
-Size-limited reading of files from users and repositories; pipes and devices only where they are allowed.
-
-TOML, which can be untrusted, is parsed in linear time.
-"""
+"""Size-limited reading of files from users and repositories; pipes and devices only where they are allowed."""
 
 import errno
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Callable, Mapping
 from io import BufferedReader
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -256,32 +251,3 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
         if status.st_size > limit:
             raise TooLargeError(status.st_size, limit, path)
         return within_limit(limit, file.read(limit + 1), path)  # it may have grown, and a device has no size
-
-
-#: Strings and comments. Each alternative matches at its first character, so that a search takes linear time.
-_TEXT: Final = re.compile(
-    rb'''"""(?:[^"\\]|\\.|"(?!""))*+(?:"""|\Z)'''
-    rb"""|'''(?:[^']|'(?!''))*+(?:'''|\Z)"""
-    rb"""|"(?:[^"\\\n]|\\.)*+"?|'[^'\n]*+'?|#[^\n]*+""",
-    re.DOTALL,
-)
-
-#: A key with many parts, for which `tomllib` takes quadratic time.
-_LONG_KEY: Final = re.compile(rb"(?:\.[ \t]*+[\w-]++[ \t]*+){100}")
-
-
-def parse_toml(data: bytes) -> dict[str, Any]:
-    """
-    Return the tables of a TOML document.
-
-    Raises:
-        ValueError: If it is not TOML, is not UTF-8, or is nested too deeply.
-    """
-    if _LONG_KEY.search(_TEXT.sub(b"x", data)):
-        msg = "a key has more than 100 parts"
-        raise ValueError(msg)
-    try:
-        return tomllib.loads(data.decode("utf-8-sig"))
-    except RecursionError:
-        msg = "it is nested too deeply"
-        raise ValueError(msg) from None

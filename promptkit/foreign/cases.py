@@ -11,7 +11,8 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Owner
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
-from promptkit.files.reading import MAX_SOURCE_BYTES, parse_toml, read_regular_file
+from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
+from promptkit.files.toml import parse_toml
 
 #: The file in the current folder.
 CASES_FILE: Final = "cases.toml"

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.files.folder import create_scratch_folder, remove_scratch_folder
+from promptkit.files.scratch import create_scratch_folder, remove_scratch_folder
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import Reply
 from promptkit.server.lookup import find_target, known_method

@@ -232,7 +232,7 @@ def test_browser_file_cannot_be_written(monkeypatch, capsys):
     def fail(**_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("promptkit.files.folder.mkdtemp", fail)
+    monkeypatch.setattr("promptkit.files.scratch.mkdtemp", fail)
     with ExitStack() as stack:
         dev._open("http://127.0.0.1:1/", stack)
 

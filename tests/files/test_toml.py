@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.files.reading import parse_toml
+from promptkit.files.toml import parse_toml
 
 
 @given(st.text(alphabet="ab.=\"'[]{} \n#\\1", max_size=60))

@@ -48,8 +48,9 @@ _PLACEHOLDER: Final = re.compile(
     r"|(?<!\S)!`(?P<command>[^`\n]+)`"
     r"|\\(?P<escaped>\$(?:ARGUMENTS|\d+(?!\w)|(?P<kept>[A-Za-z_]\w*)(?![\[\w])))"
     r"|\$ARGUMENTS\[(?P<index>\d{1,4})\]"
-    r"|(?P<all>\$ARGUMENTS)"
-    r"|\$(?P<number>\d{1,4})(?!\w|[.,]\d)"
+    r"|(?P<all>\$ARGUMENTS)(?!\[\d)"
+    r"|(?P<amount>\$\d+[.,]\d|\$\d{5,}(?!\w))"
+    r"|\$(?P<number>\d{1,4})(?!\w)"
     r"|\$(?P<named>[A-Za-z_]\w*)(?![\[\w])"
     r"|(?P<variable>\$\{CLAUDE_\w+\})"
     r"|(?<!\S)@(?P<file>[^\s\"'`]+)",
@@ -58,6 +59,7 @@ _PLACEHOLDER: Final = re.compile(
 _REASONS: Final = {
     "script": "scripts need a shell",
     "variable": "it is a variable of Claude Code",
+    "amount": "it looks like an amount",
     "number": "it looks like an amount",
 }
 
@@ -185,7 +187,7 @@ class _ClaudeText:
         return reason is None
 
     def _number(self, token: re.Match[str]) -> int | None:
-        """Return the number of a placeholder's argument, or None for an amount such as $1,000."""
+        """Return the number of a placeholder's argument, or None if it has none."""
         if token["named"] is not None:
             return self._numbers[token["named"]]
         digits = token["index"] or token["number"]

@@ -175,7 +175,7 @@ class TestOddFiles:
         """The file is imported, and its name is printed on one line with control characters escaped."""
         (repository / "fine.md").rename(repository / f"{name}.md")
         (repository / name).mkdir()
-        (repository / name / f"{name}.md").write_text("$20")
+        (repository / name / f"{name}.md").write_text("$1,0")
 
         code, lines = run("claude-commands", "theirs")
 
