@@ -27,7 +27,7 @@ __all__ = ["Exit", "main"]
 #: The modules of commands whose module has another name.
 _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 
-#: The commands that need an extra, and its name.
+#: The extra that a command needs, by command.
 _EXTRAS: Final = {"dev": "preview", "package": "package"}
 
 

@@ -1,7 +1,8 @@
 """
 Calls to authors' functions, for the arguments of a command or for all examples.
 
-Each call has a time limit and a thread, which is abandoned if it hangs.
+Each call has a time limit and a thread, which is abandoned if it hangs. Results are encoded as a client
+receives them.
 """
 
 import time
@@ -324,6 +325,15 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
     return diagnostics, None if is_rendered or diagnostics or not refusals else refusals[0]
 
 
+def _encoding_error(item: Item, outcome: Any) -> ValueError | None:
+    """Return the error if an outcome has half of a surrogate pair, which UTF-8 cannot encode."""
+    try:
+        encoded(item, outcome)
+    except ValueError as error:
+        return error
+    return None
+
+
 def _failure(call: Call, outcome: Any) -> Diagnostic | None:
     """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
     item, case, owner = call.item, call.case, owner_of(call.item)
@@ -333,12 +343,7 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         if case.location.file.endswith(".md"):  # cases in front matter declare no errors
             hint = "correct the values of the case, or the prompt"
         return owner.diagnostic(Rule.CASE_FAILS, message, hint, case.location)
-    error = outcome if isinstance(outcome, BaseException) else None
-    try:
-        if error is None:
-            encoded(item, outcome)
-    except ValueError as not_encodable:  # half of a surrogate pair, which UTF-8 cannot encode
-        error = not_encodable
+    error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
     rule, hint = Rule.RESOURCE_FAILS, "fix it"

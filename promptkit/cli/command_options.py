@@ -25,8 +25,8 @@ def require(is_valid: object, reason: str) -> None:
         raise ArgumentTypeError(reason)
 
 
-def or_reason(convert: Callable[[str], T]) -> Callable[[str], T]:
-    """Return a parser for argparse, which prints the reason of its ValueError unchanged."""
+def report_value_error(convert: Callable[[str], T]) -> Callable[[str], T]:
+    """Return *convert* as a parser for argparse that reports its ValueError unchanged."""
 
     def parse(text: str) -> T:
         try:
@@ -74,7 +74,7 @@ def _port(text: str) -> int:
     return int(text)
 
 
-@or_reason
+@report_value_error
 def _client(text: str) -> str:
     """Return the name of a client that promptkit knows."""
     get_client(text)

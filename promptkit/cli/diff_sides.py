@@ -293,8 +293,10 @@ def ask(
         fail("returned output that is not JSON")
     if reply.unloadable is not None:
         raise LoadError(*reply.unloadable)
-    if reply.answer is None:
+    if reply.failure is not None:
         fail(f"failed: {reply.failure}")
+    if reply.answer is None:
+        fail("returned an invalid answer: it is empty")
     return reply.answer
 
 

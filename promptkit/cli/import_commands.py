@@ -83,9 +83,13 @@ def _find(path: str, ending: str) -> list[_Source] | None:
     """Return the files of a format at *path*, a file or a folder; None if *path* does not exist."""
     path = os.path.normpath(path)
     folder = Folder.named(path, is_portable=False)
-    with suppress(OSError):  # it is a file, or cannot be read, which reading it reports
+    try:
         if folder.exists():
             return list(_walk(folder, ending))
+    except NotADirectoryError:
+        pass  # a file, handled below
+    except OSError as error:
+        return [_Source(path, "", partial(_raise, error))]
     parent, name = os.path.split(path)
     folder = Folder.named(parent or os.curdir, is_portable=False)
     with suppress(OSError):

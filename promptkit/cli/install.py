@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
-from promptkit.cli.command_options import add_targets, or_reason, require
+from promptkit.cli.command_options import add_targets, report_value_error, require
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
-from promptkit.cli.install_list import other_server_lines, print_clients, served_by, served_words
+from promptkit.cli.install_list import other_server_lines, parse_served, print_clients, served_words
 from promptkit.cli.loading import load_catalog, load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
@@ -166,7 +166,7 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
     entry = read_servers(configuration).get(name)
-    served = served_by(configuration.settings, entry).targets
+    served = parse_served(configuration.settings, entry).targets
     projects = {project_of(configuration.resolve_path(split_prefix(word)[1])): word for word in served}
     if projects and projects.keys().isdisjoint({None, *map(project_of, configured_targets(options))}):
         target = next(iter(projects.values()))
@@ -238,7 +238,7 @@ def _with_options(
         entry:
             The current entry.
     """
-    current = served_by(configuration.settings, entry)
+    current = parse_served(configuration.settings, entry)
     chosen = current.options if options is None else options
     has_prompts = get_client(configuration.client).has_prompts
     added = [] if has_prompts or not _TOOLS.isdisjoint(chosen) else ["--tools"]
@@ -371,7 +371,7 @@ def _removed(change: EntryChange) -> list[str]:
 
 def _entry_words(change: EntryChange, entry: Any) -> list[str]:
     settings = change.file.settings
-    served = served_by(settings, entry)
+    served = parse_served(settings, entry)
     return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]
 
 
@@ -516,7 +516,7 @@ def _add_common(command: ArgumentParser) -> None:
     add("--json", action="store_true", help="print the result as JSON")
 
 
-@or_reason
+@report_value_error
 def _client(text: str) -> str:
     """Return the name of a client that promptkit can be installed in."""
     get_client(text, INSTALLABLE)

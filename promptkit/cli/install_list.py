@@ -70,7 +70,7 @@ def served_words(words: Sequence[str], convert_path: Callable[[str], str] = str)
     return ServedWords(tuple(targets), tuple(options), tuple(unknown))
 
 
-def served_by(settings: ClientConfiguration, entry: Any) -> ServedWords:
+def parse_served(settings: ClientConfiguration, entry: Any) -> ServedWords:
     """Return the arguments of ``serve`` in an entry of a client's configuration."""
     return served_words(served_in(settings, entry) or ())
 
@@ -161,7 +161,7 @@ def _missing_paths(configuration: ConfigurationFile, entry: Any) -> list[str]:
     command = command_in(configuration.settings, entry)
     if command is None or url_in(configuration.settings, entry) is not None:
         return []
-    served = served_by(configuration.settings, entry)
+    served = parse_served(configuration.settings, entry)
     folders = [word.partition("=")[2] for word in served.options if word.startswith("--workspace=")]
     missing = [] if _can_start(configuration, command[0]) else [command[0]]
     paths = (*(split_prefix(target)[1] for target in served.targets), *folders)

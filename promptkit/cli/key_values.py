@@ -60,7 +60,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
     _check(
         len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {hint}"
     )
-    return {key: read_value(arguments, key, value, folder) for key, value in values.items()}
+    return {key: _read_value(arguments, key, value, folder) for key, value in values.items()}
 
 
 def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
@@ -123,7 +123,7 @@ def unread_secrets(arguments: Arguments, words: Sequence[str]) -> Redactor:
     return Redactor.of(arguments, {key: value.removeprefix("@") for key, _, value in pairs})
 
 
-def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
+def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
     """
     Return the value of one argument.
 

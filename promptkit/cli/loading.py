@@ -1,4 +1,4 @@
-"""Loading of recipes for a command, with reports of their diagnostics and of names that do not exist."""
+"""Loading of recipes, or of a server named with ``--server``; and commands in other processes."""
 
 import os
 import subprocess

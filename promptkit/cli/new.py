@@ -232,8 +232,8 @@ def run(options: Namespace, output: Output) -> int:
     sample = _SKILL_SAMPLE if options.skill else _MARKDOWN_SAMPLE if options.markdown else _PYTHON_SAMPLE
     required, optional = sample.files, {**_PROJECT_FILES, **(_DOCKER_FILES if options.docker else {})}
     try:
-        is_image = options.docker and folder.status(_PYPROJECT) is not None  # of an existing project
-        if is_image:
+        is_existing_project = options.docker and folder.status(_PYPROJECT) is not None
+        if is_existing_project:
             required, optional = {}, {**_DOCKER_FILES}
         kept = [path for path in optional if folder.status(path) is not None]
         files = {**required, **{path: text for path, text in optional.items() if path not in kept}}
@@ -245,7 +245,7 @@ def run(options: Namespace, output: Output) -> int:
         return fail(f"nothing was written: {error.filename or folder}: {error.strerror}", Exit.FAILED)
     written = [folder.display_path(path) for path in files]
     commands = ["docker build --tag prompts ."]
-    if not is_image:
+    if not is_existing_project:
         commands = _next_commands(Path(options.folder), "prompts" if _PYPROJECT in kept else "", sample)
     if options.json:
         output.print_json({"files": written, "next": commands})

@@ -95,7 +95,7 @@ def run(options: Namespace, output: Output) -> int:
     markdown = _find_markdown(options.targets, folders)
     if not folders or markdown is None or (len(folders) > 1 and not all(folders)):
         if missing := [target for target in options.targets if locate_target(target) is None]:
-            load_recipes(missing)  # raises the error of every command
+            load_recipes(missing)  # reports a missing target as every command does
         targets = " ".join(options.targets)
         hint = "specify one folder, or several with a prefix each, as in review=team/prompts"
         return fail(f"cannot package {targets!r}: {hint}", Exit.USAGE)

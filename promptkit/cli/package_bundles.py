@@ -1,5 +1,5 @@
 """
-What registries and hosts read: ``server.json`` for the MCP registry, and bundles to install with one click.
+Files for registries and hosts: ``server.json`` for the MCP registry, and bundles to install with one click.
 
 The bundles are MCPB for Claude Desktop, and a plugin for Claude Code, see
 https://github.com/anthropics/mcpb/blob/main/MANIFEST.md and https://code.claude.com/docs/en/plugins-reference.

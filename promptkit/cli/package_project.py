@@ -1,5 +1,5 @@
 """
-What ``promptkit package`` reads of a project: its metadata, its files, and the packages that they import.
+The parts of a project that ``promptkit package`` reads: metadata, files, and the packages that they import.
 
 The metadata is taken from ``[project]`` in pyproject.toml and from the command line, which overrides it. The
 builder of the wheel validates the values that are copied unchanged.

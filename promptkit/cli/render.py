@@ -1,6 +1,7 @@
 """``promptkit render``: render one prompt, or read one resource, and show it."""
 
 import json
+import os
 import re
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
@@ -157,7 +158,7 @@ class _Request:
         return self._print(call, outcome)
 
     def _read_arguments(self, prompt: CompiledPrompt) -> Mapping[str, str]:
-        """Return the arguments on the command line, and those that other programs pass."""
+        """Return the arguments from the command line, from promptfoo, or typed after a slash command."""
         if self._options.typed is not None:
             return read_typed(prompt.arguments, self._options.typed)
         arguments = read_arguments(prompt.arguments, self._options.arguments, self._folder)
@@ -378,6 +379,9 @@ _TEMPLATE: Final = re.compile(r"\{(?=[{%#])|#\}")
 #: Text, other than JSON, that promptfoo changes or parses as messages.
 _ALTERED_TEXT: Final = re.compile(r"\A(?:[\[{\s\ufeff]|- role:)|\{[{%#]|#\}|\x1b|[\s\ufeff]\Z")
 
+#: The values with which promptfoo turns a variable on.
+_TRUE: Final = {"1", "true", "yes", "yup", "yeppers"}
+
 
 def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     """
@@ -436,6 +440,8 @@ def _as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
         case [{"role": "user", "content": str(content)}] if _is_unchanged(content, encoding):
             return content
     text = json.dumps(messages)
+    if os.environ.get("PROMPTFOO_DISABLE_TEMPLATING", "").lower() in _TRUE:
+        return text
     # The syntax of JSON has none of these, because `json.dumps` never writes two braces in a row.
     return _TEMPLATE.sub(lambda match: f"{{{{ '{match[0]}' }}}}", text)
 

@@ -1,9 +1,9 @@
-"""Revisions of a git repository, which are written to a folder without changing the repository."""
+"""A git repository: its revisions, which are written to a folder without changing the repository."""
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,9 @@ _NO_PROGRAMS: Final = (
 
 #: Git before 2.45 supports only the second variable, which disallows all protocols for fetching.
 _NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
+
+#: Maximum nesting of folders, because Python removes temporary folders recursively.
+_MAX_DEPTH: Final = 200
 
 #: Timeout for git in seconds. A pipe in place of one of its files would block it indefinitely.
 _MAX_S: Final = 120.0
@@ -129,9 +132,19 @@ class Repository:
         index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
         checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
         self.git("read-tree", commit, environment=index)
+        self._check_depth(commit, self.git("ls-files", "-z", environment=index).split("\0"))
         self.git(*self._no_filters(), *checkout_index, environment=index)
         remove_outward_links(folder)
         Folder(folder, ".git").create()  # marks the root of the project
+
+    def _check_depth(self, commit: str, paths: Iterable[str]) -> None:
+        depth = max(path.count("/") for path in paths)
+        if depth > _MAX_DEPTH:
+            msg = (
+                f"a file of {commit[:12]} is nested in {depth:,} folders, and at most {_MAX_DEPTH} "
+                "are supported"
+            )
+            raise RevisionError(msg)
 
     def _no_filters(self) -> list[str]:
         """Return the options that disable all configured filters. Raises RevisionError."""

@@ -17,7 +17,7 @@ from promptkit.cli.command_options import (
     add_target_words,
     has_digits,
     is_port,
-    or_reason,
+    report_value_error,
     require,
     whole_number,
 )
@@ -258,7 +258,7 @@ def _add_identity(serve: ArgumentParser) -> None:
     forms = "also offer skills as tools, as prompts, or both: tools,prompts"
     add("--skills-as", type=_skill_forms, default=frozenset(), metavar="FORM[,FORM]", help=forms)
     scopes = "scopes of callers without a token: SCOPE, or several in quotes"
-    add("--scopes", type=or_reason(parse_scopes), metavar="SCOPES", help=scopes)
+    add("--scopes", type=report_value_error(parse_scopes), metavar="SCOPES", help=scopes)
     size = f"prompts or resources on one page of a list (default: {PAGE_SIZE})"
     add("--page-size", type=whole_number, default=PAGE_SIZE, metavar="NUMBER", help=size)
 
@@ -345,13 +345,13 @@ def _website(text: str) -> str:
     return text
 
 
-@or_reason
+@report_value_error
 def _icon(text: str) -> Icon:
     """Return an icon from a URL or a file."""
     return Icon(text) if is_uri(text) else read_icon(text)
 
 
-@or_reason
+@report_value_error
 def _instructions(text: str) -> str:
     """Return instructions for models, from the text or from a file."""
     return read_instructions(text.removeprefix("@")) if text.startswith("@") else text

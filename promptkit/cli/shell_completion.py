@@ -1,7 +1,7 @@
 """
 Shell completion with argcomplete, for commands, options, prompts, arguments and values.
 
-Where a word can be a prompt, a resource or an argument, the recipes are imported.
+For words of `render`, the recipes are imported.
 """
 
 import os
@@ -43,14 +43,14 @@ def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: ob
     if command == "render" and is_word:
         return _render_word(parsed_args.targets, prefix)
     if action.dest in ("targets", "folder"):
-        takes_client = action.dest == "targets" and command in ("install", "uninstall")
+        takes_client = command in ("install", "uninstall")
         return [*_TARGETS(prefix), *(INSTALLABLE if takes_client else ())]
     return _FILES(prefix) if action.dest in ("out", "audit", "summary", "workspace") else ()
 
 
 def _render_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
     """Yield completions for a word of `render`, depending on the words and the targets before it."""
-    words = _words_before("render")
+    words = _words_before()
     if not words:
         yield from _names(targets)
         yield from () if targets else _TARGETS(prefix)
@@ -88,12 +88,12 @@ def _values(arguments: Arguments, name: str) -> Sequence[str]:
     return list(filter(str.isprintable, source)) if isinstance(source, tuple) else ()
 
 
-def _words_before(command: str) -> Sequence[str]:
-    """Return the words between the command and the cursor, without options and their values."""
+def _words_before() -> Sequence[str]:
+    """Return the words between `render` and the cursor, without options and their values."""
     *_, words, _ = split_line(os.environ["COMP_LINE"], int(os.environ["COMP_POINT"]))
-    takes_value = {f"--{name}" for name, action in options_of(command).items() if action.nargs is None}
+    takes_value = {f"--{name}" for name, action in options_of("render").items() if action.nargs is None}
     before: list[str] = []
-    remaining = iter(words[words.index(command) + 1 :])
+    remaining = iter(words[words.index("render") + 1 :])
     for word in remaining:
         if word in takes_value:
             next(remaining, None)

@@ -1,4 +1,4 @@
-"""Size-limited reading of files from users and repositories; pipes and devices only where they are allowed."""
+"""Size-limited reading of files of users and repositories; pipes and devices only where they are allowed."""
 
 import errno
 import os

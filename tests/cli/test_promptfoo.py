@@ -195,3 +195,10 @@ def test_text_that_promptfoo_would_change(render, text):
 def test_plain_text(render, text):
     """Plain text is printed unchanged, even a secret, because the model receives it."""
     assert render("say", text=text) == (0, text, "")
+
+
+def test_disabled_templating(render, monkeypatch):
+    """Without templating in promptfoo, nothing is escaped."""
+    monkeypatch.setenv("PROMPTFOO_DISABLE_TEMPLATING", "true")
+
+    assert json.loads(render("say", text="use {{code}}")[1]) == [{"role": "user", "content": "use {{code}}"}]

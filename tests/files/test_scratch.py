@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.files.folder import (
+from promptkit.files.scratch import (
     create_scratch_folder,
     open_unnamed_file,
     remove_scratch_folder,

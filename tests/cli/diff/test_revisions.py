@@ -145,3 +145,12 @@ def test_paths_outside_the_folder(name, repository, tmp_path):
     tree = git(repository, "hash-object", "-t", "tree", "-w", "--literally", str(tmp_path / "tree"))
 
     assert name in error_at(git(repository, "commit-tree", tree, "-m", "Odd"))
+
+
+def test_deeply_nested_path(repository):
+    """A path of 1,500 folders is rejected before any of them is created."""
+    blob = git(repository, "hash-object", "-w", str(repository / "recipes" / "review.py"))
+    git(repository, "update-index", "--add", "--cacheinfo", f"100644,{blob},{'a/' * 1500}a")
+    commit_hash = git(repository, "commit-tree", git(repository, "write-tree"), "-m", "Deep")
+
+    assert error_at(commit_hash).endswith(" is nested in 1,500 folders, and at most 200 are supported")

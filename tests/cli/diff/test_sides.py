@@ -71,6 +71,7 @@ def forged_error(monkeypatch, tmp_path):
         (b"\xff\xfe", "returned output that is not JSON"),
         (b"[" * 100_000, "returned output that is not JSON"),
         (b"[]", "returned an invalid answer: Expected `object`, got `array`"),
+        (b"{}", "returned an invalid answer: it is empty"),
         (b'{"answer": {}}', "returned an invalid answer: Object missing required field `items`"),
         (b'{"unloadable": 1}', "returned an invalid answer: Expected "),
         (b'{"failure": "on purpose"}', "failed: on purpose"),
