@@ -126,7 +126,8 @@ def batch_files(folder: Folder) -> dict[str, int]:
     return sizes
 
 
-def _unusable(path: str, problem: str, fix: str = _ANOTHER_FOLDER) -> UnfinishedBatchError:
+def _batch_error(path: str, problem: str, fix: str = _ANOTHER_FOLDER) -> UnfinishedBatchError:
+    """Return an error that says what is wrong with a file or folder, and what to do."""
     return UnfinishedBatchError(f"{path!r} {problem}: {fix}")
 
 
@@ -220,7 +221,7 @@ class BatchWriter:
                         yield msgspec.convert(request[self._format.identifier], str)
                     except (ValueError, RecursionError, KeyError):
                         path = f"{self._folder.path.name}/{name}"
-                        raise _unusable(path, "has a line that is not a request") from None
+                        raise _batch_error(path, "has a line that is not a request") from None
 
     def write(self, chunk: RenderedChunk) -> None:
         """
@@ -349,7 +350,7 @@ def _discard_batch(folder: Folder, command: str) -> None:
     """Make the files in a folder those of an unfinished batch without rows: resuming it replaces them."""
     checkpoint = Checkpoint(command)
     if not _matches_files(checkpoint, batch_files(folder)):
-        raise _unusable(folder.path.name, "has other files of requests")
+        raise _batch_error(folder.path.name, "has other files of requests")
     folder.write(CHECKPOINT, _encode_checkpoint(checkpoint))
 
 
@@ -364,19 +365,19 @@ def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
     if not any(files.values()):  # nothing was written, not even a checkpoint
         return Checkpoint(command)
     if CHECKPOINT not in files:
-        raise _unusable(folder.path.name, "already has a finished batch", _REPLACE_IT)
+        raise _batch_error(folder.path.name, "already has a finished batch", _REPLACE_IT)
     if not resume:
         fix = f"continue it with --resume, {_REPLACE_IT}"
-        raise _unusable(folder.path.name, "has an unfinished batch", fix)
+        raise _batch_error(folder.path.name, "has an unfinished batch", fix)
     path = f"{folder.path.name}/{CHECKPOINT}"
     try:
         checkpoint = msgspec.json.decode(folder.read(CHECKPOINT, _CHECKPOINT_SIZE), type=Checkpoint)
     except (OSError, ValueError, RecursionError):
-        raise _unusable(path, "is not a checkpoint") from None
+        raise _batch_error(path, "is not a checkpoint") from None
     if checkpoint.command != command:
         raise UnfinishedBatchError(_OTHER_BATCH)
     if not _matches_files(checkpoint, files):
-        raise _unusable(path, "does not match the files next to it")
+        raise _batch_error(path, "does not match the files next to it")
     # The last file is removed first, so that no gap arises if the process is killed.
     for number in range(sum(map(_has_requests, files)), checkpoint.shard, -1):
         folder.remove(_shard_name(number))

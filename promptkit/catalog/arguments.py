@@ -1,4 +1,4 @@
-"""Arguments of compiled prompts: their description for clients, and the conversion of sent values."""
+"""Arguments of compiled prompts: descriptions and schemas for clients, and the conversion of sent values."""
 
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

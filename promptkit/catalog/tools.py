@@ -173,9 +173,8 @@ def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, C
 
     query = make_argument("query", str, _QUERY)
     name = make_argument("name", str, _NAME)
-    arguments = make_argument(
-        "arguments", dict[str, Any], _ARGUMENTS, {}, secret=True
-    )  # some of them might be
+    # Some of the arguments might be secret.
+    arguments = make_argument("arguments", dict[str, Any], _ARGUMENTS, {}, secret=True)
     return {
         FIND: make_tool(FIND, _FIND_DESCRIPTION, find_prompts, query),
         GET: make_tool(GET, _GET_DESCRIPTION, dict, name, arguments),

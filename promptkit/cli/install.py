@@ -43,7 +43,8 @@ from promptkit.clients.servers import (
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
 from promptkit.files.edits import FileEditError, ForeignEntryError
-from promptkit.fragments.invisible import command_line, escape_invisible
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import command_line
 from promptkit.loader.targets import has_skills, project_of, split_prefix
 
 #: The options that offer prompts as tools.

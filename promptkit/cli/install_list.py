@@ -15,7 +15,8 @@ from promptkit.clients.profiles import INSTALLABLE, ClientConfiguration
 from promptkit.clients.servers import command_in, is_ours, served_in, url_in
 from promptkit.files.edits import FileEditError
 from promptkit.files.reading import may_exist
-from promptkit.fragments.invisible import command_line, escape_invisible
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import command_line
 from promptkit.loader.targets import split_prefix
 
 #: The metavars of options whose value is a path.

@@ -17,7 +17,7 @@ from promptkit.clients.profiles import CLIENTS, INSTALLABLE
 from promptkit.errors.distribution import DISTRIBUTION, pip
 from promptkit.files.folder import Folder
 from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
-from promptkit.fragments.invisible import quoted, quoted_path
+from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.version import VERSION
 
 _CONFIGURATION: Final = """\

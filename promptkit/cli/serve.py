@@ -26,7 +26,8 @@ from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hi
 from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
-from promptkit.fragments.invisible import escape_invisible, quoted_path
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import quoted_path
 from promptkit.language.annotations import parse_scopes
 from promptkit.language.media import Icon
 from promptkit.loader.import_thread import import_progress

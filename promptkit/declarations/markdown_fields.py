@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, find_special, yaml_problem
+from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, describe_yaml_error, find_special
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.rules import Rule
@@ -154,7 +154,7 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
     except MarkdownError:
         raise
     except Exception as error:  # noqa: BLE001 (the parser raises many types)
-        reason, line = yaml_problem(error)
+        reason, line = describe_yaml_error(error)
         hint = "write one 'key: value' per line; indent the keys of one mapping by the same number of blanks"
         msg = f"the front matter is not YAML: {reason}"
         raise MarkdownError(msg, hint, Location(file, line)) from None

@@ -256,7 +256,7 @@ def as_function(decorated: Any) -> Callable[..., Any]:
     cannot fill.
 
     Raises:
-        TypeError: If a function has to be written for the object.
+        TypeError: If the object is not a function, a bound method, or a partial of one.
     """
     inner: Any = decorated
     while isinstance(inner, functools.partial | types.MethodType):
@@ -273,7 +273,9 @@ def _hint_for(decorated: Any) -> str:
         return f"write @prompt(name={decorated!r})"
     if isinstance(decorated, classmethod):
         return "move the function out of its class, or decorate the bound method after the class"
-    return "write a function that calls it, and decorate that"
+    if callable(decorated):
+        return "write a function that calls it, and decorate that"
+    return "decorate a function"
 
 
 def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:

@@ -70,7 +70,7 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
 
 
 def _entries(folder: Path, within: str) -> list[Path]:
-    """Return what is in a folder of a skill. Raises SkillError if it cannot be read."""
+    """Return the entries of a skill's folder, without hidden and generated ones. Raises SkillError."""
     try:
         return [entry for entry in folder.iterdir() if not is_left_out(entry.name)]
     except OSError as error:

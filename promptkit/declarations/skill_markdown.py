@@ -63,7 +63,11 @@ class SkillError(Exception):
 
 class FrontmatterError(SkillError):
     """
-    A ``SKILL.md`` whose frontmatter cannot be read or written, at a line that is counted from 1.
+    A ``SKILL.md`` whose frontmatter cannot be read or written.
+
+    Args:
+        line:
+            The line, counted from 1.
     """
 
     def __init__(self, problem: str, hint: str, line: int = 1) -> None:
@@ -182,7 +186,7 @@ def _parse_fields(text: str) -> dict[str, Any]:
     except FrontmatterError:
         raise
     except Exception as error:  # noqa: BLE001 (the parser raises many types, such as KeyError for '%YAML 9.9')
-        reason, line = yaml_problem(error)
+        reason, line = describe_yaml_error(error)
         msg = f"the frontmatter of SKILL.md is not YAML that JSON can represent: {reason}"
         hint = "write one field per line, and quote text that contains ': ' or ' #'"
         raise FrontmatterError(msg, hint, line) from None
@@ -196,7 +200,7 @@ def _parse_fields(text: str) -> dict[str, Any]:
     return decoded
 
 
-def yaml_problem(error: Exception) -> tuple[str, int]:
+def describe_yaml_error(error: Exception) -> tuple[str, int]:
     """Return the problem in a front matter for which a YAML parser has failed, and its line in the file."""
     mark = getattr(error, "problem_mark", None)
     reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"

@@ -304,7 +304,8 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
     See Also:
         https://agentskills.io/specification
     """
-    check_optional_text("prefix", prefix)
+    for option, text in (("name", name), ("description", description), ("prefix", prefix)):
+        check_optional_text(option, text)
     pairs = metadata.items() if isinstance(metadata, Mapping) else ((None, None),)
     _check_texts("metadata", [text for pair in pairs for text in pair])
     _check_texts("allowed_tools", (allowed_tools,) if isinstance(allowed_tools, str) else allowed_tools)

@@ -74,7 +74,7 @@ class Location(Struct, frozen=True, order=True):
 
 
 #: A location, a node of the file's syntax tree, or a name for `Location.part`.
-Place: TypeAlias = "Location | ast.expr | ast.stmt | str"
+LocationLike: TypeAlias = "Location | ast.expr | ast.stmt | str"
 
 
 class Owner(Struct, frozen=True):
@@ -93,7 +93,7 @@ class Owner(Struct, frozen=True):
     location: Location
 
     def diagnostic(
-        self, rule: Rule, message: str, hint: str, location: "Place | None" = None
+        self, rule: Rule, message: str, hint: str, location: "LocationLike | None" = None
     ) -> "Diagnostic":
         """
         Return a diagnostic. *message* follows the subject.
@@ -102,7 +102,7 @@ class Owner(Struct, frozen=True):
         """
         return Diagnostic(rule, f"{self.subject}: {message}", hint, self._location(location), self)
 
-    def _location(self, location: "Place | None") -> Location:
+    def _location(self, location: "LocationLike | None") -> Location:
         if isinstance(location, str):
             return self.location.part(location)
         if location is None or isinstance(location, Location):
@@ -195,7 +195,7 @@ class Report(Struct, frozen=True):
         """What the diagnostics are about."""
         return Owner(self.subject, self.location)
 
-    def add(self, rule: Rule, message: str, hint: str, location: "Place | None" = None) -> None:
+    def add(self, rule: Rule, message: str, hint: str, location: "LocationLike | None" = None) -> None:
         """Add a diagnostic, as `Owner.diagnostic` returns it."""
         if isinstance(location, str):
             location = self.places.get(location, location)

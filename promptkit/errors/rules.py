@@ -7,7 +7,7 @@ from promptkit.errors.suggestions import nearest
 
 _WARNING: Final = "warning"
 
-#: The severity of an error that does not prevent serving.
+#: Marks an error that does not prevent serving.
 _IGNORABLE: Final = "ignorable error"
 
 

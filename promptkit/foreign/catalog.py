@@ -174,8 +174,8 @@ def catalog_of(
     ]
     skills, remaining = [], _MAX_SKILL_BYTES
     for listed in listing.skills if connection else ():
-        skill, found = _load_skill(listed, requester, remaining)
-        diagnostics += found
+        skill, problems = _load_skill(listed, requester, remaining)
+        diagnostics += problems
         if skill is not None:
             skills.append(skill)
             remaining -= sum(file.content.size for file in skill.files)

@@ -165,7 +165,7 @@ def _is_recursive(schema: Mapping[str, Any]) -> bool:
 
 
 def _references(schema: Any) -> Iterator[str]:
-    """Return the name of each definition that a schema refers to; ``#`` for the schema itself."""
+    """Yield the name of each definition that a schema refers to; ``#`` for the schema itself."""
     references = (inner.get("$ref") for inner in _schemas(schema))
     return (reference.rpartition("/")[2] for reference in references if isinstance(reference, str))
 

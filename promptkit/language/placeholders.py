@@ -126,21 +126,13 @@ class Insertion(Struct, frozen=True):
         name:
             Its name.
 
-        marks:
-            The names whose ``{{#name}}`` it is between.
-
-        optional:
-            The names that its line has with ``?``.
+        present:
+            The names whose values are present where it is filled: those whose ``{{#name}}`` it is between,
+            and those that its line has with ``?``.
     """
 
     name: str
-    marks: frozenset[str]
-    optional: frozenset[str]
-
-    @property
-    def present(self) -> frozenset[str]:
-        """The names whose values are present where the placeholder is filled."""
-        return self.marks | self.optional
+    present: frozenset[str]
 
 
 class TextWithPlaceholders(Struct, frozen=True):
@@ -223,8 +215,8 @@ class TextWithPlaceholders(Struct, frozen=True):
         marks = [frozenset[str]()]
         for piece in self.pieces:
             if isinstance(piece, _Line):
-                optional = frozenset(piece.optional)
-                yield from (Insertion(name, marks[-1], optional) for name in piece.names)
+                present = marks[-1].union(piece.optional)
+                yield from (Insertion(name, present) for name in piece.names)
             elif isinstance(piece, _Mark) and piece.sign == "/":
                 marks.pop()
             elif isinstance(piece, _Mark):

@@ -1,4 +1,4 @@
-"""Lints for calls: commands, paths that callers choose, formats, and names other than intended."""
+"""Lints for calls: commands, paths that callers choose, `str.format`, and `Text` of `typing`."""
 
 import ast
 import glob

@@ -1,4 +1,4 @@
-"""Lints for any function: unfilled placeholders, and objects and blocks in f-strings."""
+"""Lints for any function: unfilled placeholders, indentation, and objects and blocks in f-strings."""
 
 import ast
 import builtins

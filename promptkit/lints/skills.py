@@ -1,4 +1,4 @@
-"""Lints for skills: long text, broken references, unused files, fields that hosts read differently."""
+"""Lints for skills: their text, references, files and fields, and how hosts choose them by description."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -9,6 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from itertools import chain, islice
 from math import inf
 from typing import Final, NamedTuple
 
@@ -106,14 +107,18 @@ def holds_recipes(folder: str, *, depth: float = inf) -> bool:
     return any(any(map(_is_likely, entries)) for _, entries in FolderWalk(folder, depth=depth))
 
 
-def _walk_nearby(folder: str) -> "FolderWalk":
+#: How many entries of linked and hidden folders are looked at.
+_MAX_ENTRIES: Final = 2000
+
+
+def _limited_walk(folder: str) -> "FolderWalk":
     """Return a limited walk, for linked and hidden folders, and for suggestions."""
-    return FolderWalk(folder, depth=2, budget=2000)
+    return FolderWalk(folder, depth=2, budget=_MAX_ENTRIES)
 
 
 def holds_skills(folder: str) -> bool:
     """Guess whether there are skills in a folder."""
-    walk = _walk_nearby(folder)
+    walk = _limited_walk(folder)
     return any(walk.skills for _ in walk) or bool(walk.skills)
 
 
@@ -128,7 +133,7 @@ def mentions_skills(folder: str) -> bool:
 
 def folders_with_recipes(folder: str) -> list[str]:
     """Guess which subfolders have recipes in them, nearest first."""
-    walk = _walk_nearby(folder)
+    walk = _limited_walk(folder)
     folders = [path for path, entries in walk if path != folder and any(map(_is_likely, entries))]
     return sorted(folders, key=lambda path: (path.count(os.sep), path))
 
@@ -244,8 +249,9 @@ def _is_recipe_file(entry: os.DirEntry[str]) -> bool:
 
 def _holds_recipes_or_skills(folder: str) -> bool:
     """Guess whether there are recipes or skills in a folder."""
-    walk = _walk_nearby(folder)
-    return any(any(map(_is_likely, entries)) for _, entries in walk) or bool(walk.skills)
+    walk = _limited_walk(folder)
+    entries = chain.from_iterable(entries for _, entries in walk)
+    return any(map(_is_likely, islice(entries, _MAX_ENTRIES))) or bool(walk.skills)
 
 
 def why_unreadable(entry: os.DirEntry[str]) -> str | None:
@@ -275,7 +281,7 @@ class FolderWalk:
             How many levels of subfolders are entered.
 
         budget:
-            After about how many entries the walk ends.
+            The approximate number of entries after which the walk ends.
 
         private:
             Whether to enter folders without recipes that recipes may read: those with a leading ``_``, and

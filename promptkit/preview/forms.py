@@ -40,7 +40,6 @@ _HIDDEN: Final = frozenset({"file", "stored"})
 #: Maximum length of a link's query in characters; longer URLs are rejected by servers and unwieldy.
 _MAX_QUERY: Final = 6_000
 
-
 #: Characters that browsers change: they normalize carriage returns, and pages cannot contain NUL or
 #: surrogates.
 _UNTYPEABLE: Final = re.compile("[\r\0\ud800-\udfff]")

@@ -133,7 +133,7 @@ class Upload:
             The names of the files; empty for a value that was not read from a file.
 
         size:
-            The size of the files or the value in bytes.
+            The size of the files, or of the value as it is sent, in bytes.
 
         error:
             Why it cannot be sent, as a predicate of the argument's name; None if it can be sent.

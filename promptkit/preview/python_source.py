@@ -21,7 +21,6 @@ from promptkit.preview.rendering import Rendering
 #: Maximum line length, the default of formatters.
 _WIDTH: Final = 88
 
-
 #: Between the definitions of a file, and the first case after them.
 _BLANK_LINES: Final = "\n\n"
 

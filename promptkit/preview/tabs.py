@@ -15,7 +15,8 @@ from promptkit.clients.profiles import CLIENTS, ClientProfile, get_client
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import REQUESTS, ExportError, UnsupportedAnswerError
 from promptkit.foreign.listing import SERVER
-from promptkit.fragments.invisible import escape_invisible, quoted, quoted_path
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.language.messages import Workflow
 from promptkit.lints.clients import (
     find_invalid_positions,

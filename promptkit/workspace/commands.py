@@ -8,7 +8,8 @@ from threading import Event
 from typing import Final, TypeAlias
 
 from promptkit.errors.exceptions import PromptError, shortened
-from promptkit.fragments.invisible import command_line, escape_invisible
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import command_line
 from promptkit.fragments.text import truncate
 from promptkit.language.context import is_cancelled
 from promptkit.workspace.execution import Outcome, execute

@@ -37,6 +37,7 @@ PROMPTS = [
         ("nothing xyz", []),
         ("", [compiled.name for compiled in PROMPTS]),
         (" ", [compiled.name for compiled in PROMPTS]),
+        ("please help", [compiled.name for compiled in PROMPTS]),
     ],
 )
 def test_search_results(query, names):

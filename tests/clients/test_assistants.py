@@ -467,13 +467,13 @@ def test_copilot_cli_shows_the_form(assistants, run_as_user, user, observe, vers
             encoding="utf-8",
             timeout=RUNNING,
         )
-        terminal.delaybeforesend = 0.5  # what arrives at once is taken for pasted text
+        terminal.delaybeforesend = 0.5  # text that arrives all at once counts as pasted
         for text, presses in COPILOT_FORM:
             terminal.expect(text)
             for keys in presses:
                 terminal.send(keys)
         while not model.tool_results:
-            terminal.expect(pexpect.TIMEOUT, timeout=0.5)  # it draws, also parts of words
+            terminal.expect(pexpect.TIMEOUT, timeout=0.5)  # keep reading: the terminal redraws
         terminal.terminate(force=True)
 
     assert model.tool_results == [PLAN]

@@ -1370,9 +1370,17 @@ def test_a_reload_reports_lints(recipes, monkeypatch):
     assert rules == [Rule.NO_MESSAGE] * 2
 
 
-def test_clearing_caches_tolerates_a_module_being_imported(monkeypatch):
+@pytest.mark.parametrize(
+    "name",
+    [
+        "promptkit.fragments.text",
+        "promptkit.types.caching",
+        "promptkit.types.pydantic",
+        "promptkit.types.structuring",
+    ],
+)
+def test_clearing_caches_tolerates_a_module_being_imported(name, monkeypatch):
     """Clearing caches tolerates a module that another thread is still importing."""
-    name = "promptkit.fragments.text"
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
     forget_parts(all_are_new=True)

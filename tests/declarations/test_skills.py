@@ -149,7 +149,9 @@ class TestASkill:
         "options",
         [
             {"name": 7},
+            {"name": 0},
             {"description": 7},
+            {"description": 0},
             {"license": 7},
             {"metadata": {"version": 1}},
             {"metadata": {1: "version"}},

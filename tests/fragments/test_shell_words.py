@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.fragments.invisible import command_line, escape_invisible, quoted, quoted_path
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import command_line, quoted, quoted_path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows quotes otherwise")
 

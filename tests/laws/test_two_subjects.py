@@ -97,7 +97,7 @@ def call_request(name_number, form_number, _cursors):
     calls = (
         wrapped,
         {"name": "get_prompt", "arguments": wrapped},
-        {"name": "find_prompts", "arguments": {"query": name[:3]}},
+        {"name": "find_prompts", "arguments": {"query": name}},
     )
     return modern(1, "tools/call", calls[form_number % 3])
 

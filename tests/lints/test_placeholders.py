@@ -15,7 +15,6 @@ from promptkit.fragments import bullets, code_block, dedent, fill
 
 GUIDE = "Look at {{code}}."
 PATH: Final = "a.md"
-FILES: Final = {"a": "a.md", "b": "b.md"}
 
 
 @prompt
@@ -90,7 +89,6 @@ def prefix_message(message):
         'Text.from_path(f"{kind}.md", code=code)',
         'fill("{{ no name }} {{}} {code}", **values)',
         'Text.from_path("a.md" if count else "b.md", code=code)',
-        "Text.from_path(FILES[kind], code=code)",
         "Text.from_path(PATH, code=code)",
         'fill("{{#note}}\\n{{note}}\\n{{/note}}", note=note)',
         'fill("{{^note}}\\n{{code}}\\n{{/note}}", note=note, code=code)',
