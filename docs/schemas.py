@@ -158,7 +158,10 @@ def front_matter() -> dict[str, Any]:
         "scopes": _described("The scopes that callers need", words),
         "icons": _described("Addresses of icons", words),
         "timeout": _described("The time limit, in seconds", {"type": ["number", "string"]}),
-        "elicit": _described("true: the client asks for missing arguments", {"type": "boolean"}),
+        "elicit": _described(
+            "true: the client asks for missing arguments; always: and for optional ones",
+            {"enum": [True, False, "always"]},
+        ),
         "tool": _described(
             "false: models cannot call the prompt as a tool; or hints",
             {

@@ -12,7 +12,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from msgspec import Struct, structs
 
@@ -282,7 +282,7 @@ class CompiledPrompt(Struct, frozen=True):
 
         elicit:
             Whether the user is asked for missing and invalid arguments: in any case, never, or with None only
-            for ``prompts/get``.
+            for ``prompts/get``. With ``"always"``, optional arguments that were not sent are enough to ask.
 
         tool:
             The author's description of its behavior as a tool; False if it is not offered as a tool.
@@ -313,7 +313,7 @@ class CompiledPrompt(Struct, frozen=True):
     renderer: FunctionRenderer
     timeout: float | None = None
     cache: float | None = None
-    elicit: bool | None = None
+    elicit: Literal["always"] | bool | None = None
     tool: Tool | bool | None = None
     scopes: frozenset[str] = frozenset()
     deprecated: str | None = None

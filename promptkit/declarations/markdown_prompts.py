@@ -49,7 +49,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
     **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
     "icons": lambda field, key: icons_of(field.texts(key)),
     "timeout": lambda field, key: _converted(field.text(key), float, key, field.location),
-    "elicit": Field.flag,
+    "elicit": lambda field, key: "always" if field.value == "always" else field.flag(key),
     "tool": lambda field, key: _tool(field, key),  # noqa: PLW0108 (it is defined below)
 }
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
@@ -128,6 +128,12 @@ def _check_tool(value: object) -> None:
         raise TypeError(msg)
 
 
+def _check_elicit(value: object) -> None:
+    if not (value is None or isinstance(value, bool) or value == "always"):
+        msg = f'elicit must be True, False or "always", not {describe(value)}'
+        raise TypeError(msg)
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """The options of `@prompt`; its docstring documents each of them."""
 
@@ -140,7 +146,7 @@ class Options(Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     cache: float | None = None
     meta: Mapping[str, Any] = MappingProxyType({})
-    elicit: bool | None = None
+    elicit: Literal["always"] | bool | None = None
     tool: Tool | bool | None = None
     scopes: Collection[str] = ()
     answer: Any = None
@@ -153,8 +159,7 @@ class Options(Struct, frozen=True, kw_only=True):
         for name in ("timeout", "cache"):
             _check_seconds(name, getattr(self, name))
         check_flag("sample", self.sample)
-        if self.elicit is not None:
-            check_flag("elicit", self.elicit)
+        _check_elicit(self.elicit)
         _check_deprecated(self.deprecated)
         _check_tool(self.tool)
 

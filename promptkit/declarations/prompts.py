@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import Any, ClassVar, Generic, Literal, NoReturn, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import attrs
 
@@ -239,7 +239,7 @@ class _PromptOptions(TypedDict, total=False):
     timeout: float | None
     cache: float | None
     meta: Mapping[str, Any] | None
-    elicit: bool | None
+    elicit: Literal["always"] | bool | None
     scopes: Collection[str]
     tool: Tool | bool | None
     deprecated: str | None
@@ -273,7 +273,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     timeout: float | None = None,
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
-    elicit: bool | None = None,
+    elicit: Literal["always"] | bool | None = None,
     scopes: Collection[str] = (),
     tool: Tool | bool | None = None,
     answer: Any = None,
@@ -322,7 +322,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
         elicit:
             Whether to ask the user for missing and invalid arguments, if the client supports it. Secrets are
             never asked for. By default, only users who choose the prompt are asked; with True, also when a
-            model calls it as a tool.
+            model calls it as a tool. With ``"always"``, a form also asks for optional arguments that were not
+            sent, even if nothing else is missing; it shows their defaults.
 
         scopes:
             Scopes that a caller needs; all are required. For other callers, the prompt does not exist.

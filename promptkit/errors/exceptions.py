@@ -286,7 +286,8 @@ class ArgumentsError(PromptkitError, ValueError):
             The name of the prompt or resource.
 
         errors:
-            One `InvalidArgument` for each missing, unknown or invalid argument.
+            One `InvalidArgument` for each missing, unknown or invalid argument. Empty if the user declined a
+            form for optional arguments.
 
         kind:
             ``"prompt"`` or ``"resource"``.
@@ -299,7 +300,8 @@ class ArgumentsError(PromptkitError, ValueError):
         self.kind = kind
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.errors))
+        problems = "; ".join(map(str, self.errors)) or "the form was not filled in"
+        return f"{self.kind} {self.prompt!r}: {problems}"
 
 
 class InvalidAnswerPart(Struct, frozen=True):

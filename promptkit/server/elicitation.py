@@ -85,7 +85,8 @@ class Question(Struct, frozen=True):
             The arguments that the client has sent.
 
         errors:
-            The errors in these arguments, which are also the reply if the user declines.
+            The errors in these arguments, which are also the reply if the user declines. If there are none,
+            the form offers the optional arguments.
 
         count:
             The number of questions asked for the request so far.
@@ -189,12 +190,19 @@ class Elicitation:
         count, token = _split_state(state)
         if not self._signer.is_fresh(token, request.method, _signed_fields(request, count)):
             return params.arguments, 0
-        errors = _find_errors(prompt, params.arguments)
-        if errors is None or not answers or _QUESTION_KEY not in answers:
+        question = _question(pending, prompt, params.arguments)
+        if not question.asked or not answers or _QUESTION_KEY not in answers:
             return params.arguments, count
-        return Question(pending, prompt, params.arguments or {}, errors).merge_answer(
-            answers[_QUESTION_KEY]
-        ), count
+        return question.merge_answer(answers[_QUESTION_KEY]), count
+
+    def offer(
+        self, pending: PendingRequest, prompt: CompiledPrompt, supplied: Mapping[str, Any] | None
+    ) -> Question | None:
+        """Return a question about the optional arguments of a request that needs no other values."""
+        if prompt.elicit != "always" or not self._can_ask(pending.request):
+            return None
+        question = _question(pending, prompt, supplied)
+        return question if question.asked and not question.errors.errors else None
 
     def ask(self, question: Question) -> wire.InputRequiredResult | None:
         """
@@ -223,7 +231,7 @@ class Elicitation:
         """Return the params of the ``elicitation/create`` request that asks *question*."""
         request, prompt, errors = question.pending.request, question.prompt, question.errors
         is_opt_in = request.method == "tools/call" and prompt.elicit is None
-        if is_opt_in or question.count >= _MAX_QUESTIONS or not askable(prompt, errors):
+        if is_opt_in or question.count >= _MAX_QUESTIONS or not question.asked:
             raise errors
         if not self._can_ask(request):
             if request.params.request_state is None or not request.revision.stateless:
@@ -232,9 +240,9 @@ class Elicitation:
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
         if request.revision.stateless:
             # The next retry only carries the answers to this question, so ask for all missing arguments.
-            sent = request.params.arguments or {}
-            errors = _find_errors(prompt, sent) or errors
-            question = structs.replace(question, arguments=sent, errors=errors)
+            sent = _question(question.pending, prompt, request.params.arguments)
+            errors = sent.errors if sent.errors.errors else errors
+            question = structs.replace(question, arguments=sent.arguments, errors=errors)
         return elicitation_params(
             prompt,
             question.asked,
@@ -300,12 +308,16 @@ class Elicitation:
         return bool(request.channel.session_id) and request.channel.takes_stream
 
 
-def _find_errors(prompt: CompiledPrompt, arguments: Mapping[str, Any] | None) -> ArgumentsError | None:
+def _question(
+    pending: PendingRequest, prompt: CompiledPrompt, arguments: Mapping[str, Any] | None
+) -> Question:
+    """Return the question about what *arguments* lack. It has no errors if they are valid."""
+    errors = ArgumentsError(prompt.name, ())
     try:
         prompt.arguments.read(arguments)
-    except ArgumentsError as errors:
-        return errors.with_traceback(None)  # a traceback would keep the caller's frame alive
-    return None
+    except ArgumentsError as error:
+        errors = error.with_traceback(None)  # a traceback would keep the caller's frame alive
+    return Question(pending, prompt, arguments or {}, errors)
 
 
 def _split_state(state: str) -> tuple[int, str]:
@@ -350,7 +362,8 @@ def form_arguments(
     Return the arguments that a form has fields for, in order; none if there is nothing to ask.
 
     These are the missing and invalid arguments. If fields can show defaults, the optional arguments that the
-    client has not sent have fields, too.
+    client has not sent have fields, too. Without missing and invalid arguments, only prompts with
+    ``elicit="always"`` have a form.
 
     Args:
         prompt:
@@ -377,7 +390,8 @@ def form_arguments(
             return cuts_at_blanks and _is_text(argument)
         return has_defaults and not (argument.arg.secret or argument.arg.env)
 
-    return tuple(filter(has_field, prompt.arguments.ordered)) if asked else ()
+    is_needed = asked or (prompt.elicit == "always" and not errors.errors)
+    return tuple(filter(has_field, prompt.arguments.ordered)) if is_needed else ()
 
 
 def _profile_field(request: Request, name: str) -> bool:
@@ -428,7 +442,7 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
     """
     arguments = tuple(arguments)
-    needed = arguments if errors is None else askable(prompt, errors)
+    needed = askable(prompt, errors) if errors and errors.errors else arguments
     return {
         **({"mode": "form"} if modes else {}),
         "message": form_message(prompt, needed, again=again, errors=errors),
@@ -443,10 +457,16 @@ def form_message(
     again: bool = False,
     errors: ArgumentsError | None = None,
 ) -> str:
-    """Return the message of a form: why *arguments* are needed, or, if asked *again*, still missing."""
+    """
+    Return the message of a form: why *arguments* are needed, or, if asked *again*, still missing.
+
+    If *errors* is empty, all of them are optional.
+    """
     *first, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(first)} and {last}" if first else last
     name = prompt.title or prompt.name
+    if errors and not errors.errors:
+        return f"Choose {needed} for the prompt {name!r}."
     message = f"The prompt {name!r} needs {needed}."
     if again:
         message = f"Some values are missing: the prompt {name!r} still needs {needed}."

@@ -175,6 +175,8 @@ class Methods:
         self, pending: PendingRequest, prompt: CompiledPrompt, supplied: dict[str, Any] | None, count: int = 0
     ) -> bytes | None:
         """Render *prompt*, or ask for missing arguments, after *count* earlier questions."""
+        if not count and (question := self._elicitation.offer(pending, prompt, supplied)):
+            return self._ask(question)
         key = None
         if prompt.cache is not None:
             replies = pending.snapshot.replies
@@ -185,11 +187,7 @@ class Methods:
         try:
             values = read_hiding_secrets(arguments, supplied, arguments.read)
         except ArgumentsError as errors:
-            asked = self._elicitation.ask(Question(pending, prompt, supplied or {}, errors, count))
-            if asked is None:
-                return None
-            pending.asks = True
-            return pending.snapshot.lowerings[pending.request.revision].results.encode(asked)
+            return self._ask(Question(pending, prompt, supplied or {}, errors, count))
         if prompt.context is not None:
             values[prompt.context] = _context(pending.request, pending.request.sender(self._send))
         renderer, limit = prompt.renderer, self._limits.reply
@@ -205,6 +203,15 @@ class Methods:
         return self._dispatcher.call(
             pending, partial(_result, pending, key, renderer.render_sync, values, limit)
         )
+
+    def _ask(self, question: Question) -> bytes | None:
+        """Ask *question*, and return the result that contains it, or None if a session's client was asked."""
+        pending = question.pending
+        asked = self._elicitation.ask(question)
+        if asked is None:
+            return None
+        pending.asks = True
+        return pending.snapshot.lowerings[pending.request.revision].results.encode(asked)
 
     def _read(self, pending: PendingRequest) -> bytes | None:
         """Return the contents of a resource, or None if the reply is sent later."""

@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 REVISIONS = ["2025-11-25", "2026-07-28"]
 
 #: The numbers of passed and required scenarios of each revision.
-PASSED = {"2025-11-25": (25, 30), "2026-07-28": (32, 37)}
+PASSED = {"2025-11-25": (26, 30), "2026-07-28": (32, 37)}
 
 #: Scenarios of the newest revision in which every check passes, with their numbers of checks.
 COMPLETE = {"caching": 8, "http-header-validation": 14, "server-stateless": 30}

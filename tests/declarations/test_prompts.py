@@ -688,8 +688,8 @@ class TestOptions:
             ({"timeout": True}, ValueError, "timeout must be a number of seconds above zero, not True"),
             ({"tags": ["code", 3]}, TypeError, "tags must be strings, not an int (3)"),
             ({"title": 3}, TypeError, "title must be a str, not int"),
-            ({"elicit": "yes"}, TypeError, "elicit must be True or False, not a str ('yes')"),
-            ({"elicit": 1}, TypeError, "elicit must be True or False, not an int (1)"),
+            ({"elicit": "yes"}, TypeError, "elicit must be True, False or \"always\", not a str ('yes')"),
+            ({"elicit": 1}, TypeError, 'elicit must be True, False or "always", not an int (1)'),
             ({"sample": None}, TypeError, "sample must be True or False, not None"),
             (
                 {"deprecated": True},

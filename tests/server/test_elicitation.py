@@ -60,8 +60,16 @@ def brief(topic: str, length: int = 3, token: Annotated[str, Arg(secret=True)] =
     return f"{topic}|{length}"
 
 
+@prompt(elicit="always")
+def standup(since: str = "yesterday", limit: int = 3, token: Annotated[str, Arg(secret=True)] = ""):
+    return f"{since}|{limit}"
+
+
+PROMPTS = (review, login, plain, brief, standup)
+
+
 def client_of(revision, capabilities=FORM):
-    catalog = compile(Recipes(prompts=(review, login, plain, brief)))
+    catalog = compile(Recipes(prompts=PROMPTS))
     assert catalog.diagnostics == ()
     return Client(catalog, revision, capabilities=capabilities)
 
@@ -350,7 +358,7 @@ class TestClaudeCode:
 
     def client(self, revision, name="claude-code"):
         """Return a client with forms that introduces itself by a name."""
-        catalog = compile(Recipes(prompts=(review, login, plain, brief)))
+        catalog = compile(Recipes(prompts=PROMPTS))
         return Client(catalog, revision, capabilities=FORM, name=name)
 
     def required(self, client):
@@ -394,6 +402,59 @@ class TestClaudeCode:
     def test_valid_words_are_not_asked_for(self, revision):
         """A prompt whose arguments are valid is rendered without a form."""
         assert text(Elicited(self.client(revision), "brief", topic="bees").reply) == "bees|3"
+
+
+class TestOptionalArguments:
+    """With `elicit="always"`, a form asks for optional arguments that were not sent."""
+
+    @pytest.mark.parametrize("revision", MODES)
+    def test_form_shows_the_defaults(self, revision):
+        """Nothing is required, each field shows its default, and secrets have no field."""
+        elicited = Elicited(client_of(revision), "standup")
+
+        assert elicited.question["message"] == "Choose since and limit for the prompt 'standup'."
+        assert elicited.question["requestedSchema"] == {
+            "type": "object",
+            "properties": {
+                "since": {"type": "string", "description": "default yesterday", "default": "yesterday"},
+                "limit": {"type": "integer", "description": "a whole number; default 3", "default": 3},
+            },
+            "required": [],
+        }
+        assert text(elicited.accept(since="last week")) == "last week|3"
+
+    @pytest.mark.parametrize("revision", MODES)
+    def test_form_has_what_was_not_sent(self, revision):
+        """An argument that was sent has no field, and a request with all arguments has no form."""
+        elicited = Elicited(client_of(revision), "standup", since="today")
+
+        assert [*elicited.question["requestedSchema"]["properties"]] == ["limit"]
+        assert text(elicited.accept()) == "today|3"
+        assert text(Elicited(client_of(revision), "standup", since="today", limit="1").reply) == "today|1"
+
+    @pytest.mark.parametrize("revision", MODES)
+    def test_invalid_value_is_asked_for_again(self, revision):
+        """After an invalid answer, the form has the same fields, and says what is wrong."""
+        elicited = Elicited(client_of(revision), "standup")
+        elicited.accept(since="today", limit="many")
+
+        assert "'limit' is 'many', not a whole number." in elicited.question["message"]
+        assert text(elicited.accept(since="today", limit=1)) == "today|1"
+
+    @pytest.mark.parametrize("revision", MODES)
+    @pytest.mark.parametrize("action", ["decline", "cancel"])
+    def test_declined_form_is_an_error(self, revision, action):
+        """The prompt of a declined form is not rendered."""
+        reply = Elicited(client_of(revision), "standup").answer({"action": action})
+
+        assert reply["error"]["message"] == "prompt 'standup': the form was not filled in"
+
+    @pytest.mark.parametrize(
+        ("revision", "capabilities"), [("2025-06-18", FORM), ("2025-11-25", {}), (MODERN, {})]
+    )
+    def test_without_fields_for_defaults(self, revision, capabilities):
+        """A client without forms, or whose forms have no defaults, gets the message."""
+        assert text(client_of(revision, capabilities).get("standup")) == "yesterday|3"
 
 
 @pytest.mark.parametrize("revision", ASKING)

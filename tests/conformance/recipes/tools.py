@@ -143,6 +143,18 @@ def test_elicitation_sep1330_enums(
     return f"{untitledSingle}, {titledSingle}, {untitledMulti}, {titledMulti}"
 
 
+@prompt(name="test_elicitation_sep1034_defaults", elicit="always")
+def elicitation_defaults(
+    name: str = "John Doe",
+    age: int = 30,
+    score: float = 95.5,
+    status: Literal["active", "inactive", "pending"] = "active",
+    verified: bool = True,  # noqa: FBT001, FBT002 (the suite's argument)
+):
+    """Ask for values, and show their defaults."""
+    return f"{name}, {age}, {score}, {status}, {verified}"
+
+
 @dataclass
 class address:  # noqa: N801 (the suite's name)
     """An address with a forwarding address: only recursive types become definitions."""
