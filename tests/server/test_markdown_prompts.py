@@ -61,6 +61,17 @@ def test_elicitation(prompts):
     assert client.get_prompt("review").text == "Review y, quick, 1."
 
 
+def test_optional_arguments_are_offered(tmp_path):
+    """A prompt with `elicit: always` asks for its optional arguments, also if a model calls it."""
+    (tmp_path / "tidy.prompt.md").write_text(
+        "---\nelicit: always\narguments:\n  depth: {default: quick}\n---\n{{depth}}"
+    )
+    client = Client(tmp_path, tools=True, answers={"depth": "thorough"})
+
+    assert client.get_prompt("tidy").text == "thorough"
+    assert client.call_tool("tidy", {}).text == "thorough"
+
+
 def test_scopes(prompts):
     """A prompt with scopes does not exist for callers without them."""
     client = Client(prompts)
