@@ -40,8 +40,8 @@ _TITLES: Final = {
 _INTRODUCTION: Final = """\
 ## Tested clients
 
-Tests run these clients with a scripted model, and compare each row. The prompt has a text, a choice and
-a number:
+Tests run these clients with a scripted model and compare the results with this table. The prompt has a text
+argument, a choice and a number:
 
 ```python
 {recipe}```

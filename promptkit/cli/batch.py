@@ -213,7 +213,7 @@ def _progress(size: int | None) -> Iterator[Callable[[int], object]]:
 def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[str]:
     verb = "wrote" if characters is None else "would write"
     files = counted(done.shard if done.requests else 0, "file")
-    yield f"{verb} {counted(done.requests, 'request')} of {done.bytes:,} bytes to {files} in {folder!r}"
+    yield f"{verb} {counted(done.requests, 'request')} ({done.bytes:,} bytes) to {files} in {folder!r}"
     if characters is not None:
         yield f"the requests have about {characters // _CHARACTERS_PER_TOKEN:,} tokens of text"
     if done.rejected:

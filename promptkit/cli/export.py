@@ -83,7 +83,8 @@ def run(options: Namespace, output: Output) -> int:
     except OSError as error:
         return fail(describe_failure(options.folder, error), Exit.FAILED)
     noun = "command" if options.form in _COMMANDS else "skill"
-    output.print_lines(describe_change(change, folder.display_root, noun, is_done=not options.dry_run))
+    is_done = not options.dry_run
+    output.print_lines(describe_change(change, folder.display_root, noun, "wrote {} to {}", is_done=is_done))
     output.print_lines(f"    {line}" for line in collected.lines)
     return Exit.FAILED if collected.rejected else Exit.OK
 
@@ -268,14 +269,27 @@ def identify_recipes(targets: Sequence[str], project: str | None) -> str:
     return os.pathsep.join(map(os.path.realpath, paths))
 
 
-def describe_change(change: FolderChange, subject: object, noun: str, *, is_done: bool) -> Iterator[str]:
-    """Yield the lines that report a change; *subject* contains the files, and *noun* names one of them."""
+def describe_change(
+    change: FolderChange, subject: object, noun: str, written: str, *, is_done: bool
+) -> Iterator[str]:
+    """
+    Yield the lines that report a change.
+
+    *subject* is what contains the files, and *noun* is the word for one of them, such as ``skill``. *written*
+    introduces the names of the written ones, with placeholders for their number and the subject.
+    """
     if not change.is_needed:
         yield f"{subject}: nothing to change"
     elif is_done:
-        names = f": {', '.join(change.names)}" if change.names else ""
-        yield f"{subject} has {counted(len(change.names), noun)} from these recipes{names}"
-        yield from (f"    removed: {name}" for name in change.removed_names)
+        if change.removed_names or not change.names:
+            yield _list_names("removed {} from {}", change.removed_names, subject, noun)
+        if change.names:
+            yield _list_names(written, change.names, subject, noun)
     else:
         yield from (f"would write {change.folder.display_root / path}" for path in sorted(change.writes))
         yield from (f"would remove {change.folder.display_root / path}" for path in sorted(change.removes))
+
+
+def _list_names(introduction: str, names: Sequence[str], subject: object, noun: str) -> str:
+    listed = f": {', '.join(names)}" if names else ""
+    return f"{introduction.format(counted(len(names), noun), subject)}{listed}"

@@ -440,7 +440,8 @@ def _apply_skills(
     if is_done:
         change.apply()
     if not options.json:
-        output.print_lines(describe_change(change, configuration.title, "skill", is_done=is_done))
+        title = configuration.title
+        output.print_lines(describe_change(change, title, "skill", "installed {} for {}", is_done=is_done))
         output.print_lines([f"    folder: {change.folder.display_root}"])
         output.print_lines(
             escape_invisible(f"    {name} is kept for {', '.join(clients)}", one_line=True)

@@ -341,10 +341,10 @@ class TestFiles:
 
         size = (folder / "out" / "requests-00001.jsonl").stat().st_size
         assert result.out.splitlines() == [
-            f"would write 2 requests of {size:,} bytes to 1 file in 'out'",
+            f"would write 2 requests ({size:,} bytes) to 1 file in 'out'",
             "the requests have about 21 tokens of text",
         ]
-        assert full_run.out == f"wrote 2 requests of {size:,} bytes to 1 file in 'out'\n"
+        assert full_run.out == f"wrote 2 requests ({size:,} bytes) to 1 file in 'out'\n"
 
     def test_foreign_files_are_kept(self, batch, tickets, folder):
         """A foreign file with a reserved name is not overwritten."""
@@ -421,7 +421,7 @@ class TestFiles:
 
         result = batch("triage", "t.jsonl")
 
-        assert (result.code, result.out) == (0, "wrote 0 requests of 0 bytes to 0 files in 'out'\n")
+        assert (result.code, result.out) == (0, "wrote 0 requests (0 bytes) to 0 files in 'out'\n")
         assert list((folder / "out").iterdir()) == []
 
 

@@ -10,6 +10,7 @@ from promptkit.cli import main
 from promptkit.cli.export import NOTE as EXPORTED
 from promptkit.clients import installed_files
 from promptkit.clients.installed_files import NOTE
+from promptkit.clients.profiles import CLIENTS
 from promptkit.testing import Client
 
 REVIEW = '''
@@ -226,7 +227,7 @@ class TestExport:
     def test_exported_files(self, project, tmp_path, capsys):
         """Exported files equal the served ones, and a second export changes nothing."""
         for message in (
-            "out has 2 skills from these recipes: code-review, notes\n",
+            "wrote 2 skills to out: code-review, notes\n",
             "out: nothing to change\n",
         ):
             assert main(["export", "skills", "out", "--target", "recipes"]) == 0
@@ -398,7 +399,8 @@ class TestInstall:
         (skills / "own" / "SKILL.md").write_text("mine")
 
         assert main(["install", client, "recipes", "--skills", "--scope", scope]) == 0
-        assert "has 2 skills from these recipes: code-review, notes" in capsys.readouterr().out
+        title = CLIENTS[client].title
+        assert f"installed 2 skills for {title}: code-review, notes" in capsys.readouterr().out
         assert sorted(read_files(skills)) == [
             *("code-review/SKILL.md", "code-review/logo.bin", "code-review/references/words.md"),
             *("notes/SKILL.md", "own/SKILL.md"),

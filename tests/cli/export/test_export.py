@@ -67,14 +67,12 @@ def test_live_export(out, form, capsys):
 def test_named_prompts(out, capsys):
     """With names, only those prompts are updated; without names, obsolete files are removed."""
     assert main(["export", "claude-commands", "out", "explain", "greet"]) == 0
-    assert capsys.readouterr().out == "out has 2 commands from these recipes: explain.md, greet.md\n"
+    assert capsys.readouterr().out == "wrote 2 commands to out: explain.md, greet.md\n"
     assert main(["export", "claude-commands", "out", "compare"]) == 0
     assert read_paths(out) == ["compare.md", "explain.md", "greet.md"]
 
     assert main(["export", "claude-commands", "out", "explain", "--remove"]) == 0
-    assert capsys.readouterr().out.endswith(
-        "out has 0 commands from these recipes\n    removed: explain.md\n"
-    )
+    assert capsys.readouterr().out.endswith("removed 1 command from out: explain.md\n")
     assert read_paths(out) == ["compare.md", "greet.md"]
 
     source = out.parent / "recipes" / "words.py"

@@ -178,7 +178,7 @@ def test_suggested_commands_work_in_an_existing_project(empty, home, served_prom
     assert served_prompts(installed_command(home)) == ["review"]
     assert "name: review-changes" in skill_output[0]
     assert "4 passed" in skill_output[1]
-    assert "1 skill from these recipes: review-changes" in skill_output[2]
+    assert "installed 1 skill for Claude Code: review-changes" in skill_output[2]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
