@@ -93,7 +93,7 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
         )
     elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
         message = f"{subject}, which cannot be the name of an environment variable"
-        hint = "give only its name, without '$' and a value, as in env='TEAM'"
+        hint = "give only its name, without '$' or a value, as in env='TEAM'"
         report.add(Rule.BAD_VARIABLE, message, hint, parameter.name)
 
 

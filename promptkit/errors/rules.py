@@ -27,7 +27,7 @@ class Rule(Enum):
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
     ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill, ``PK7xx``
-    about a Markdown prompt, ``PK8xx`` about a server of another program.
+    about a Markdown prompt, ``PK8xx`` about another MCP server.
     docs/diagnostics.md explains each.
 
     Attributes:
@@ -47,19 +47,19 @@ class Rule(Enum):
     RELATIVE_PATH = "PK105", "a file that is looked up in the current folder", _WARNING
     BAD_SUPPRESSION = "PK106", "an `ignore` comment that has no effect", _WARNING
     NOT_SERVED = "PK107", "prompts that are not served because their file or folder is not searched", _WARNING
-    TYPING_TEXT = "PK108", "`Text` of `typing` in place of promptkit's", _IGNORABLE
+    TYPING_TEXT = "PK108", "`typing.Text` in place of promptkit's `Text`", _IGNORABLE
     BAD_NAME = "PK201", "a name that some clients cannot show or users cannot type"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
     NO_MESSAGE = (
         "PK205",
-        "a function that never returns or yields a message, or only a system part",
+        "a function that returns or yields nothing, or only a system part",
         _IGNORABLE,
     )
     UNSENDABLE_VALUE = "PK206", "a returned or yielded value that cannot become a message", _IGNORABLE
     MISSING_F_PREFIX = "PK207", "a string with placeholders but without the `f` of an f-string", _WARNING
     TEMPLATE_SYNTAX = "PK208", "template syntax in a text or docstring that is never filled in", _WARNING
-    OBJECT_IN_TEXT = "PK209", "an object in an f-string instead of its text", _WARNING
+    OBJECT_IN_TEXT = "PK209", "an object in text whose conversion is not meant for readers", _WARNING
     NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ only in case", _WARNING
     FIRST_MESSAGE = "PK211", "a first message that is not user text", _WARNING
     UNSENDABLE_FILE = "PK212", "a media file that cannot be read or is too large for clients", _WARNING
@@ -73,14 +73,14 @@ class Rule(Enum):
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its examples"
     MISPLACED_MARK = (
         "PK223",
-        "a mark of optional lines that shares its line, or has no counterpart",
+        "a mark for optional lines that shares its line or has no counterpart",
         _IGNORABLE,
     )
-    ABSENT_VALUE = "PK224", "a value that can be None or a bool, where a text inserts it", _WARNING
+    ABSENT_VALUE = "PK224", "a value that can be None or a bool, inserted into a text", _WARNING
     INDENTED_TEXT = "PK225", "a text that is sent with the indentation of the code around it", _WARNING
     TOO_MANY_TOKENS = "PK226", "a rendering with more tokens than `--max-tokens` allows", _IGNORABLE
     FORMAT_FIELDS = "PK228", "`str.format` with a value or a field that has no counterpart", _IGNORABLE
-    LONG_TEXT = "PK229", "a description or instructions that hosts truncate", _WARNING
+    LONG_TEXT = "PK229", "a description, or server instructions, that hosts truncate", _WARNING
     BAD_CASE = "PK230", "a case that no client can send, or that has the same name as another", _IGNORABLE
     CASE_FAILS = "PK231", "a case that fails, or that should be rejected but renders"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
@@ -93,19 +93,19 @@ class Rule(Enum):
     BAD_COMPLETION = "PK308", "invalid completions"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
-    FOREIGN_METADATA = "PK312", "metadata in `Annotated` for another framework", _WARNING
+    FOREIGN_METADATA = "PK312", "metadata for another framework in `Annotated`", _WARNING
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
-    BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
+    BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a type without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
-    CALLERS_PATH = "PK331", "a file whose path comes from a caller without a folder to stay in", _WARNING
-    CALLS_DEPRECATED = "PK340", "a call of a prompt that is deprecated", _WARNING
+    CALLERS_PATH = "PK331", "a file whose path comes from a caller and is not confined to a folder", _WARNING
+    CALLS_DEPRECATED = "PK340", "a call of a deprecated prompt", _WARNING
     BAD_TEMPLATE = "PK401", "an invalid URI template"
     TEMPLATE_MISMATCH = "PK402", "a URI template that does not match its function"
     DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"
     ANSWERED_WITHOUT_SCOPES = (
         "PK404",
-        "a resource with scopes whose URI also matches a template without them",
+        "a resource whose URI matches a template that does not require its scopes",
         _WARNING,
     )
     RESOURCE_FAILS = "PK420", "a resource that fails when it is read"
@@ -113,42 +113,46 @@ class Rule(Enum):
     UNSUPPORTED_CONTENT = "PK502", "a message or content that a client does not support", _WARNING
     SPLIT_TEXT = "PK503", "an argument whose words a client drops or passes to other arguments", _WARNING
     UNFILLED_ARGUMENT = "PK504", "an argument that a client fills differently than intended", _WARNING
-    BAD_SKILL = "PK601", "a skill that violates its format"
-    SKILL_FILES = "PK602", "files of a skill that cannot be served"
+    BAD_SKILL = "PK601", "a skill that violates the format"
+    SKILL_FILES = "PK602", "skill files that cannot be served"
     SKILL_FAILS = "PK603", "a skill whose function fails or does not return text"
     DUPLICATE_SKILL = "PK604", "two skills with the same URI"
-    UNSTABLE_SKILL = "PK605", "a skill that changes from one start to the next", _IGNORABLE
+    UNSTABLE_SKILL = "PK605", "a skill that differs from one start to the next", _IGNORABLE
     MISSING_REFERENCE = "PK606", "a link to a file that the skill does not have", _IGNORABLE
     LONG_SKILL = "PK607", "a `SKILL.md` that is too long for models to read as a whole", _WARNING
     UNUSED_FILE = "PK608", "a skill file that is not referenced", _WARNING
     SAME_SKILL_NAME = "PK609", "two skills with the same name and different prefixes", _WARNING
     NO_TRIGGER = "PK610", "a skill whose description does not say when to use it", _WARNING
     SIMILAR_SKILLS = "PK611", "two skills whose descriptions overlap", _WARNING
-    LONG_LISTING = "PK612", "names and descriptions of skills that exceed a budget", _WARNING
+    LONG_LISTING = "PK612", "skill names and descriptions that exceed a budget", _WARNING
     SKILL_CASE_FAILS = "PK613", "a skill case for which another skill ranks first", _WARNING
-    MISSING_PATH = "PK614", "a path in the text of a skill that does not exist", _WARNING
+    MISSING_PATH = "PK614", "a path in a skill's text to a file that does not exist", _WARNING
     SKILL_FIELDS = (
         "PK615",
-        "fields of a skill that hosts read differently, or that break its format",
+        "skill fields that violate the format, or that hosts read differently",
         _WARNING,
     )
 
-    BAD_FRONT_MATTER = "PK701", "front matter of a Markdown prompt that is invalid"
+    BAD_FRONT_MATTER = "PK701", "invalid front matter in a Markdown prompt"
     BAD_MARKDOWN = "PK702", "a Markdown prompt that cannot be read"
-    FOREIGN_KEY = "PK703", "keys in the front matter that are for other tools", _WARNING
-    UNUSED_ARGUMENT = "PK704", "a declared argument of a Markdown prompt without a placeholder", _WARNING
-    MARK_SENT_AS_TEXT = "PK705", "a line that looks like a mark, but is sent to the model", _WARNING
-    INVALID_REPLY = "PK801", "output of a server that violates the protocol", _IGNORABLE
-    BROKEN_PAGES = "PK802", "pages of a list that repeat, or are too many", _IGNORABLE
+    FOREIGN_KEY = "PK703", "front matter keys that are for other tools", _WARNING
+    UNUSED_ARGUMENT = "PK704", "a Markdown prompt's argument that has no placeholder", _WARNING
+    MARK_SENT_AS_TEXT = "PK705", "a line that looks like front matter or a turn but is sent as text", _WARNING
+    INVALID_REPLY = "PK801", "server output that violates the protocol", _IGNORABLE
+    BROKEN_PAGES = "PK802", "a list with repeated pages, or too many pages", _IGNORABLE
     DUPLICATE_ITEM = "PK803", "two items of a server with the same name or URI", _IGNORABLE
-    WRONG_ERROR = "PK804", "an invalid request that a server answers with the wrong error, or none", _WARNING
-    NO_DESCRIPTION = (
-        "PK805",
-        "a prompt, argument, resource or tool of a server without a description",
+    WRONG_ERROR = (
+        "PK804",
+        "an invalid request that a server answers without an error, or with the wrong one",
         _WARNING,
     )
-    LONG_DESCRIPTION = "PK806", "a description that hosts cut", _WARNING
-    LOSSY_SCHEMA = "PK807", "the schema of a tool that some clients cannot convert", _WARNING
+    NO_DESCRIPTION = (
+        "PK805",
+        "a server's prompt, argument, resource or tool without a description",
+        _WARNING,
+    )
+    LONG_DESCRIPTION = "PK806", "a server's description, or instructions, that hosts truncate", _WARNING
+    LOSSY_SCHEMA = "PK807", "a tool schema that some clients cannot convert", _WARNING
     JSON_ARGUMENT = "PK808", "an argument for which users must write JSON", _WARNING
 
     title: str

@@ -22,13 +22,13 @@ from promptkit.lints.static_analysis import Scope, list_choices
 
 
 def lint_typing_text(tree: ast.Module, report: Report) -> None:
-    """Report an import of `typing.Text`, another name of `str`, that is called or has its attributes used."""
+    """Report an import of `typing.Text`, an alias of `str`, that is called or whose attributes are used."""
     for statement in nodes_of(tree, ast.ImportFrom):
         names = [alias.asname or alias.name for alias in statement.names if alias.name == "Text"]
         if statement.module in ("typing", "typing_extensions") and any(
             _is_used(name, tree) for name in names
         ):
-            message = f"Text of {statement.module} is another name of str, not promptkit's Text"
+            message = f"{statement.module}.Text is another name for str, not promptkit's Text"
             report.add(Rule.TYPING_TEXT, message, "write 'from promptkit import Text'", statement)
 
 
@@ -55,14 +55,14 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
     names = {keyword.arg for keyword in keywords if keyword.arg is not None}
     unused, unfilled = names - fields, {field for field in fields - names if field.isidentifier()}
     for name in sorted(unused):
-        message = f"the text has no field {{{name}}}, so that .format omits the value"
+        message = f"the text has no field {{{name}}}, so .format omits the value"
         report.add(Rule.FORMAT_FIELDS, message, _hint_for_value(name, text, unfilled), node)
     if len(names) < len(keywords) or any(isinstance(argument, ast.Starred) for argument in arguments):
         return  # the values are not known
     for field in sorted(unfilled):
         near = nearest(field, unused)
         hint = f"did you mean {near!r}?" if near else f"pass {field}=..., or double braces that are text"
-        report.add(Rule.FORMAT_FIELDS, f"{{{field}}} gets no value, so that .format fails", hint, node)
+        report.add(Rule.FORMAT_FIELDS, f"{{{field}}} gets no value, so .format fails", hint, node)
 
 
 def _text_of(node: ast.expr, scope: Scope) -> str | None:

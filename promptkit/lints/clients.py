@@ -100,7 +100,8 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
     arguments = prompt.arguments.ordered
     if client.most_arguments is not None and len(arguments) > client.most_arguments:
         message = f"{client.title} hides it, because it has {len(arguments)} arguments"
-        hint = f"write a prompt with at most {client.most_arguments} that calls it with values for the rest"
+        most = f"{client.most_arguments} argument{'' if client.most_arguments == 1 else 's'}"
+        hint = f"write a prompt with at most {most} that calls it with values for the rest"
         report.add(Rule.HIDDEN_PROMPT, message, hint, "def")
     if client.cuts_at_blanks and not shows_form(client, prompt):
         _lint_words(client, typed_arguments(client, arguments), report)

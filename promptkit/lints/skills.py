@@ -151,7 +151,7 @@ def _lint_fields(skill: CompiledSkill, report: Report) -> None:
         report.add(Rule.SKILL_FIELDS, problem.message, problem.hint, location)
     for key, value in _different(skill.frontmatter, read_as_yaml_1_1(data)):
         shown = repr(value) if isinstance(value, bool | int | float) else describe(value)
-        message = f"hosts with YAML 1.1 read its {key} as {shown}, and may reject the skill"
+        message = f"hosts with YAML 1.1 read its {key!r} as {shown}, and may reject the skill"
         report.add(Rule.SKILL_FIELDS, message, "write the value in quotes", Location(file, lines.get(key, 1)))
 
 
@@ -191,8 +191,8 @@ def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) 
         path = PurePosixPath(file.path)
         names = (path.name, *path.parents[:-1])
         if not _FOR_OTHERS.fullmatch(file.path) and all(str(name) not in all_text for name in names):
-            message = f"no file of it refers to {file.path!r}, so models do not read it"
-            report.add(Rule.UNUSED_FILE, message, "mention it in SKILL.md with when to read it, or remove it")
+            message = f"none of its files refers to {file.path!r}, so models do not read it"
+            report.add(Rule.UNUSED_FILE, message, "say in SKILL.md when to read it, or remove it")
 
 
 def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
@@ -246,8 +246,12 @@ def lint_routing(catalog: Catalog) -> Iterator[Diagnostic]:
     for skill in catalog.skills:
         for case in skill.saved():
             if problem := case_problem(skill, case, skills, ranking):
-                hint = "describe it with the words of the request; a ranking by words knows no synonyms"
-                hint = hint if case.wanted else "say in the descriptions which requests each is for"
+                hint = "say in the descriptions which requests each is for"
+                if case.wanted:
+                    hint = (
+                        "describe it with the words of the request; "
+                        "a ranking by words does not recognize synonyms"
+                    )
                 yield _owner(skill).diagnostic(Rule.SKILL_CASE_FAILS, problem, hint, case.location)
 
 

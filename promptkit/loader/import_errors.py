@@ -171,7 +171,7 @@ def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
 
 def _missing_attribute(name: str, owner: Any) -> str | None:
     if owner is str and hasattr(Text, name):  # typing.Text
-        return "write 'from promptkit import Text': Text of typing is another name of str"
+        return "write 'from promptkit import Text': typing.Text is another name for str"
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")

@@ -384,8 +384,8 @@ def check_answer_type(answer: Any) -> None:
     if reader is None:
         type_text = str(answer) if get_args(answer) else answer_name(answer)
         msg = (
-            f"{type_text} cannot be the type of an answer: use a dataclass, a class of attrs or "
-            "msgspec, a TypedDict, a list, a Literal, an Enum, text or a number"
+            f"{type_text} cannot be the type of an answer: use a dataclass, an attrs or msgspec "
+            "class, a TypedDict, a list, a Literal, an Enum, text or a number"
         )
         raise TypeError(msg)
 

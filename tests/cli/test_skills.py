@@ -180,7 +180,10 @@ class TestCheck:
         assert diagnostics == [
             ["error PK606", "skill 'one': it refers to 'missing.md', which does not exist"],
             ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 761 tokens"],
-            ["warning PK608", "skill 'one': no file of it refers to 'unused.md', so models do not read it"],
+            [
+                "warning PK608",
+                "skill 'one': none of its files refers to 'unused.md', so models do not read it",
+            ],
             [
                 "warning PK609",
                 "skill 'two': 'skill://two/SKILL.md' has the same name as 'skill://a/two/SKILL.md'",

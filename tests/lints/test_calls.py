@@ -87,4 +87,4 @@ class TestTypingText:
         (diagnostic,) = collect_diagnostics(subject=source)
 
         assert diagnostic.rule is Rule.IMPORT_FAILED
-        assert diagnostic.hint == "write 'from promptkit import Text': Text of typing is another name of str"
+        assert diagnostic.hint == "write 'from promptkit import Text': typing.Text is another name for str"
