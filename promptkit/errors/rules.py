@@ -59,7 +59,11 @@ class Rule(Enum):
     UNSENDABLE_VALUE = "PK206", "a returned or yielded value that cannot become a message", _IGNORABLE
     MISSING_F_PREFIX = "PK207", "a string with placeholders but without the `f` of an f-string", _WARNING
     TEMPLATE_SYNTAX = "PK208", "template syntax in a text or docstring that is never filled in", _WARNING
-    OBJECT_IN_TEXT = "PK209", "an object in text whose conversion is not meant for readers", _WARNING
+    OBJECT_IN_TEXT = (
+        "PK209",
+        "an object inserted into text although its string form is not meant for readers",
+        _WARNING,
+    )
     NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ only in case", _WARNING
     FIRST_MESSAGE = "PK211", "a first message that is not user text", _WARNING
     UNSENDABLE_FILE = "PK212", "a media file that cannot be read or is too large for clients", _WARNING
