@@ -139,7 +139,7 @@ class Endpoint:
 
         Args:
             head:
-                The head of the HTTP request, which `promptkit.protocol.http.messages.Guard` has accepted.
+                The head of the HTTP request, which `promptkit.protocol.http.guard.Guard` has accepted.
 
             body:
                 The whole body.

@@ -1,22 +1,13 @@
-"""
-HTTP messages: the head of a request, its checks before the body is read, and a response.
+"""HTTP messages: the head of a request, and a response."""
 
-The checks are those of the host, the origin, the path, the method and the media types. Another one is for
-the URLs that headers name.
-"""
-
-import re
-from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Collection, Iterable
 from itertools import chain
-from types import MappingProxyType
 from typing import Final
-from urllib.parse import urlsplit
 
 from msgspec import UNSET, Struct, UnsetType
 
-from promptkit.errors.exceptions import PromptkitError, shortened
-from promptkit.protocol.jsonrpc import InvalidRequest, RequestId, encode_error
+from promptkit.errors.exceptions import PromptkitError
+from promptkit.protocol.jsonrpc import RequestId, encode_error
 
 JSON: Final = b"application/json"
 
@@ -28,6 +19,13 @@ CLOSE: Final = (b"connection", b"close")
 
 #: The default header for the delay before a client may retry.
 RETRY: Final = (b"retry-after", b"1")
+
+#: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
+#: body.
+ENDPOINT: Final = "/mcp"
+
+#: The header with the id of a session, in the handshake era.
+SESSION_ID: Final = b"mcp-session-id"
 
 #: Fields that can be repeated, as a list.
 _LIST_FIELDS: Final = frozenset((b"accept",))
@@ -123,254 +121,6 @@ def reject(
     return HttpResponse(status, body, (JSON_BODY, *headers))
 
 
-#: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
-#: body.
-ENDPOINT: Final = "/mcp"
-
-#: The maximum size of the header fields, in bytes, and their maximum number.
-_HEAD_BYTES: Final = 32 * 1024
-_HEAD_FIELDS: Final = 100
-
-_CONTENT_ENCODING: Final = b"content-encoding"
-
-#: The fields that decide whether a head is accepted, and the size of the cache of accepted heads: few differ.
-_CHECKED_FIELDS: Final = (b"host", b"origin", b"content-type", _CONTENT_ENCODING, b"accept", b"mcp-method")
-_MAX_ACCEPTED_HEADS: Final = 64
-
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
-
-_EVENTS: Final = b"text/event-stream"
-
-_TRANSFER_ENCODING: Final = b"transfer-encoding"
-
-#: The header with the id of a session, in the handshake era.
-SESSION_ID: Final = b"mcp-session-id"
-
-#: The headers that a page of an allowed origin may send, and those of a response that it may read.
-_ALLOWED_HEADERS: Final = (
-    b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
-    b"mcp-session-id"
-)
-_PREFLIGHT: Final = ((b"access-control-allow-headers", _ALLOWED_HEADERS), (b"access-control-max-age", b"600"))
-_EXPOSED_HEADERS: Final = (b"access-control-expose-headers", b"mcp-session-id, www-authenticate")
-
-#: Caches must not serve a response for one origin to another origin.
-_VARY: Final = (b"vary", b"origin")
-
-
-class Guard:
-    """
-    The checks of request heads, in the order in which http.md lists them.
-
-    Args:
-        hosts:
-            The host names of the server, as clients write them in a URL, with or without a port. Loopback
-            names are always allowed. ``*`` allows every name.
-
-        origins:
-            The origins of pages that may send requests, such as ``https://chat.example``. Loopback origins
-            are also allowed if no *hosts* are given.
-
-        documents:
-            Public JSON documents, by path.
-
-    Raises:
-        ValueError: If an origin is invalid.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security-warning
-    """
-
-    def __init__(
-        self,
-        hosts: Iterable[str] = (),
-        origins: Iterable[str] = (),
-        documents: Mapping[str, bytes] = MappingProxyType({}),
-    ) -> None:
-        names = [host.lower() for host in hosts]
-        self._any_host = "*" in names
-        self._hosts = frozenset((*names, *_LOOPBACK))
-        self._origins = frozenset(map(_origin, origins))
-        self._local_origins = not names
-        self._documents = documents
-        self._accepted_heads: set[tuple[str | bytes | None, ...]] = set()
-
-    def check(self, head: Head) -> HttpResponse | None:
-        """Return the response to a request that the head alone decides, such as an error, or None."""
-        if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
-            limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
-            return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
-        key = (head.path, head.method, *map(head.fields.get, _CHECKED_FIELDS))
-        if key in self._accepted_heads and not head.repeated:
-            return None
-        response = self._check(head)
-        is_cacheable = response is None and head.method == "POST" and not head.repeated
-        if is_cacheable and len(self._accepted_heads) < _MAX_ACCEPTED_HEADS:
-            self._accepted_heads.add(key)
-        return response
-
-    def _check(self, head: Head) -> HttpResponse | None:
-        if (response := self._check_caller(head)) is not None:
-            return response
-        if (document := self._documents.get(head.path)) is not None:
-            reply = HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
-            return _check_read_only(head) or reply
-        if head.path != ENDPOINT and head.path != ENDPOINT + "/":
-            hint = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
-            return reject(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
-        if head.method == STREAM and head.get(SESSION_ID):
-            return _check_stream(head)
-        if head.method != "POST":
-            msg = f"{shortened(head.method)} is not supported here: send each message with POST"
-            return _reject_method(head, b"POST", msg)
-        return _check_form(head)
-
-    def check_reading(self, head: Head) -> HttpResponse | None:
-        """
-        Return the error response to a request that may not read a page outside of the endpoint, or None.
-        """
-        return self._check_caller(head) or _check_read_only(head)
-
-    def _check_caller(self, head: Head) -> HttpResponse | None:
-        """Return the error response to a request with a disallowed host or origin, or None."""
-        host, origin = head.get(b"host"), head.get(b"origin")
-        if b"host" in head.repeated or not host:
-            return reject(421, InvalidRequest("a request must have exactly one Host header"))
-        name = host.decode("latin-1").lower()
-        if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
-            name = shortened(name)
-            hint = f"to allow it, use --allow-host {name}"
-            return reject(421, InvalidRequest(f"the host name {name!r} is not allowed; {hint}"))
-        if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
-            page_origin = shortened(origin.decode("latin-1"))
-            hint = f"to allow them, use --allow-origin {page_origin}"
-            return reject(
-                403, InvalidRequest(f"pages of {page_origin!r} are not allowed to send requests; {hint}")
-            )
-        return None
-
-    def allows(self, origin: bytes) -> bool:
-        """Return whether a page of this origin may send requests."""
-        if b"*" in self._origins or origin.lower() in self._origins:
-            return True
-        return self._local_origins and _is_local(origin)
-
-    def cors(self, head: Head) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the headers that let a page of an allowed origin read the response."""
-        origin = head.get(b"origin")
-        if origin is None or not self.allows(origin):
-            return ()
-        return ((b"access-control-allow-origin", origin), _EXPOSED_HEADERS, _VARY)
-
-
-def check_framing(head: Head) -> HttpResponse | None:
-    """
-    Return the error response to a request whose transfer encoding is not ``chunked``, or None.
-
-    Some servers pass on such a body without decoding it.
-    """
-    encoding = head.get(_TRANSFER_ENCODING)
-    if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):
-        return None
-    return reject(400, InvalidRequest("Transfer-Encoding must be a single 'chunked'"), headers=(CLOSE,))
-
-
-def _check_read_only(head: Head) -> HttpResponse | None:
-    if head.method in ("GET", "HEAD"):
-        return None
-    return _reject_method(head, b"GET", "this resource is read-only: use GET")
-
-
-def _reject_method(head: Head, served: bytes, msg: str) -> HttpResponse:
-    if head.method == "OPTIONS" and b"origin" in head.fields:  # a preflight request
-        return HttpResponse(204, headers=((b"access-control-allow-methods", served), *_PREFLIGHT))
-    allow = b"GET, HEAD" if served == b"GET" else served
-    return reject(405, InvalidRequest(msg), headers=((b"allow", allow),))
-
-
-def _check_stream(head: Head) -> HttpResponse | None:
-    """Return the error response to a client that opens the stream of its session, but does not accept it."""
-    _, events = accepts(head.get(b"accept") or b"*/*")
-    if events:
-        return None
-    return reject(406, InvalidRequest("the stream of a session is text/event-stream: name it in Accept"))
-
-
-def _check_form(head: Head) -> HttpResponse | None:
-    content = head.get(b"content-type") or b""
-    is_json = content == JSON or content.partition(b";")[0].strip().lower() == JSON
-    if not is_json or b"content-type" in head.repeated:
-        return reject(
-            415, InvalidRequest("the body of a request must be JSON: send Content-Type: application/json")
-        )
-    if (head.get(_CONTENT_ENCODING) or b"identity").lower() != b"identity":
-        error = InvalidRequest("the body of a request is not compressed: send it without Content-Encoding")
-        return reject(415, error, headers=((b"accept-encoding", b"identity"),))
-    accept = head.get(b"accept")
-    if accept is None:
-        return None
-    json, events = accepts(accept)
-    # A request gets a stream only if its headers name the method: the body is read later, and must match.
-    if events if head.get(b"mcp-method") == b"subscriptions/listen" else json:
-        return None
-    msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"
-    return reject(406, InvalidRequest(msg))
-
-
-@lru_cache(maxsize=64)
-def accepts(accept: bytes) -> tuple[bool, bool]:
-    """
-    Return whether an Accept header names JSON, and whether it names a stream of events.
-
-    Quality values are ignored.
-
-    See Also:
-        https://www.rfc-editor.org/rfc/rfc9110#section-12.5.1
-    """
-    names = {media_range.partition(b";")[0].strip() for media_range in accept.lower().split(b",")}
-    json, events = ((name, name.partition(b"/")[0] + b"/*", b"*/*") for name in (JSON, _EVENTS))
-    return not names.isdisjoint(json), not names.isdisjoint(events)
-
-
 def read_session_id(head: Head) -> str:
     """Return the id of the session that a request names, or ``""``."""
     return (head.get(SESSION_ID) or b"").decode("latin-1")
-
-
-def _without_port(host: str) -> str:
-    name, colon, port = host.rpartition(":")
-    return name if colon and port.isascii() and port.isdigit() else host
-
-
-def _origin(text: str) -> bytes:
-    parts = urlsplit(text)
-    if text != "*" and (not parts.scheme or not parts.netloc or parts.path.strip("/") or parts.query):
-        msg = f"{text!r} is not an origin: write it as https://chat.example, with a port if it has one"
-        raise ValueError(msg)
-    return text.rstrip("/").lower().encode("latin-1", "replace")
-
-
-def _is_local(origin: bytes) -> bool:
-    scheme, _, host = origin.decode("latin-1").lower().partition("://")
-    return scheme in ("http", "https") and _without_port(host) in _LOOPBACK
-
-
-#: The characters of hosts, ports and paths. Any other character could end a header.
-_URL: Final = re.compile(r"[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.ASCII)
-
-
-def secure_url(text: str) -> str:
-    """
-    Return *text* if it is an ``https`` URL, or an ``http`` URL of this machine.
-
-    Raises:
-        ValueError: If it is not such a URL, or contains a user, a query or a fragment.
-    """
-    parts = urlsplit(text) if _URL.fullmatch(text) else urlsplit("")
-    is_secure = parts.scheme == "https" or (
-        parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
-    )
-    if not is_secure or not parts.hostname or "@" in parts.netloc or "?" in text or "#" in text:
-        msg = f"{text!r} cannot be used: write an https URL (http for this machine) without user or query"
-        raise ValueError(msg)
-    return text

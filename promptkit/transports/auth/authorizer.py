@@ -20,11 +20,12 @@ from msgspec import UNSET, UnsetType
 
 from promptkit.language.annotations import parse_scopes
 from promptkit.protocol.events import Request
-from promptkit.protocol.http.messages import ENDPOINT, RETRY, Head, HttpResponse, reject, secure_url
+from promptkit.protocol.http.messages import ENDPOINT, RETRY, Head, HttpResponse, reject
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, RequestId, encode
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
 from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
+from promptkit.transports.auth.urls import secure_url
 from promptkit.transports.secret_files import TokenFile, is_token
 
 #: The path of a resource's metadata. The path of the resource is appended to it.

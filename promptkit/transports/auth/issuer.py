@@ -28,9 +28,9 @@ from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import Key, KeySet, OctKey, RSAKey, import_key
 from joserfc.jws import JWSRegistry
 
-from promptkit.protocol.http.messages import secure_url
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.standard_error import say
+from promptkit.transports.auth.urls import secure_url
 from promptkit.version import VERSION
 
 #: How long keys are used without fetching them again, in seconds; and how long if the issuer is unreachable.

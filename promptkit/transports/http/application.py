@@ -17,16 +17,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol.http.endpoint import Endpoint, response_to
+from promptkit.protocol.http.guard import Guard, check_framing
 from promptkit.protocol.http.messages import (
     CLOSE,
     ENDPOINT,
     JSON_BODY,
     RETRY,
     STREAM,
-    Guard,
     Head,
     HttpResponse,
-    check_framing,
     read_head,
 )
 from promptkit.protocol.jsonrpc import CANCELLED, Reply, TooManyRequests, encode
@@ -296,14 +295,14 @@ class Application:
         if response.status != 204:  # 204 must have no content-length
             headers.append((b"content-length", b"%d" % len(response.body)))
         if b"origin" in head.fields:
-            headers += self._guard.cors(head)
+            headers += self._guard.cors_headers(head)
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
     async def _stream(self, channel: HttpChannel, reply: Outgoing | None, send: Send) -> None:
         """Send a stream of events that ends with the reply."""
         channel.watch()
-        headers = [*_EVENTS, *self._guard.cors(channel.head)]
+        headers = [*_EVENTS, *self._guard.cors_headers(channel.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while isinstance(reply, bytes):
             if not reply and await self._has_ended(channel):

@@ -10,12 +10,12 @@ from typing import Any, Final, TypeAlias
 from promptkit.memory import return_free_memory
 from promptkit.protocol.events import ClientResponse, Event, MemoryBudget, Request, Send
 from promptkit.protocol.http.endpoint import ACCEPTED, Endpoint
+from promptkit.protocol.http.guard import accepts
 from promptkit.protocol.http.messages import (
     CLOSE,
     RETRY,
     Head,
     HttpResponse,
-    accepts,
     read_session_id,
     reject,
 )

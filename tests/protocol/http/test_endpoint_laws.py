@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.capabilities import METHODS, Capabilities, ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.messages import Guard, read_head
+from promptkit.protocol.http.guard import Guard
+from promptkit.protocol.http.messages import read_head
 from promptkit.protocol.jsonrpc import Reply
 from promptkit.protocol.key_ring import KeyRing, Sessions
 from promptkit.protocol.limits import Limits
@@ -160,7 +161,7 @@ class TestOneOutcome:
             assert (method, path.rstrip("/")) == ("POST", "/mcp")
         else:
             assert response.status in GUARDED
-        Guard(["*"], ["*"]).cors(head)
+        Guard(["*"], ["*"]).cors_headers(head)
 
 
 class TestValidMessages:

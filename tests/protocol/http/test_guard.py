@@ -2,7 +2,7 @@
 
 import pytest
 
-from promptkit.protocol.http.messages import Guard, accepts
+from promptkit.protocol.http.guard import Guard, accepts
 from tests.posting import head
 from tests.wire import MODERN
 
@@ -155,7 +155,7 @@ class TestCors:
         headers_allowed = headers[b"access-control-allow-headers"].split(b", ")
         protocol = {b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id"}
         assert protocol | {b"content-type", b"accept", b"authorization"} <= set(headers_allowed)
-        allowed = dict(guard.cors(preflight))
+        allowed = dict(guard.cors_headers(preflight))
         assert allowed[b"access-control-allow-origin"] == b"http://localhost:3000"
         assert b"mcp-session-id" in allowed[b"access-control-expose-headers"]
         assert allowed[b"vary"] == b"origin"
@@ -165,8 +165,8 @@ class TestCors:
         guard = Guard()
 
         assert status(guard, method="OPTIONS", origin="https://evil.example") == 403
-        assert guard.cors(head(origin="https://evil.example")) == ()
-        assert guard.cors(head()) == ()
+        assert guard.cors_headers(head(origin="https://evil.example")) == ()
+        assert guard.cors_headers(head()) == ()
         assert status(guard, method="OPTIONS") == 405
 
 

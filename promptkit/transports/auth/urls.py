@@ -1,0 +1,25 @@
+"""The URLs of issuers and of servers, which are used for fetching keys and in headers."""
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+#: The characters of hosts, ports and paths. Any other character could end a header.
+_URL: Final = re.compile(r"[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.ASCII)
+
+
+def secure_url(text: str) -> str:
+    """
+    Return *text* if it is an ``https`` URL, or an ``http`` URL of this machine.
+
+    Raises:
+        ValueError: If it is not such a URL, or contains a user, a query or a fragment.
+    """
+    parts = urlsplit(text) if _URL.fullmatch(text) else urlsplit("")
+    is_secure = parts.scheme == "https" or (
+        parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+    )
+    if not is_secure or not parts.hostname or "@" in parts.netloc or "?" in text or "#" in text:
+        msg = f"{text!r} cannot be used: write an https URL (http for this machine) without user or query"
+        raise ValueError(msg)
+    return text
