@@ -38,8 +38,8 @@ from promptkit.server.direct_calls import (
     CANCEL_GRACE_S,
     AuthorCall,
     CallTimeoutError,
-    explanation,
-    rendering_of,
+    explain_failure,
+    make_renderer,
     time_limit,
 )
 from promptkit.server.lookup import name_of
@@ -127,7 +127,7 @@ class Call(Struct, frozen=True):
     def outcome(self, seconds: float | None = None) -> Workflow | EmbeddedResource | BaseException:
         """Render or read the item; return the result or the exception, as `call_within_limit` does."""
         if isinstance(self.item, CompiledPrompt):
-            return call_within_limit(rendering_of(self.item, self.sent), seconds or time_limit(self.item))
+            return call_within_limit(make_renderer(self.item, self.sent), seconds or time_limit(self.item))
         return call_within_limit(partial(self.item.read, self.sent, self.arguments), seconds)
 
     def text_of(self, outcome: object) -> str:
@@ -199,7 +199,7 @@ def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
 
     It is a sentence, or a traceback with the author's frames and a line that names the failed call.
     """
-    if (sentence := explanation(label, error)) is not None:
+    if (sentence := explain_failure(label, error)) is not None:
         return fail(redactor.redacted(sentence), Exit.FAILED)
     print_text(redactor.redacted(format_exception(error)))
     line = raising_line(error)
@@ -363,7 +363,7 @@ def failure_reason(error: BaseException) -> str:
     """Return why a call failed, on one line."""
     if isinstance(error, ArgumentsError):
         return "; ".join(map(str, error.errors))
-    if (reason := explanation("it", error)) is not None:
+    if (reason := explain_failure("it", error)) is not None:
         return reason
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 

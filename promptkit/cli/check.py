@@ -64,7 +64,7 @@ def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence
     """Print the diagnostics of a catalog; with the names of its *tools*, of a server of another program."""
     secret_file_errors = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
-    diagnostics = [*checks.of_catalog(catalog)]
+    diagnostics = [*checks.lint_catalog(catalog)]
     diagnostics += lint_listing(catalog, options.max_tokens or LISTING_TOKENS)
     notes: dict[str, Any] = {} if tools is None else {"tools": tools}
     if tools is None:  # for a server, there are diagnostics
@@ -79,7 +79,7 @@ def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence
         def check_rendering(
             prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead], call: Call
         ) -> Iterator[Diagnostic]:
-            yield from checks.of_rendering(prompt, workflow, texts, known)
+            yield from checks.lint_rendering(prompt, workflow, texts, known)
             if options.max_tokens is not None:
                 yield from _check_size(workflow, call, options.max_tokens)
 

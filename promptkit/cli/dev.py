@@ -112,7 +112,7 @@ def _serve_server(options: Namespace, listener: Listener, output: Output) -> int
     """Serve the pages of a server, whose lists are read once."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
     with open_named_server(options, lint=True) as server:
-        diagnostics = checks.without_ignored(checks.of_catalog(server.catalog))
+        diagnostics = checks.without_ignored(checks.lint_catalog(server.catalog))
         live = LiveCatalog(server.catalog.with_diagnostics(diagnostics))
         return _serve_pages(options, listener, output, live)
 
@@ -124,7 +124,7 @@ def _serve_pages(
     live: LiveCatalog,
     start: Callable[[], object] = bool,
 ) -> int:
-    token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
+    token, (host, port) = secrets.token_urlsafe(24), listener.socket_of(0).getsockname()
     hosts = [f"{name}:{port}" for name in (host, "localhost")]
     pages = create_application(
         live,
@@ -145,7 +145,7 @@ def _serve_pages(
 
     with ExitStack() as cleanup:
         cleanup.callback(live.close)
-        worker = HttpWorker(_Pages(pages, cleanup), [listener.of(0)], limits=_LIMITS, grace=_GRACE_S)
+        worker = HttpWorker(_Pages(pages, cleanup), [listener.socket_of(0)], limits=_LIMITS, grace=_GRACE_S)
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt
@@ -208,4 +208,4 @@ def redirect_file(address: str) -> Iterator[str]:
 
 def _add_diagnostics(checks: Checks, catalog: Catalog) -> Catalog:
     """Return the catalog with the diagnostics of `check`, without ignored rules."""
-    return catalog.with_diagnostics(checks.without_ignored(checks.of_catalog(with_lints(catalog))))
+    return catalog.with_diagnostics(checks.without_ignored(checks.lint_catalog(with_lints(catalog))))

@@ -33,7 +33,7 @@ from promptkit.exports.client_files import ClientFileError, FrozenPrompt, LiveCo
 from promptkit.files.folder import Folder
 from promptkit.files.reading import HashedBytes
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.loader.targets import is_within, render_words, split_prefix, split_target, with_path
+from promptkit.loader.targets import format_render_targets, is_within, split_prefix, split_target, with_path
 
 #: The file in the folder that records which files were written.
 NOTE: Final = ".promptkit-export.json"
@@ -245,7 +245,7 @@ def _target(options: Namespace) -> str:
     if is_inside and not options.has_targets:
         return ""
     targets = options.targets if is_inside else [*map(_absolute, options.targets)]
-    return render_words(targets, client_files.target_word)
+    return format_render_targets(targets, client_files.target_word)
 
 
 def _absolute(target: str) -> str:

@@ -52,8 +52,8 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
         LoadError: If a target does not exist, or cannot be read.
     """
     try:
-        with timed_imports() as importing:
-            return load(targets, importing=importing, cases=cases)
+        with timed_imports() as before_import:
+            return load(targets, before_import=before_import, cases=cases)
     except OSError as error:
         raise LoadError(" ".join(targets), error.strerror or str(error)) from None
     finally:

@@ -31,7 +31,7 @@ from promptkit.fragments.shell_words import quoted_path
 from promptkit.language.annotations import parse_scopes
 from promptkit.language.media import Icon
 from promptkit.loader.import_thread import import_progress
-from promptkit.loader.targets import render_words
+from promptkit.loader.targets import format_render_targets
 from promptkit.memory import share_one_arena
 from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, Limits
 from promptkit.protocol.pagination import PAGE_SIZE
@@ -81,7 +81,7 @@ def run(options: Namespace) -> int:
         return fail(f"standard input and output must be open: {error}", Exit.USAGE)
     stamp_lines(stamps=options.timestamps)
     if os.isatty(pipes.reading):
-        example = f"promptkit render {render_words(options.targets, quoted_path)} NAME"
+        example = f"promptkit render {format_render_targets(options.targets, quoted_path)} NAME"
         say(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
         observers = _observers(options)
@@ -142,7 +142,7 @@ class StdioSession:
             observers=observers,
             scopes=options.scopes or frozenset(),
             guard=Watchdog() if options.guard else None,
-            importing=partial(import_progress, options.targets),
+            describe_import=partial(import_progress, options.targets),
         )
         self._imported = Event()
         self._error: BaseException | None = None

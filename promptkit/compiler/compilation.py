@@ -410,7 +410,7 @@ def compile_files(
     recipes: Recipes,
     *,
     lint: LintFile = lambda *_: (),
-    compiling: Callable[[Path], None] = lambda _: None,
+    before_compile: Callable[[Path], None] = lambda _: None,
 ) -> list[CompiledFile]:
     """
     Compile the declarations of each file separately.
@@ -422,21 +422,23 @@ def compile_files(
         lint:
             Yields the warnings for one file.
 
-        compiling:
+        before_compile:
             Called with each file before it is compiled. If it raises, the exception is reported as an error
             of the file.
     """
-    return [_compile_or_fail(loaded, lint, compiling) for loaded in recipes.by_file]
+    return [_compile_or_fail(loaded, lint, before_compile) for loaded in recipes.by_file]
 
 
-def _compile_or_fail(loaded: LoadedFile, lint: LintFile, compiling: Callable[[Path], None]) -> CompiledFile:
+def _compile_or_fail(
+    loaded: LoadedFile, lint: LintFile, before_compile: Callable[[Path], None]
+) -> CompiledFile:
     """Compile one file. Exceptions of its defaults, annotations and completers become a diagnostic."""
     file = loaded.file
     if file is None:
         return _compile_file(loaded, lint)
     try:
         if loaded.definitions:
-            compiling(file)
+            before_compile(file)
         return _compile_file(loaded, lint)
     except KeyboardInterrupt:
         raise

@@ -135,8 +135,8 @@ class Reloader:
         """
         reads_once.set()
         before = self._find_files()
-        with timed_imports() as importing:
-            loaded = self._load(importing)
+        with timed_imports() as before_import:
+            loaded = self._load(before_import)
         self._served = merge((), loaded.files, owners={})
         linked = link(self._served, root=loaded.recipes.root, elicit=self._elicit)
         self._owners = linked.owners
@@ -314,15 +314,17 @@ class Reloader:
         self._served, self._owners = merged, linked.owners
         self._report_changes(catalog, summary(merged))
 
-    def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
+    def _load(self, before_import: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile all recipes."""
         skills = [
             str(loaded.file.parent)
             for loaded in self._served
             if loaded.file is not None and loaded.file.name == SKILL_FILE
         ]
-        recipes = load(self._targets, importing=importing, keep=False, cases=self._has_cases, skills=skills)
-        return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, compiling=importing))
+        recipes = load(
+            self._targets, before_import=before_import, keep=False, cases=self._has_cases, skills=skills
+        )
+        return LoadedRecipes(recipes, compile_files(recipes, lint=self._lint, before_compile=before_import))
 
     def _report_changes(self, catalog: Catalog, message: str) -> None:
         if catalog.diagnostics and catalog.diagnostics != self._reported and not self.is_quiet:

@@ -15,7 +15,7 @@ from promptkit.errors.suggestions import common_length
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 from promptkit.language.validation import Role
-from promptkit.server.direct_calls import explanation
+from promptkit.server.direct_calls import explain_failure
 from promptkit.types.error_messages import short
 from promptkit.types.kinds import plain
 
@@ -223,7 +223,7 @@ class _Source:
                 invalid.argument not in texts for invalid in error.errors
             ):
                 raise
-            reason = explanation("it", error) or f"it raises {type(error).__name__}: {error}"
+            reason = explain_failure("it", error) or f"it raises {type(error).__name__}: {error}"
             self.reject(f"{where}, rendering fails: {reason}", is_close=bool(name))
         for number, message in enumerate(workflow.messages, 1):
             content = message.content

@@ -154,7 +154,7 @@ def check_regular(status: os.stat_result, path: str | os.PathLike[str]) -> None:
         raise NotRegularError(errno.EINVAL, "it is not a regular file", os.fspath(path))
 
 
-def is_another_user(user: int) -> bool:
+def is_untrusted_user(user: int) -> bool:
     """
     Return whether a user is neither the user of this process, nor root, nor the user who called ``sudo``.
     """
@@ -179,7 +179,7 @@ def is_foreign(path: str | os.PathLike[str], trusted_folder: str | os.PathLike[s
         owner = os.lstat(path).st_uid
     except (OSError, ValueError):
         return False
-    if not is_another_user(owner):
+    if not is_untrusted_user(owner):
         return False
     return (
         trusted_folder is None

@@ -175,7 +175,7 @@ class Checks(Struct, frozen=True):
     clients: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
 
-    def of_catalog(self, catalog: Catalog) -> tuple[Diagnostic, ...]:
+    def lint_catalog(self, catalog: Catalog) -> tuple[Diagnostic, ...]:
         """
         Return the diagnostics of a catalog that was compiled with lints, and those for the target clients.
         """
@@ -185,7 +185,7 @@ class Checks(Struct, frozen=True):
         by_client = (diagnostic for client in self.clients for diagnostic in lint_client(client, catalog))
         return (*catalog.diagnostics, *by_client)
 
-    def of_rendering(
+    def lint_rendering(
         self,
         prompt: CompiledPrompt,
         workflow: Workflow,

@@ -34,7 +34,7 @@ from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import display_path, project_root
 
 
-def missing_module(name: str, file: Path) -> str:
+def hint_for_missing_module(name: str, file: Path) -> str:
     """Return a hint for *file*, which imports the module *name* that cannot be found."""
     parent, _, last = name.rpartition(".")
     if parent.partition(".")[0] == "promptkit" and (hint := other_package()) is not None:
@@ -69,7 +69,7 @@ def _describe_not_found(name: str, file: Path) -> str:
     return advice
 
 
-def describe_hidden(name: str, folder: Path) -> str | None:
+def hint_for_hidden_module(name: str, folder: Path) -> str | None:
     """
     Return a hint if the imported module *name* hides one of the author's own.
 
@@ -123,30 +123,30 @@ def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, P
         case ImportError() if hint := _hint_for_misnamed(file, error):
             return hint
         case ImportError(name=str(name)) | AttributeError(obj=ModuleType(__name__=str(name))) if (
-            hint := describe_hidden(name, file.parent)
+            hint := hint_for_hidden_module(name, file.parent)
         ):
             return hint
         case ModuleNotFoundError(name=str(name)):
-            return missing_module(name, file)
+            return hint_for_missing_module(name, file)
         case ImportError(name=str(module)):
             other = other_package() if module.partition(".")[0] == "promptkit" else None
             match = _CANNOT_IMPORT.search(str(error))
             return other or (missing_name(match[1], module) if match else None)
         case AttributeError(name=str(name)) if error.obj is not None:
-            return _missing_attribute(name, error.obj)
+            return _hint_for_missing_attribute(name, error.obj)
         case NameError(name=str(name)):
             known = {*(frame := _last_frame(error)).f_globals, *frame.f_locals}
             return undefined_name(name, known) or "define it, or correct the name"
         case FileNotFoundError(filename=str(name)) if name and not os.path.isabs(name):
-            return _missing_file(name, file)
+            return _hint_for_missing_file(name, file)
         case KeyError(args=(str(name),)) if _last_frame(error).f_globals.get("__name__") == "os":
             return f"set {name} where the server is started, or write os.environ.get({name!r}, '...')"
         case TypeError() if match := _UNEXPECTED.search(str(error)):
-            return _unknown_option(match[1], match[2])
+            return _hint_for_unknown_option(match[1], match[2])
         case TypeError() if hint := operand_hint(error):
             return hint
         case TypeError() if match := _MISCALLED.search(str(error)):
-            return _call_hint(match[1])
+            return _hint_for_call(match[1])
     return None
 
 
@@ -169,17 +169,17 @@ def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
     return None
 
 
-def _missing_attribute(name: str, owner: Any) -> str | None:
+def _hint_for_missing_attribute(name: str, owner: Any) -> str | None:
     if owner is str and hasattr(Text, name):  # typing.Text
         return "write 'from promptkit import Text': typing.Text is another name for str"
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")
-    other_hint = (instead_of("names", name) or _call_hint(owner.__name__)) if is_ours else None
+    other_hint = (instead_of("names", name) or _hint_for_call(owner.__name__)) if is_ours else None
     return did_you_mean(name, dir(owner)) or other_hint
 
 
-def _missing_file(path: str, file: Path) -> str:
+def _hint_for_missing_file(path: str, file: Path) -> str:
     """Return a hint for a file with a relative path that *file* cannot open."""
     folder = file.absolute().parent
     message, advice = f"it was looked up in {Path.cwd()}", f"write Path(__file__).parent / {path!r}"
@@ -188,7 +188,7 @@ def _missing_file(path: str, file: Path) -> str:
     return f"{message}; if it belongs next to the recipe, in {folder}, {advice}"
 
 
-def _call_hint(name: str) -> str | None:
+def _hint_for_call(name: str) -> str | None:
     """Return how to call *name*, if promptkit defines it."""
     if name in ("Prompt", "Resource"):
         return f"decorate the function with @{name.lower()}"
@@ -199,7 +199,7 @@ def _call_hint(name: str) -> str | None:
     return f"write it as {name}{full.replace(parameters=bare, return_annotation=full.empty)}"
 
 
-def _unknown_option(name: str, option: str) -> str | None:
+def _hint_for_unknown_option(name: str, option: str) -> str | None:
     """Return a hint for *option*, a keyword argument that *name* of promptkit does not take."""
     if (home := public_names().get(name)) is None:
         return None
@@ -207,7 +207,7 @@ def _unknown_option(name: str, option: str) -> str | None:
         return hint
     parameters = signature(getattr(home, name)).parameters.values()
     options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    usage = f"{name} takes {', '.join(options)}" if options else _call_hint(name)
+    usage = f"{name} takes {', '.join(options)}" if options else _hint_for_call(name)
     return did_you_mean(option, options) or usage
 
 

@@ -21,7 +21,7 @@ from promptkit.standard_error import say
 _REPORT_AFTER_S: Final = 5.0
 
 #: Interval in seconds between two checks whether an import is slow.
-_LOOK_EVERY_S: Final = 1.0
+_POLL_EVERY_S: Final = 1.0
 
 
 class ImportClock:
@@ -39,7 +39,7 @@ class ImportClock:
         file, since = self._current
         return file, time.monotonic() - since
 
-    def look(self, thread: int | None, consequence: str = "") -> None:
+    def report_if_slow(self, thread: int | None, consequence: str = "") -> None:
         """
         Report the file that *thread* is importing, once, if its import is slow.
 
@@ -65,11 +65,11 @@ def timed_imports() -> Iterator[Callable[[Path | None], None]]:
     """
     clock, thread, ended = ImportClock(), get_ident(), Event()
 
-    def look_until_ended() -> None:
-        while not ended.wait(_LOOK_EVERY_S):
-            clock.look(thread)
+    def poll_until_ended() -> None:
+        while not ended.wait(_POLL_EVERY_S):
+            clock.report_if_slow(thread)
 
-    reporter = Thread(target=look_until_ended, name="promptkit-clock", daemon=True)
+    reporter = Thread(target=poll_until_ended, name="promptkit-clock", daemon=True)
     reporter.start()
     try:
         yield clock.begin
@@ -153,7 +153,7 @@ class Importer(Generic[T]):
         while (outcome := _next_outcome(outcomes)) is None:
             if self._stop.is_set():
                 raise ImportTimeoutError
-            clock.look(thread.ident, "; the previous recipes are still served")
+            clock.report_if_slow(thread.ident, "; the previous recipes are still served")
             file, seconds = clock.current()
             if file is None or seconds < _REPORT_AFTER_S or not (seconds >= _TIMEOUT_S or has_changed()):
                 continue

@@ -27,7 +27,7 @@ from promptkit.files.reading import HashedBytes
 from promptkit.language.files import collecting, files_read
 from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases, mentions_prompts
 from promptkit.loader.finder import Execution, Executions, RecipeFinder
-from promptkit.loader.import_errors import describe_hidden, diagnose_import, diagnose_unserved
+from promptkit.loader.import_errors import diagnose_import, diagnose_unserved, hint_for_hidden_module
 from promptkit.loader.packages import import_package, imported_files, install_finders
 from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
 from promptkit.loader.targets import (
@@ -105,7 +105,7 @@ def _skill(path: Path, root: Path, files: Mapping[str, HashedBytes]) -> SkillFol
 
 
 def load_markdown(
-    folder: Path, names: Iterable[str], importing: Callable[[Path], None]
+    folder: Path, names: Iterable[str], before_import: Callable[[Path], None]
 ) -> tuple[list[LoadedFile], set[str]]:
     """
     Load Markdown prompts.
@@ -117,7 +117,7 @@ def load_markdown(
         names:
             The paths of the files within it.
 
-        importing:
+        before_import:
             See `FolderImport`.
 
     Returns:
@@ -131,7 +131,7 @@ def load_markdown(
     for file in map(folder.joinpath, names):
         try:
             with collecting(files_read, read):
-                importing(file)
+                before_import(file)
                 prompt, diagnostics = read_markdown_prompt(file, folder)
         except BaseException as error:  # noqa: BLE001 (the author's completions may raise anything)
             prompt, diagnostics = None, (diagnose_import(file, folder, error),)
@@ -157,11 +157,11 @@ class FolderImport:
         names:
             The paths of the recipe files within it, sorted.
 
-        importing:
+        before_import:
             Called with each file before it is imported. If it raises, the file is not imported, and the
             exception is reported as an error of the file.
 
-        named:
+        explicit_names:
             The files that are targets themselves, each with the object to load, ``""`` for all. Such a file
             also serves all prompts that it imports, from any module.
 
@@ -180,8 +180,8 @@ class FolderImport:
         self,
         finder: RecipeFinder,
         names: Sequence[str],
-        importing: Callable[[Path], None] = do_nothing,
-        named: Mapping[str, str] = MappingProxyType({}),
+        before_import: Callable[[Path], None] = do_nothing,
+        explicit_names: Mapping[str, str] = MappingProxyType({}),
         *,
         files: DiscoveredFiles | None = None,
         keep: bool = False,
@@ -191,8 +191,8 @@ class FolderImport:
         self._skills = [path for path in skills if is_within(path, str(folder)) and os.path.isdir(path)]
         inside = tuple(os.path.join(path, "") for path in self._skills)
         self.names = tuple(name for name in names if not self._path(name).startswith(inside))
-        self._importing = importing
-        self._named = named
+        self._before_import = before_import
+        self._explicit_names = explicit_names
         self._files = files
         self._package = finder.name
         import_folder = partial(import_package, finder, keep=keep)
@@ -221,7 +221,7 @@ class FolderImport:
             for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
                 read |= paths
-            prompts, paths = load_markdown(self.folder, self._files.markdown, self._importing)
+            prompts, paths = load_markdown(self.folder, self._files.markdown, self._before_import)
             by_file += prompts
             read |= paths
         by_file.sort(key=lambda loaded: str(loaded.file))
@@ -251,7 +251,7 @@ class FolderImport:
         """Import *file* by calling *call*. An exception becomes a diagnostic of the file."""
         try:
             with collecting(declarations, execution.declared), collecting(files_read, execution.read):
-                self._importing(file)
+                self._before_import(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
@@ -261,12 +261,12 @@ class FolderImport:
         file, module = self.folder / name, self._module_of(name)
         if isinstance(imported, LoadedFile):
             return imported
-        if attribute := self._named.get(name):
+        if attribute := self._explicit_names.get(name):
             return named_declarations(f"{file}:{attribute}", file, imported, attribute)
-        if name not in self._named and is_cases(os.path.basename(name)):
+        if name not in self._explicit_names and is_cases(os.path.basename(name)):
             return LoadedFile(file)
         declared = self._executions.declared.get(module, ())
-        package = None if name in self._named else self._package
+        package = None if name in self._explicit_names else self._package
         return declared_in(file, imported, declared, module, package=package, recipes=self._recipes)
 
     def _load_skills(self, files: DiscoveredFiles) -> list[tuple[LoadedFile, set[str]]]:
@@ -297,7 +297,7 @@ def _report_not_served(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> 
 def load(
     target: Targets,
     *,
-    importing: Callable[[Path], None] = do_nothing,
+    before_import: Callable[[Path], None] = do_nothing,
     keep: bool = True,
     cases: bool = False,
     skills: Iterable[str] = (),
@@ -313,7 +313,7 @@ def load(
             files, such as ``commands/**/*.md``. Or several of these, each with ``PREFIX=`` before it if its
             prompts and skills need their own name space.
 
-        importing:
+        before_import:
             Called with each file of a folder before it is imported. If it raises, the file is not imported,
             and the exception is reported as an error of the file.
 
@@ -336,15 +336,15 @@ def load(
     others = [name for name in names if not is_markdown_target(name)]
     module_targets = [name for name in others if not _add_folder(name, folders)]
     finders = list[RecipeFinder]()
-    modules = [_module_in(name, importing, finders, cases=cases) for name in module_targets]
+    modules = [_module_in(name, before_import, finders, cases=cases) for name in module_targets]
     if folders:
         finders += install_finders([Path(path) for path in folders])
     file_names = [
         [*folder.names, *(_cases_in(path, folder) if cases else ())] for path, folder in folders.items()
     ]
-    start_import = partial(FolderImport, importing=importing, keep=keep, skills=skills)
+    start_import = partial(FolderImport, before_import=before_import, keep=keep, skills=skills)
     imports = [
-        start_import(finder, names, named=folder.named, files=folder.files)
+        start_import(finder, names, explicit_names=folder.explicit_names, files=folder.files)
         for finder, names, folder in zip(finders, file_names, folders.values(), strict=True)
     ]
     loaded_folders = [part.finish() for part in imports]
@@ -364,7 +364,7 @@ def load(
     for prefix, folder, files in markdown:
         known = {loaded.file for loaded in by_file}
         new = [file for file in files if Path(folder, file) not in known]
-        loaded_files, paths = load_markdown(Path(folder), new, importing)
+        loaded_files, paths = load_markdown(Path(folder), new, before_import)
         by_file += (loaded.with_prefix(prefix) for loaded in loaded_files)
         read |= paths
     root = parts[0].root if parts else Path(markdown[0][1])
@@ -376,7 +376,7 @@ class _Folder(Struct):
 
     target: str
     names: list[str] = []
-    named: dict[str, str] = {}
+    explicit_names: dict[str, str] = {}
     prefixes: dict[str, str] = {}
     files: DiscoveredFiles | None = None
 
@@ -409,7 +409,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
         folder, file = os.path.split(path)
         entry = folders.setdefault(folder, _Folder(target))
         entry.names.append(file)
-        entry.named[file], entry.prefixes[file] = attribute, prefix
+        entry.explicit_names[file], entry.prefixes[file] = attribute, prefix
     return True
 
 
@@ -433,7 +433,7 @@ def _check_apart(target: str, path: str, folders: Mapping[str, _Folder]) -> None
 
 
 def _module_in(
-    target: str, importing: Callable[[Path], None], finders: list[RecipeFinder], *, cases: bool
+    target: str, before_import: Callable[[Path], None], finders: list[RecipeFinder], *, cases: bool
 ) -> "ModuleImport":
     name, attribute = split_target(target)
     prefix, equals, _ = name.partition("=")
@@ -442,7 +442,7 @@ def _module_in(
         raise LoadError(target, reason)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(target, f"there is no such file or folder{suggest(name)}")
-    return ModuleImport(target, name, attribute, importing, finders, cases)
+    return ModuleImport(target, name, attribute, before_import, finders, cases)
 
 
 class ModuleImport(Struct, frozen=True):
@@ -459,7 +459,7 @@ class ModuleImport(Struct, frozen=True):
         attribute:
             The object to load from it; ``""`` for all declarations.
 
-        importing:
+        before_import:
             See `load`.
 
         finders:
@@ -472,7 +472,7 @@ class ModuleImport(Struct, frozen=True):
     target: str
     name: str
     attribute: str
-    importing: Callable[[Path], None]
+    before_import: Callable[[Path], None]
     finders: list[RecipeFinder]
     cases: bool
 
@@ -491,7 +491,7 @@ class ModuleImport(Struct, frozen=True):
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             missing = error.name if type(error) is ModuleNotFoundError else None
             if missing and f"{self.name}.".startswith(f"{missing}."):
-                hidden = describe_hidden(self.name, Path())
+                hidden = hint_for_hidden_module(self.name, Path())
                 advice = f"; {hidden}" if hidden else suggest(self.name)
                 raise LoadError(self.target, f"there is no such folder, file or module{advice}") from None
             diagnostic = diagnose_import(Path(self.name), None, error)
@@ -502,10 +502,12 @@ class ModuleImport(Struct, frozen=True):
         if file.name == "__init__.py":
             files = _find_in(str(file.parent), self.target, runs_all=True)
             names = ("__init__.py", *files.names, *(files.cases if self.cases else ()))
-            named = {"__init__.py": ""}
+            explicit_names = {"__init__.py": ""}
             (finder,) = install_finders([file.parent], self.finders)
             self.finders.append(finder)
-            return FolderImport(finder, names, self.importing, named, files=files, keep=True).finish()
+            return FolderImport(
+                finder, names, self.before_import, explicit_names, files=files, keep=True
+            ).finish()
         own = [declaration for declaration in declared if declaration.__module__ == self.name]
         return Recipes(by_file=[declared_in(file, module, own, self.name)])
 

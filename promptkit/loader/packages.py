@@ -71,7 +71,7 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
         if (finder.folder, finder.root) not in locations:
             finder.leave()
     finders = [
-        _installed_finder(name, *location, last.get(location))
+        _install_finder(name, *location, last.get(location))
         for name, location in zip(names, locations, strict=True)
     ]
     # Modules of one target can refer to missing modules of another.
@@ -156,7 +156,7 @@ class ImportSnapshot:
             finder.install()
 
 
-def _installed_finder(name: str, folder: Path, root: str, last: RecipeFinder | None) -> RecipeFinder:
+def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | None) -> RecipeFinder:
     """
     Install and return a finder for the next load. If a module of the project has changed, all are removed.
     """

@@ -102,7 +102,7 @@ def with_path(target: str, path: str) -> str:
     return f"{prefix}{'=' if prefix else ''}{path}{':' if attribute else ''}{attribute}"
 
 
-def render_words(targets: Sequence[str], quote: Callable[[str], str]) -> str:
+def format_render_targets(targets: Sequence[str], quote: Callable[[str], str]) -> str:
     """Return targets, quoted, as ``promptkit render`` accepts them: ``PREFIX=TARGET`` only as an option."""
     is_word = len(targets) == 1 and not split_prefix(targets[0])[0]
     return " ".join(f"{'' if is_word else '--target '}{quote(target)}" for target in targets)

@@ -30,7 +30,13 @@ from promptkit.language.messages import Workflow
 from promptkit.lints.linter import without_suppressed
 from promptkit.lints.placeholders import lint_texts_read
 from promptkit.preview.media import Upload
-from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explanation, rendering_of, time_limit
+from promptkit.server.direct_calls import (
+    AuthorCall,
+    CallTimeoutError,
+    explain_failure,
+    make_renderer,
+    time_limit,
+)
 from promptkit.server.elicitation import askable
 
 if TYPE_CHECKING:  # most recipes have no skills
@@ -261,7 +267,7 @@ async def render(
     reports: list[Fitted] = []
     try:
         with collecting(texts_read, texts), collecting(fitted, reports):
-            workflow = await calls.call(prompt.name, rendering_of(prompt, values), time_limit(prompt))
+            workflow = await calls.call(prompt.name, make_renderer(prompt, values), time_limit(prompt))
     except asyncio.CancelledError:
         raise
     except ArgumentsError as errors:
@@ -343,4 +349,4 @@ def describe_failure(subject: str, error: BaseException) -> str:
         error:
             The exception.
     """
-    return explanation(subject, error) or format_exception(error)
+    return explain_failure(subject, error) or format_exception(error)

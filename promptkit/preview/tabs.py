@@ -26,7 +26,7 @@ from promptkit.lints.clients import (
     typed_arguments,
 )
 from promptkit.lints.conversations import SentMessages
-from promptkit.loader.targets import render_words
+from promptkit.loader.targets import format_render_targets
 from promptkit.preview.forms import Choice
 from promptkit.preview.media import Upload
 from promptkit.preview.python_source import (
@@ -40,7 +40,7 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.server.direct_calls import rendering_of, time_limit
+from promptkit.server.direct_calls import make_renderer, time_limit
 from promptkit.server.elicitation import askable, elicitation_params, form_arguments
 from promptkit.server.identity import UNKNOWN
 
@@ -305,7 +305,9 @@ def _build_command_line(rendering: Rendering, served: _Served, _choice: str) -> 
     words = [
         "promptkit",
         "render",
-        quoted(served.target) if prompt.location == SERVER else render_words([served.target], quoted_path),
+        quoted(served.target)
+        if prompt.location == SERVER
+        else format_render_targets([served.target], quoted_path),
         quoted(prompt.name),
         *(word for word, _ in words_with_notes),
     ]
@@ -415,7 +417,7 @@ def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Work
     if sent == typed and (rendering.workflow is not None or rendering.error):
         return rendering.workflow, rendering.error or ""
     try:
-        result = rendering_of(prompt, sent)()
+        result = make_renderer(prompt, sent)()
         if isinstance(result, Coroutine):
             # This thread cannot be stopped while its event loop is idle.
             result = asyncio.run(asyncio.wait_for(result, time_limit(prompt)))

@@ -160,11 +160,11 @@ class Lowering:
 
     def resource(self, resource: CompiledResource | CompiledSkill) -> wire.ResourceEntry:
         """Convert a resource without variables, or the ``SKILL.md`` of a skill, to its list entry."""
-        return wire.ResourceEntry(resource.uri_template, size=resource.size, **self._described(resource))
+        return wire.ResourceEntry(resource.uri_template, size=resource.size, **self._describe(resource))
 
     def template(self, resource: CompiledResource) -> wire.ResourceTemplate:
         """Convert a resource with variables to its entry in ``resources/templates/list``."""
-        return wire.ResourceTemplate(resource.uri_template, **self._described(resource))
+        return wire.ResourceTemplate(resource.uri_template, **self._describe(resource))
 
     def skill(self, skill: CompiledSkill) -> wire.SkillEntry:
         """Convert a skill to its entry in ``skills/list``."""
@@ -213,7 +213,7 @@ class Lowering:
     def _call_result(self, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
-    def _described(self, resource: CompiledResource | CompiledSkill) -> dict[str, Any]:
+    def _describe(self, resource: CompiledResource | CompiledSkill) -> dict[str, Any]:
         """Return the common members of list entries for a resource, template or skill."""
         annotations = UNSET if resource.annotations is None else self.annotations(resource.annotations)
         return {

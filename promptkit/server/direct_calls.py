@@ -44,14 +44,14 @@ def time_limit(prompt: CompiledPrompt | None = None) -> float:
     return (prompt and prompt.timeout) or Limits().timeout
 
 
-def rendering_of(
+def make_renderer(
     prompt: CompiledPrompt, arguments: Mapping[str, str]
 ) -> Callable[[], Workflow | Coroutine[Any, Any, Workflow]]:
     """Return a function, plain or asynchronous, that renders *prompt* with a client's arguments."""
     return partial(prompt.render_async if prompt.renderer.is_async else prompt.render, arguments)
 
 
-def explanation(function_name: str, error: BaseException) -> str | None:
+def explain_failure(function_name: str, error: BaseException) -> str | None:
     """Return a message for the failed call of a function, or None if the error needs a traceback."""
     if isinstance(error, CallTimeoutError):
         return f"{function_name} {error}"

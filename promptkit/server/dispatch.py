@@ -41,7 +41,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.server.pending import PendingRequest, reply_to, timeout_error
-from promptkit.server.request_limits import WaitingLine, queue_full_error
+from promptkit.server.request_limits import WaitingQueue, queue_full_error
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Clock, DaemonThread, Watchdog
 from promptkit.standard_error import say
@@ -132,7 +132,7 @@ class Dispatcher:
         limits:
             The limits on the time of requests, on running requests, and on waiting requests.
 
-        importing:
+        describe_import:
             A function that names the recipe that is being imported, for the error to a request that waited
             too long.
 
@@ -157,11 +157,11 @@ class Dispatcher:
         send: Callable[[bytes], None],
         limits: Limits,
         *,
-        importing: Callable[[], str],
+        describe_import: Callable[[], str],
         many_clients: bool,
     ) -> None:
         self.is_loaded = True
-        self._importing = importing
+        self._describe_import = describe_import
         self.waiting_changed: Callable[[int], object] = bool
         self._handlers = handlers
         self._snapshot_for = snapshot_for
@@ -174,7 +174,7 @@ class Dispatcher:
         self._lock = Lock()
         self._open: dict[RequestId, PendingRequest] = {}
         self._held = 0
-        self._line = WaitingLine(limits.waiting)
+        self._line = WaitingQueue(limits.waiting)
         # The requests that run next to the leader, each with the number of threads and event loops that run
         # it: two while a thread hands it over.
         self._aside: dict[PendingRequest, int] = {}
@@ -682,7 +682,11 @@ class Dispatcher:
         """Answer every request whose deadline has passed."""
         due = [pending for pending in self._open_requests() if pending.deadline <= now]
         for pending in due:
-            error = pending.on_deadline() if pending.on_deadline else timeout_error(pending, self._importing)
+            error = (
+                pending.on_deadline()
+                if pending.on_deadline
+                else timeout_error(pending, self._describe_import)
+            )
             self._end(pending, pending.error_reply(error))
         with self._lock:
             deadlines = (pending.deadline for pending in self._open.values())

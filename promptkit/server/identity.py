@@ -57,7 +57,9 @@ def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
     Raises:
         ConfigurationError: If the project's ``pyproject.toml`` is invalid.
     """
-    return structs.replace(_of_target(targets[0]), **{key: value for key, value in chosen.items() if value})
+    return structs.replace(
+        _read_target_info(targets[0]), **{key: value for key, value in chosen.items() if value}
+    )
 
 
 def find_project_file(target: str) -> str | None:
@@ -78,13 +80,13 @@ def find_project_file(target: str) -> str | None:
     return None if is_foreign(file, origin) else file
 
 
-def _of_target(target: str) -> ServerInfo:
+def _read_target_info(target: str) -> ServerInfo:
     """Return the identity of a target's project; of an installed module without one, its distribution's."""
     if (file := find_project_file(target)) is not None:
         document = read_pyproject(file)
         return UNKNOWN if document is None else read_server_info(document, file)
     target = split_prefix(target)[1]
-    return UNKNOWN if locate_target(target) else _of_module(_top_module(target))
+    return UNKNOWN if locate_target(target) else _read_module_info(_top_module(target))
 
 
 def _top_module(target: str) -> str:
@@ -102,7 +104,7 @@ def _module_folder(module: str) -> str | None:
     return os.path.dirname(os.path.realpath(spec.origin))
 
 
-def _of_module(module: str) -> ServerInfo:
+def _read_module_info(module: str) -> ServerInfo:
     """Return the identity of the distribution that installed a module."""
     from importlib.metadata import packages_distributions  # reads the files of all installed packages
 

@@ -129,7 +129,7 @@ def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
     return {**params.chosen, params.argument.name: params.argument.value}
 
 
-def read_hiding_secrets(
+def read_and_redact_secrets(
     arguments: Arguments, sent: Mapping[str, Any] | None, read: Callable[[Any], dict[str, Any]]
 ) -> dict[str, Any]:
     """

@@ -38,7 +38,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.pagination import Pages
 from promptkit.server.dispatch import Dispatcher, Handler
 from promptkit.server.elicitation import Elicitation, Question
-from promptkit.server.lookup import call_author, chosen_arguments, read_hiding_secrets
+from promptkit.server.lookup import call_author, chosen_arguments, read_and_redact_secrets
 from promptkit.server.notifier import Notifier, ResourceWatch
 from promptkit.server.pending import PendingRequest
 from promptkit.server.request_limits import REPORTS_PER_S, TokenBucket, TokenBuckets
@@ -185,7 +185,7 @@ class Methods:
                 return result
         arguments = prompt.arguments
         try:
-            values = read_hiding_secrets(arguments, supplied, arguments.read)
+            values = read_and_redact_secrets(arguments, supplied, arguments.read)
         except ArgumentsError as errors:
             return self._ask(Question(pending, prompt, supplied or {}, errors, count))
         if prompt.context is not None:
@@ -355,7 +355,7 @@ def _find_resource(pending: PendingRequest) -> tuple[CompiledResource, dict[str,
         error_type = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise error_type(str(error), {"uri": shortened(request.params.uri)}) from None
     pending.about = resource
-    return resource, read_hiding_secrets(resource.arguments, variables, resource.bind)
+    return resource, read_and_redact_secrets(resource.arguments, variables, resource.bind)
 
 
 def _get_skill(pending: PendingRequest) -> bytes:

@@ -108,16 +108,16 @@ class PendingRequest(Struct, eq=False):
         return encode_error(request.id, error)
 
 
-def timeout_error(pending: PendingRequest, importing: Callable[[], str]) -> InternalError:
+def timeout_error(pending: PendingRequest, describe_import: Callable[[], str]) -> InternalError:
     """
     Return the error for a request whose deadline has passed, and report the line of its code on stderr.
 
-    The function *importing* returns a suffix that names the recipe that is being imported, or ``""``.
+    The function *describe_import* returns a suffix that names the recipe that is being imported, or ``""``.
     """
     request, about = pending.request, pending.about
     description = request.method if about is None else f"{about.arguments.kind} {name_of(about)!r}"
     message, at = f"{description} took longer than its limit of {pending.limit:g} s", ""
-    if pending.is_waiting and (progress := importing()):
+    if pending.is_waiting and (progress := describe_import()):
         message = f"the recipes are still being imported after {pending.limit:g} s{progress}"
     elif pending.is_waiting:
         message = f"{description} waited longer than {pending.limit:g} s for other prompts (--max-renders)"

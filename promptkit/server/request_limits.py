@@ -95,7 +95,7 @@ def queue_full_error(waiting: int) -> TooManyRequests:
     return TooManyRequests(f"{waiting:,} requests are already waiting, which is the limit: try again later")
 
 
-class WaitingLine:
+class WaitingQueue:
     """
     A queue of requests that is fair to principals: they take turns, each with its oldest request first.
 

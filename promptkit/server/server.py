@@ -92,7 +92,7 @@ class Server:
         guard:
             The watchdog, which ends the process if code never releases the GIL.
 
-        importing:
+        describe_import:
             A function that names the recipe that is being imported, for the error to a request that waited
             too long.
 
@@ -126,7 +126,7 @@ class Server:
         signer: RequestStateSigner | None = None,
         scopes: frozenset[str] = frozenset(),
         guard: Watchdog | None = None,
-        importing: Callable[[], str] = str,
+        describe_import: Callable[[], str] = str,
         waiting_changed: Callable[[int], object] = bool,
     ) -> None:
         self._scopes = scopes
@@ -144,7 +144,7 @@ class Server:
             self._resume,
             send,
             limits,
-            importing=importing,
+            describe_import=describe_import,
             many_clients=self.has_many_clients,
         )
         self._dispatcher.is_loaded = catalog is not None
@@ -152,7 +152,7 @@ class Server:
         self._dispatcher.waiting_changed = waiting_changed
         self._notifier = self._make_notifier(send)
         self._elicitation = Elicitation(self._session, self._dispatcher, send, signer=signer)
-        self._watch = ResourceWatch(self._seen_with, self._notifier)
+        self._watch = ResourceWatch(self._catalog_for, self._notifier)
         self._methods = Methods(
             self._dispatcher, self._elicitation, self._notifier, self._watch, send, limits
         )
@@ -260,7 +260,7 @@ class Server:
     def _visible(self, catalog: Catalog) -> Catalog:
         return catalog.visible_to(self._scopes)
 
-    def _seen_with(self, scopes: frozenset[str] | None) -> Catalog:
+    def _catalog_for(self, scopes: frozenset[str] | None) -> Catalog:
         """Return what callers with these scopes can see."""
         return (self.snapshot if scopes is None else self._view(self.snapshot, scopes)).catalog
 

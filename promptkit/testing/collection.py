@@ -207,7 +207,7 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     """
     recipes = load(targets, cases=True)
     catalog = compiler.compile(recipes, lint=True)
-    known = checks.of_catalog(catalog)
+    known = checks.lint_catalog(catalog)
     files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
     failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
     by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
@@ -234,7 +234,7 @@ def make_rendering_check(checks: Checks, known: Sequence[Diagnostic]) -> Renderi
     def check(
         prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
     ) -> tuple[Diagnostic, ...]:
-        return checks.without_ignored(checks.of_rendering(prompt, workflow, texts, known))
+        return checks.without_ignored(checks.lint_rendering(prompt, workflow, texts, known))
 
     return check
 

@@ -69,7 +69,7 @@ class ServerFile(CheckedFile):
         """
         self.report_to_syrupy()
         catalog, checks = self._connect(), configured_checks(self.config)
-        known = checks.of_catalog(catalog)
+        known = checks.lint_catalog(catalog)
         names = {f"prompt {name!r}": name for name in catalog}
         by_name: dict[str, list[Diagnostic]] = {"the server": [], **{name: [] for name in catalog}}
         for diagnostic in checks.without_ignored(known):

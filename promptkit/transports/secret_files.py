@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from promptkit.files.edits import write_new_secret
-from promptkit.files.reading import is_another_user, read_regular_file
+from promptkit.files.reading import is_untrusted_user, read_regular_file
 from promptkit.loader.targets import Targets, split_target, targets_of, with_path
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
@@ -99,7 +99,7 @@ def _check_access(path: str, kind: str, status: os.stat_result) -> None:
     """Raise InvalidSecretsError if other users can read, change or replace a file."""
     mode, fix = f"(mode {stat.S_IMODE(status.st_mode):04o})", f", and chmod g-w,o-rwx {path}"
     folders = (Path(path).absolute().parent, Path(path).resolve().parent)  # of a link, and of its target
-    if is_another_user(status.st_uid):
+    if is_untrusted_user(status.st_uid):
         problem, fix = f"it belongs to another user ({status.st_uid})", " in a file of your own"
     elif status.st_mode & stat.S_IROTH:
         problem = f"every user can read it {mode}"
@@ -119,7 +119,7 @@ def _check_access(path: str, kind: str, status: os.stat_result) -> None:
 def _is_shared(folder: Path) -> bool:
     """Return whether other users can replace the files of a folder."""
     status = folder.stat()
-    if is_another_user(status.st_uid):
+    if is_untrusted_user(status.st_uid):
         return True
     if status.st_mode & stat.S_ISVTX:  # users can replace only their own files
         return False

@@ -11,9 +11,9 @@ from promptkit.errors.exceptions import LoadError
 from promptkit.errors.rules import Rule
 from promptkit.loader.loader import load
 from promptkit.loader.targets import (
+    format_render_targets,
     is_markdown_target,
     locate_target,
-    render_words,
     split_prefix,
     split_target,
     with_markdown,
@@ -140,9 +140,9 @@ class TestParsing:
         """`render` accepts one plain target as a word, and all others as options."""
         monkeypatch.chdir(tmp_path)
 
-        assert render_words(["x y"], repr) == "'x y'"
-        assert render_words(["a=x"], str) == "--target a=x"
-        assert render_words(["x", "y"], str) == "--target x --target y"
+        assert format_render_targets(["x y"], repr) == "'x y'"
+        assert format_render_targets(["a=x"], str) == "--target a=x"
+        assert format_render_targets(["x", "y"], str) == "--target x --target y"
 
     @pytest.mark.parametrize("target", ["Review=team", "re.view=team/x", "9=team.module"])
     def test_invalid_prefix(self, target):

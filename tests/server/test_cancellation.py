@@ -413,7 +413,7 @@ class TestFirstCompletion:
             bool,
             sent.append,
             Limits(),
-            importing=str,
+            describe_import=str,
             many_clients=False,
         )
         dispatcher.handle_events([event])

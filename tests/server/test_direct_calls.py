@@ -5,7 +5,7 @@ import pytest
 from promptkit import PromptError, prompt
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
-from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explanation, rendering_of
+from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explain_failure, make_renderer
 
 
 async def fails():
@@ -62,7 +62,7 @@ def test_rendering():
         return f"{number + 1}"
 
     for declared in (plain, waits):
-        call = AuthorCall(rendering_of(declared.compiled, {"number": "2"}))
+        call = AuthorCall(make_renderer(declared.compiled, {"number": "2"}))
         call.run()
         assert str(call.returned) == "[user]\n3"
 
@@ -84,4 +84,4 @@ def test_rendering():
 )
 def test_explanation(error, expected):
     """Expected errors are explained in one sentence; other exceptions need a traceback."""
-    assert explanation("prompt 'a'", error) == expected
+    assert explain_failure("prompt 'a'", error) == expected

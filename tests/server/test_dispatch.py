@@ -472,7 +472,7 @@ class TestImporting:
     def test_timeout_names_the_slow_import(self, serve):
         """The error names the file and the line."""
         client = serve(
-            is_importing=True, importing=lambda: ": slow.py is at line 7", limits=Limits(timeout=0.2)
+            is_importing=True, describe_import=lambda: ": slow.py is at line 7", limits=Limits(timeout=0.2)
         )
         client.send(modern(1, "prompts/list"))
 

@@ -209,7 +209,7 @@ class Connections:
         self._open.add(connection)
         return len(self._open) - len(self._rejected) <= self.limits.connections
 
-    def linger(self, connection: "HttpConnection") -> bool:
+    def may_linger(self, connection: "HttpConnection") -> bool:
         """Return whether a rejected connection can stay open until its client has read the error response."""
         self._rejected.add(connection)
         return len(self._rejected) <= self.limits.rejected
@@ -346,7 +346,7 @@ class HttpConnection(asyncio.Protocol):
         self._scope = _base_scope(transport)
         if not self.connections.add(self):
             self._reject(503)
-            if not self.connections.linger(self):  # other connections need its descriptor
+            if not self.connections.may_linger(self):  # other connections need its descriptor
                 transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio passes it)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.server.pending import PendingRequest
-from promptkit.server.request_limits import WaitingLine
+from promptkit.server.request_limits import WaitingQueue
 
 
 def pending(subject="", text=""):
@@ -18,7 +18,7 @@ def pending(subject="", text=""):
 
 def test_principals_take_turns():
     """The oldest request of each principal comes first, however many requests others have sent."""
-    line, requests = WaitingLine(10), [pending(subject) for subject in "aaabab"]
+    line, requests = WaitingQueue(10), [pending(subject) for subject in "aaabab"]
     for item in requests:
         assert line.add(item) is None
 
@@ -28,7 +28,7 @@ def test_principals_take_turns():
 
 def test_full_queue_rejects_the_principal_that_fills_it():
     """A request of another principal replaces the newest request of the principal with the most requests."""
-    line, filling = WaitingLine(3), [pending("many") for _ in range(3)]
+    line, filling = WaitingQueue(3), [pending("many") for _ in range(3)]
     for item in filling:
         line.add(item)
 
@@ -43,7 +43,7 @@ def test_full_queue_rejects_the_principal_that_fills_it():
 
 def test_total_size_of_params_is_limited():
     """A request that is too large is rejected, and evicts no request if that would not free enough space."""
-    line, small, large = WaitingLine(10, byte_limit=100), pending("a", "x" * 10), pending("a", "x" * 60)
+    line, small, large = WaitingQueue(10, byte_limit=100), pending("a", "x" * 10), pending("a", "x" * 60)
     line.add(small)
     line.add(large)
 
@@ -59,7 +59,7 @@ def test_total_size_of_params_is_limited():
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.booleans())))
 def test_no_request_is_lost_or_served_twice(steps):
     """Each request leaves the queue exactly once."""
-    line, added, removed = WaitingLine(4), [], []
+    line, added, removed = WaitingQueue(4), [], []
     for subject, takes in steps:
         item = pending(subject)
         try:
