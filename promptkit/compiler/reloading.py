@@ -252,7 +252,7 @@ class Reloader:
             return  # the next round tries again
         if self._old_versions >= _MAX_OLD_VERSIONS:  # the server is never idle
             self._free_old_versions()
-        gc.disable()  # with 2,000 files, collections take a third of the time, and block requests
+        gc.disable()  # with 2,000 files, garbage collections take a third of the time, and block requests
         try:
             self._import_again(before)
         finally:

@@ -129,7 +129,7 @@ class Diagnostic(Struct, frozen=True):
             Its location.
 
         owner:
-            What it is about, if that is not only its location.
+            The prompt, resource, skill or file that it is about, if it is about more than its location.
     """
 
     rule: Rule
@@ -192,7 +192,7 @@ class Report(Struct, frozen=True):
 
     @property
     def owner(self) -> Owner:
-        """What the diagnostics are about."""
+        """The prompt, resource, skill or file that the diagnostics are about."""
         return Owner(self.subject, self.location)
 
     def add(self, rule: Rule, message: str, hint: str, location: "LocationLike | None" = None) -> None:

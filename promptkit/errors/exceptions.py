@@ -159,7 +159,7 @@ class ResultError(TypeError):
     """
     An author's function returned or yielded a value that cannot be sent.
 
-    The message has the function's name and location, because a traceback cannot show a function that has
+    The message contains the function's name and location, because a traceback cannot show a function that has
     already returned.
     """
 

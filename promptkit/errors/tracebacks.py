@@ -29,8 +29,8 @@ def format_exception(error: BaseException) -> str:
     """
     Format *error* and its causes with the author's frames only. Causes without any are omitted.
 
-    If no frame is the author's, as for recipes in an installed package, only frames of other packages are
-    kept; all frames are kept if there are no others, because the error is not in a recipe then. A
+    If no frame is the author's, as for recipes in an installed package, only the frames of other packages are
+    kept. If there are none of those either, the error is not in a recipe, and all frames are kept. A
     `ResultError` has no traceback, because its function has already returned.
     """
     if isinstance(error, ResultError):

@@ -1,1 +1,1 @@
-"""Safe access to files of users and repositories: no other package opens, writes or removes them."""
+"""Safe access to files of users and repositories, which no other package opens, writes or removes."""

@@ -1,4 +1,6 @@
-"""Size-limited reading of files of users and repositories; pipes and devices only where they are allowed."""
+"""
+Size-limited reading of files from users and repositories. Pipes and devices are read only where allowed.
+"""
 
 import errno
 import os
@@ -154,19 +156,19 @@ def check_regular(status: os.stat_result, path: str | os.PathLike[str]) -> None:
         raise NotRegularError(errno.EINVAL, "it is not a regular file", os.fspath(path))
 
 
-def is_untrusted_user(user: int) -> bool:
+def is_untrusted_user(uid: int) -> bool:
     """
     Return whether a user is neither the user of this process, nor root, nor the user who called ``sudo``.
     """
-    current = os.geteuid() if hasattr(os, "geteuid") else user
-    return user not in (0, current) and not (current == 0 and os.environ.get("SUDO_UID") == str(user))
+    current = os.geteuid() if hasattr(os, "geteuid") else uid
+    return uid not in (0, current) and not (current == 0 and os.environ.get("SUDO_UID") == str(uid))
 
 
 def is_foreign(path: str | os.PathLike[str], trusted_folder: str | os.PathLike[str] | None = None) -> bool:
     """
     Return whether *path* itself, not the target of a symbolic link, belongs to another user.
 
-    Like git, it trusts files of root, and of the user who called ``sudo``.
+    As in git, files of root and of the user who called ``sudo`` are trusted.
 
     Args:
         path:

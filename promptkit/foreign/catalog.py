@@ -67,10 +67,10 @@ class OpenServer(Struct):
             The revision of the protocol that both sides use.
 
         listing:
-            Its lists.
+            The lists of prompts, resources and skills, as the server sent them.
 
         catalog:
-            Its prompts, resources and skills.
+            The same, compiled.
     """
 
     name: str
@@ -80,7 +80,7 @@ class OpenServer(Struct):
 
 
 class _Unconnected:
-    """The connection of lists that come from a file, which answers nothing."""
+    """The connection for lists that come from a file: every request fails."""
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:  # noqa: ARG002
         msg = f"{method} needs a server, and this is a file"
@@ -322,7 +322,7 @@ def _load_skill(
     listed = skill.resources if isinstance(skill.resources, list) else []
     uris: dict[str, ListedFile | None] = {file.uri: file for file in listed} or {skill.uri: None}
     if len(uris) > MAX_FILES or sum(file.size for file in listed) > min(MAX_BYTES, max_bytes):
-        message = f"it has {len(uris)} files, or too many bytes"
+        message = f"its {len(uris)} files are too many or too large"
         hint = f"hosts read at most {MAX_FILES} files and {MAX_BYTES >> 20} MiB"
         report.add(Rule.SKILL_FILES, message, hint)
         return None, report.found
@@ -339,7 +339,7 @@ def _load_skill(
             continue
         data = content.encode() if isinstance(content, str) else content
         if file is not None and (file.digest, file.size) != (f"sha256:{sha256(data).hexdigest()}", len(data)):
-            message = f"{path!r} has another digest or size than it is listed with, so hosts reject it"
+            message = f"{path!r} differs from its listed digest or size, so hosts reject it"
             report.add(Rule.SKILL_FILES, message, "hash the bytes that are served")
         files[path] = HashedBytes(data)
     if SKILL_FILE not in files:

@@ -33,7 +33,7 @@ class _AnyResult(RootModel[dict[str, Any]]):
 
 class ServerIdentity(Struct, frozen=True):
     """
-    What a server declares about itself.
+    The identity and capabilities that a server declares.
 
     Args:
         name:
@@ -71,7 +71,7 @@ class Connection:
             The event loop of the client, on its own thread.
 
         seen:
-            What the transport has noticed.
+            What the transport has observed.
     """
 
     def __init__(self, client: Client, portal: BlockingPortal, seen: Observations) -> None:
@@ -81,7 +81,7 @@ class Connection:
 
     @property
     def identity(self) -> ServerIdentity:
-        """What the server declares about itself."""
+        """The identity and capabilities that the server declares."""
         info = self._client.server_info
         capabilities = self._client.server_capabilities.model_dump(by_alias=True, exclude_none=True)
         return ServerIdentity(
@@ -129,7 +129,7 @@ def _first_problem(error: ValidationError) -> str:
 @contextmanager
 def connect(address: ServerAddress) -> Iterator[Connection]:
     """
-    Connect to a server. At the end, disconnect, and end the processes of a command.
+    Connect to a server. On exit, disconnect, and end the processes of a command.
 
     Raises:
         ServerError: If it cannot be reached, or does not speak MCP.

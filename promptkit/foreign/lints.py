@@ -115,7 +115,7 @@ def _lint_tool(tool: ListedTool) -> list[Diagnostic]:
 
 def _lint_length(report: Report, subject: str, text: str | None) -> None:
     if text is not None and len(text) > MAX_TOOL_DESCRIPTION:
-        message = f"{subject} {len(text):,} characters, and hosts cut it after {MAX_TOOL_DESCRIPTION:,}"
+        message = f"{subject} {len(text):,} characters, and hosts truncate after {MAX_TOOL_DESCRIPTION:,}"
         report.add(Rule.LONG_DESCRIPTION, message, "shorten it, and begin with what matters most")
 
 
@@ -174,7 +174,7 @@ def _references(schema: Any) -> Iterator[str]:
 _LOSSES: Final = (
     (
         lambda schema: "$schema" in schema,
-        "the schema has '$schema', with which every call fails in Genkit",
+        "the schema has '$schema', which makes every call fail in Genkit",
         "omit it: 2020-12 is the default of MCP",
     ),
     (
@@ -189,7 +189,7 @@ _LOSSES: Final = (
     ),
     (
         _has_positions,
-        "the schema has a type for each position of a list, and AutoGen sends text in their place",
+        "the schema has a type for each position of a list, and AutoGen sends text instead",
         "use an object, or one type for all items",
     ),
 )
@@ -198,7 +198,7 @@ _LOSSES: Final = (
 def lint_stray_output(lines: int, first: str) -> Iterator[Diagnostic]:
     """Yield a diagnostic if a server has written lines to standard output that are not messages."""
     if lines:
-        message = f"it wrote {_count(lines, 'line')} to standard output that are not messages: {first!r}"
+        message = f"it wrote {_count(lines, 'line')} other than messages to standard output: {first!r}"
         hint = "write logs to standard error: some clients end the connection"
         yield _SERVER.diagnostic(Rule.INVALID_REPLY, message, hint)
 

@@ -176,7 +176,7 @@ class Listing(Struct):
             The items as the server sent them, by the key of their list.
 
         prompts, resources, templates, tools, skills:
-            The valid items. If several have the same name or URI, the first.
+            The valid items; only the first of several with the same name or URI.
 
         diagnostics:
             The problems with the replies.
@@ -305,7 +305,7 @@ class _PageReader:
             if len(cursors) >= MAX_PAGES:
                 raise _PageError(Rule.BROKEN_PAGES, f"it has more than {MAX_PAGES:,} pages", hint)
             if self._items > MAX_ITEMS or self._bytes > MAX_BYTES:
-                limits = f"more than {MAX_ITEMS:,} items, or {MAX_BYTES >> 20} MiB"
+                limits = f"more than {MAX_ITEMS:,} items, or more than {MAX_BYTES >> 20} MiB"
                 message = f"the lists have {limits}, and are not read further"
                 raise _PageError(Rule.BROKEN_PAGES, message, "list fewer items")
 

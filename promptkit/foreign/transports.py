@@ -2,7 +2,7 @@
 Streams of messages from and to a server, with limits.
 
 The official client does not limit the size of a reply, and passes on what a server writes to standard error.
-Therefore these take the place of its transports.
+Therefore these streams replace its transports.
 """
 
 import shutil
@@ -67,7 +67,7 @@ class Observations(Struct):
 @asynccontextmanager
 async def stdio_streams(address: ServerAddress, seen: Observations) -> AsyncGenerator[Streams]:
     """
-    Start a command and yield its streams. At the end, its whole process group is ended.
+    Start a command and yield its streams. On exit, its whole process group is ended.
 
     Args:
         address:

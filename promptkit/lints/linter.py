@@ -1,4 +1,8 @@
-"""The entry points of the lints, and the comments that suppress diagnostics."""
+"""
+The linter: lints files, catalogs and renderings, and drops the diagnostics that authors have suppressed.
+
+Authors suppress diagnostics with comments, or with settings, which are in `Checks`.
+"""
 
 import ast
 import re

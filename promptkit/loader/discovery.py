@@ -97,7 +97,7 @@ def _beginning(path: str) -> bytes:
 
 
 def is_for_promptkit(path: str) -> bool:
-    """Return whether the text of a file uses promptkit. Next to skills, other programs do not run."""
+    """Return whether the text of a file uses promptkit. Next to skills, no other program is imported."""
     text = _beginning(path)
     return b"promptkit" in text or any(decorator in text for decorator in _DECORATORS[:3])
 
@@ -203,8 +203,8 @@ def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> D
             See `FolderWalk`.
 
         runs_all:
-            Whether all Python files are recipes. Otherwise, next to folders of skills only those are that
-            declare prompts, as others may be programs of a repository that was only cloned to read it.
+            Whether all Python files are recipes. Otherwise, next to folders of skills, only files that
+            declare prompts are: the others may be programs of a repository that was cloned only to be read.
 
     Raises:
         OSError: If the folder cannot be read.
@@ -257,7 +257,7 @@ def _holds_recipes_or_skills(folder: str) -> bool:
 def why_unreadable(entry: os.DirEntry[str]) -> str | None:
     """Return why a file cannot be read; None if it can be, and ``""`` for a folder."""
     try:
-        # Most entries are plain files, which needs no further system call.
+        # Most entries are plain files, which need no further system call.
         mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(entry.path).st_mode
     except OSError as error:  # a link that is broken, circular or leads into a locked folder
         return str(error.strerror)
@@ -270,8 +270,8 @@ class FolderWalk:
     """
     A walk through a folder and its subfolders: an iterator of the path and the entries of each.
 
-    Links to folders are followed within the folder, as Kubernetes ConfigMaps use them, and to folders of the
-    project with recipes or skills. No folder is entered twice.
+    Links are followed to folders within the folder, which Kubernetes ConfigMaps use, and to folders of the
+    project that contain recipes or skills. No folder is entered twice.
 
     Args:
         folder:
@@ -288,7 +288,8 @@ class FolderWalk:
             skills.
 
         project:
-            The root of the project, in which links are followed; ``""`` if only those within the folder are.
+            The root of the project, in which links are followed; ``""`` to follow only links within the
+            folder.
 
     Attributes:
         entered:

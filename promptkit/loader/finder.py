@@ -1,8 +1,8 @@
 """
-The finder in `sys.meta_path` for modules of a folder of recipes, next to the recipes, and of their project.
+The finder in `sys.meta_path` for the modules of a folder of recipes, and for those of their project.
 
-It records the files of the modules, which are watched, and imported again when one of them changes; and which
-declarations the modules make, and which files they read.
+It records the declarations that the modules make, the files that they read, and their own files, which are
+watched and imported again when one of them changes.
 """
 
 import importlib
@@ -102,10 +102,10 @@ class Executions:
 
 class SourceLoader(SourceFileLoader):
     """
-    Loads a module, whose bytecode is used only by the first import in this process.
+    Loads a module. Only the first import in this process uses its cached bytecode.
 
-    Python compares only the source's size and modification time in whole seconds. But edits can follow each
-    other faster.
+    To detect edits, Python compares only the source's size and its modification time in whole seconds, but
+    edits can follow each other faster.
 
     Args:
         name:
@@ -240,7 +240,7 @@ class RecipeFinder:
             The files of modules that were not found.
 
         has_missing_modules:
-            Whether modules of the project were removed that modules of the package may refer to.
+            Whether modules of the project were removed to which modules of the package may still refer.
     """
 
     def __init__(self, name: str, folder: Path, root: str, before: "RecipeFinder | None" = None) -> None:
@@ -397,7 +397,7 @@ class RecipeFinder:
     @property
     def has_changed_project(self) -> bool:
         """Whether a module of the project has changed, or is replaced by a file next to the recipes."""
-        modules = list(self.project.items())  # copied, because a prompt may import another one meanwhile
+        modules = list(self.project.items())  # copied, because a prompt may import another module meanwhile
         return any(
             stamp != file_stamp(file) or self._is_package_module(name) for name, (file, stamp) in modules
         )

@@ -291,7 +291,7 @@ def diagnose_unserved(
         diagnostics[path] = _not_served(path, message, hint)
     for path in files.hidden:
         name = os.path.basename(path)
-        message = f"the skills in {name!r} are not served: names with a leading dot are for programs"
+        message = f"the skills in {name!r} are not served: a folder with a leading dot is for other programs"
         hint = f"to serve them, pass {display_path(path)!r} as a target"
         diagnostics[path] = _not_served(path, message, hint)
     served = {str(file.file) for file in loaded}  # a package that cannot be imported is already reported

@@ -148,7 +148,7 @@ def do_nothing(_: Path) -> None:
 
 class FolderImport:
     """
-    An import of a folder's recipes, whose package is imported already.
+    The import of a folder's recipes, whose package has already been imported.
 
     Args:
         finder:
@@ -162,8 +162,8 @@ class FolderImport:
             exception is reported as an error of the file.
 
         explicit_names:
-            The files that are targets themselves, each with the object to load, ``""`` for all. Such a file
-            also serves all prompts that it imports, from any module.
+            The files that are targets themselves, each with the object to load; ``""`` means all objects.
+            Such a file also serves all prompts that it imports, from any module.
 
         files:
             All files of the folder, if it is the target.
@@ -318,7 +318,7 @@ def load(
             and the exception is reported as an error of the file.
 
         keep:
-            Whether to use modules unchanged that are already imported, by any code: a test may have patched
+            Whether to reuse modules that are already imported, whoever imported them: a test may have patched
             them. If a file has changed since it was imported here, all modules are imported again.
 
         cases:
@@ -400,7 +400,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
     if not is_folder and not os.path.isfile(path):
         return False
     if not is_folder and not path.endswith(".py"):
-        raise LoadError(target, "it is not Python or Markdown: pass such a file, or a folder of recipes")
+        raise LoadError(target, "it is neither Python nor Markdown: pass such a file, or a folder of recipes")
     _check_apart(target, path, folders)
     if is_folder:
         files = _find_in(path, target)

@@ -158,7 +158,8 @@ class ImportSnapshot:
 
 def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | None) -> RecipeFinder:
     """
-    Install and return a finder for the next load. If a module of the project has changed, all are removed.
+    Install and return a finder for the next load. If a module of the project has changed, all of its modules
+    are removed.
     """
     # The same string object each time: a test may have restored it in `sys.path`.
     finder = RecipeFinder(name, folder, root if last is None else last.root, last)
@@ -229,7 +230,7 @@ def _is_within(name: str, package: str) -> bool:
 
 
 def _is_initializing(module: object) -> bool:
-    """Whether a module is being imported: if so, its code has called `load`."""
+    """Return whether a module is still being imported, which means that its own code called `load`."""
     return getattr(getattr(module, "__spec__", None), "_initializing", False)
 
 
@@ -263,7 +264,7 @@ def reduced(declared: Any) -> tuple[Any, ...]:
 
 def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
     """
-    Return the same for a compiled prompt, which is recompiled from its `Prompt`.
+    Return the result of `object.__reduce__` for a compiled prompt, which is recompiled from its `Prompt`.
 
     Raises:
         PicklingError: If its module declares no such prompt.

@@ -252,7 +252,9 @@ def _instances_of(values: Iterable[Any], kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _is_stale(declaration: Decorated, module: ModuleType) -> bool:
-    """Whether a declaration is of an earlier execution of *module*, which failed in a circular import."""
+    """
+    Whether a declaration comes from an earlier execution of *module*, which failed in a circular import.
+    """
     function = declaration.function
     while isinstance(function, Decorated):
         function = function.function

@@ -103,7 +103,10 @@ def with_path(target: str, path: str) -> str:
 
 
 def format_render_targets(targets: Sequence[str], quote: Callable[[str], str]) -> str:
-    """Return targets, quoted, as ``promptkit render`` accepts them: ``PREFIX=TARGET`` only as an option."""
+    """
+    Return targets, quoted, for a ``promptkit render`` command, which accepts ``PREFIX=TARGET`` only as an
+    option.
+    """
     is_word = len(targets) == 1 and not split_prefix(targets[0])[0]
     return " ".join(f"{'' if is_word else '--target '}{quote(target)}" for target in targets)
 
@@ -226,7 +229,7 @@ def linked_root(folder: str) -> str:
 
 def package_of(folder: str | Path) -> tuple[str, tuple[str, ...]]:
     """
-    Return which Python package a folder is.
+    Return where a folder is in a Python package.
 
     Args:
         folder:

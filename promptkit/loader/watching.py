@@ -123,7 +123,7 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
         folders:
             The folders of the recipes, each with a suffix. With ``""``, all files in the folder and its
             subfolders count, except hidden files and tests. With a suffix, only files directly in the folder
-            count whose names end with it.
+            whose names end with it count.
 
         read:
             The paths of other files that the recipes have read.

@@ -62,7 +62,9 @@ class ServerInfo(Struct, frozen=True):
     icons: tuple[Icon, ...] = ()
 
     def implementation(self, revision: Revision) -> wire.Implementation:
-        """Return the members that *revision* has, without the instructions."""
+        """
+        Return the server's identity with only the members that *revision* defines, without the instructions.
+        """
         shown = wire.Implementation(self.name, self.version, self.title if revision.titles else None)
         if revision.icons:  # the same revision added the other members
             shown.description, shown.website_url = self.description, self.website
@@ -102,7 +104,7 @@ class Capabilities(Struct, frozen=True):
         return Tools(catalog, prompts=bool(self.tools), search=self.tools == "search", others=others)
 
     def declared(self, revision: Revision) -> dict[str, Any]:
-        """Return the capabilities as *revision* spells them."""
+        """Return the capabilities in the form that *revision* defines."""
         declared: dict[str, Any] = {
             "prompts": {"listChanged": self.changes},
             "resources": {"subscribe": self.changes, "listChanged": self.changes},

@@ -2,8 +2,8 @@
 Decoding of lines into messages, and the limits on them.
 
 A line that is too long, too deep, or has too many values is rejected. Every other line is decoded once: its
-members stay raw JSON, and the params are decoded later, as the type that the method has. Long text that the
-server does not need is therefore never decoded.
+members stay raw JSON, and the params are decoded later, as the type that the method expects. Long text that
+the server does not need is therefore never decoded.
 """
 
 import re
@@ -153,7 +153,7 @@ def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
         return None
     for depth, values in extent(line):
         if depth > limits.depth:
-            return ParseError(f"the message is rejected: it is nested more than {limits.depth:,} deep")
+            return ParseError(f"the message is rejected: it is nested more than {limits.depth:,} levels deep")
         if values > limits.values:
             return InvalidRequest(f"the message is rejected: it has more than {limits.values:,} values")
     return None

@@ -84,7 +84,7 @@ class Batch:
         return [Reply(line) for line in lines if line] + others
 
     def fit(self, request_id: RequestId, reply: Reply) -> Reply:
-        """Return *reply*, or an error if the replies would be too long together."""
+        """Return *reply*, or an error if all replies together would be too long."""
         with self._lock:
             if self._size + len(reply.line) <= self._limit:
                 self._size += len(reply.line)

@@ -151,7 +151,7 @@ class Reply(Struct, gc=False, frozen=True):
             The code of an error.
 
         retry_after:
-            Seconds until the client may retry, if the error has this value.
+            Seconds until the client may retry, if the error specifies it.
     """
 
     line: bytes

@@ -165,7 +165,7 @@ class KeyRing:
         return self._mac(self.secrets[0], purpose, "", data)
 
     def _mac(self, secret: bytes, purpose: str, head: str, bound: bytes) -> str:
-        import hmac  # not before the first token
+        import hmac  # not needed before the first token
 
         derived = _derive(secret, [_VERSION, "token", purpose, self.audience])
         # A head contains no zero byte, so that its end is unambiguous.

@@ -1,7 +1,7 @@
 """
 The dated revisions of the protocol, and the features of each.
 
-No other module names a date: they check the features of a revision instead.
+Other modules check the features of a revision, and contain no dates.
 """
 
 from typing import Final

@@ -58,7 +58,7 @@ class Meta(Struct, kw_only=True, gc=False, omit_defaults=True):
 
 class Params(Struct, kw_only=True, gc=False, omit_defaults=True):
     """
-    The common params: any object is accepted.
+    The params of any method: any object is accepted.
 
     Optional members can be null, because many clients send null instead of omitting a member.
     """
@@ -101,13 +101,13 @@ class CancelledParams(Params, rename="camel"):
 
 
 class PromptReference(Struct, tag_field="type", tag="ref/prompt"):
-    """The prompt whose argument to complete."""
+    """The prompt whose argument is to be completed."""
 
     name: str
 
 
 class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
-    """The resource template whose variable to complete."""
+    """The resource template whose variable is to be completed."""
 
     uri: str
 
@@ -274,7 +274,7 @@ class EmbeddedContent(Struct, tag_field="type", tag="resource"):
 
 
 class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
-    """A link to a resource that the client may read."""
+    """A link to a resource that the client can read."""
 
     uri: str
     name: str
@@ -319,12 +319,13 @@ class Entry(Struct, rename="camel", omit_defaults=True):
     """
     An entry of a list, or a part of one.
 
-    Clients in tests return entries to authors: a member that is not sent is None or empty, not `UNSET`.
+    Test clients give these entries to recipe authors, so a member that was not sent is None or empty, not
+    `UNSET`.
     """
 
 
 class IconEntry(Entry):
-    """An icon that a client may show."""
+    """An icon that a client can show."""
 
     src: str
     mime_type: str | None = None

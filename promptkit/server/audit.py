@@ -35,16 +35,18 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}(?=:)")
 
 class Audit:
     """
-    A log of requests: the caller, the address, the time, the prompt or resource, argument sizes, the outcome.
+    A log of requests: the caller, the address, the time, the prompt or resource, argument sizes, and the
+    outcome.
 
     A line is written before the client gets the reply. Lines are never interleaved, even if other processes
     append to the file. They do not contain values of arguments. The file is not synced to disk: lines survive
     a crash of the process, but not always a crash of the machine. If a line cannot be written, the request is
-    still served, and the next line has the number of lost lines. A file that was moved away is created again.
+    still served, and the next line reports the number of lost lines. A file that was moved away is created
+    again.
 
     Args:
         file:
-            The file to append to. A new file is readable by its owner only.
+            The file to append to. Only its owner can read a new file.
 
     Raises:
         OSError: If the file cannot be opened.
@@ -59,7 +61,10 @@ class Audit:
         self._descriptor = open_log(self._file)
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
-        """Open an entry for *request*. Return a function that appends the line, to call with the reply."""
+        """
+        Start an entry for *request*. Return a function that appends its line when it is called with the
+        reply.
+        """
         received, started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
         # Once a request is answered, its address and principal are gone.
         sender = _sender_fields(request.address, request.principal)
@@ -111,7 +116,7 @@ class Audit:
         """Append the complete *line*, or raise OSError without appending a part of it."""
         self._reopen_if_moved()
         data = b"\n" + line if self._has_partial_line else line
-        written = os.write(self._descriptor, data)  # one write: others cannot interleave
+        written = os.write(self._descriptor, data)  # one write, so that other processes cannot interleave
         if written < len(data):
             self._remove_partial_line(written)
             msg = "only a part of a line could be written"

@@ -1,4 +1,4 @@
-"""Calls to authors' code by commands and the preview, with a time limit and the errors of a server."""
+"""Calls to authors' code by commands and the preview, with the time limits and errors of a server."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -21,7 +21,8 @@ CANCEL_GRACE_S: Final = 1.0
 
 class CallTimeoutError(Exception):
     """
-    An author's function has not returned in time. The message follows the function's name in a sentence.
+    An author's function has not returned in time. The message continues a sentence that starts with the
+    function's name.
 
     Attributes:
         line:
@@ -71,7 +72,7 @@ class AuthorCall:
             The return value, once the function has returned.
 
         raised:
-            The exception that the function raised, or an error that it was stopped; None after a return.
+            The exception that the function raised, or an error if it was stopped; None if it returned.
 
         is_async:
             Whether the function turned out to be asynchronous, so that it can be cancelled.
@@ -112,7 +113,9 @@ class AuthorCall:
         return authors_line(self._thread, self._coroutine)
 
     def cancel(self) -> None:
-        """Cancel asynchronous code, which can clean up. Other code ends at its next call into promptkit."""
+        """
+        Cancel asynchronous code, which can still clean up. Other code stops at its next call into promptkit.
+        """
         self._is_cancelled = True
         if (task := self._task) is not None:
             with suppress(RuntimeError):  # the loop is closed

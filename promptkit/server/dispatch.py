@@ -2,9 +2,9 @@
 The dispatcher: runs requests on threads, enforces their time limits, and sends exactly one reply to each.
 
 One thread is the leader: it takes events from a queue, answers requests in place, and reads the next events
-when the queue is empty. The clock checks the leader every 5 ms. If it is still in the same request, another
-thread becomes the leader. The former leader finishes its request, which then counts against the limit of
-renders, and ends.
+when the queue is empty. The clock checks the leader every 5 ms. If the leader is still in the same request,
+another thread takes over. The former leader finishes its request, which from then on counts towards the limit
+on renders, and then ends.
 
 An open request is in one table, under one lock, until one of these events determines its reply:
 
@@ -130,10 +130,10 @@ class Dispatcher:
             A function that sends whole lines. Several threads call it.
 
         limits:
-            The limits on the time of requests, on running requests, and on waiting requests.
+            The limits on the time of requests, and on the numbers of running and waiting requests.
 
         describe_import:
-            A function that names the recipe that is being imported, for the error to a request that waited
+            A function that names the recipe that is being imported, for the error of a request that waited
             too long.
 
         many_clients:
@@ -175,7 +175,7 @@ class Dispatcher:
         self._open: dict[RequestId, PendingRequest] = {}
         self._held = 0
         self._line = WaitingQueue(limits.waiting)
-        # The requests that run next to the leader, each with the number of threads and event loops that run
+        # The requests that run alongside the leader, each with the number of threads and event loops that run
         # it: two while a thread hands it over.
         self._aside: dict[PendingRequest, int] = {}
         self._interval = sys.getswitchinterval()
@@ -193,7 +193,7 @@ class Dispatcher:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a thread reads. It ends at the end of the input, or after too many failed reads."""
+        """Whether a thread reads. Reading ends at the end of the input, or after too many failed reads."""
         with self._lock:
             return self._leader is not None and self._leader.is_alive()
 
@@ -409,10 +409,10 @@ class Dispatcher:
                 The request.
 
             stop:
-                A function that is called once if the request ends in another way.
+                A function that is called once if the request ends before its client acts.
 
             on_deadline:
-                A function that returns the error for a passed deadline.
+                A function that returns the error to send once the deadline has passed.
 
             deadline:
                 The deadline, by `time.monotonic`.
@@ -461,7 +461,7 @@ class Dispatcher:
                 self._sending -= 1
 
     def _end(self, pending: PendingRequest, reply: Reply) -> None:
-        """Answer a request from outside of its code, and stop the code where this is possible."""
+        """Answer a request from outside its code, and stop the code where possible."""
         if self.answer(pending, reply):
             self._stop(pending)
 
@@ -472,7 +472,7 @@ class Dispatcher:
         if stop is not None:
             stop()
 
-    # Requests next to the leader.
+    # Requests that run alongside the leader.
 
     def set_limit(self, pending: PendingRequest, seconds: float) -> None:
         """Set the time limit of a request, from now on."""
@@ -495,12 +495,12 @@ class Dispatcher:
                 self._replace_leader(pending)
         started = time.monotonic()
         result = work()
-        if time.monotonic() - started < _FAST_S:  # the slow call was the first one, or the machine was busy
+        if time.monotonic() - started < _FAST_S:  # only the first call is slow, or the machine was busy
             slow.discard(pending.key)
         return result
 
     def check_capacity(self) -> None:
-        """Raise TooManyRequests if no more requests may run next to the leader."""
+        """Raise TooManyRequests if no more requests may run alongside the leader."""
         if len(self._aside) >= self._limits.renders:
             msg = f"{self._limits.renders} requests are running, which is the limit: try again later"
             raise TooManyRequests(msg)
@@ -578,13 +578,13 @@ class Dispatcher:
             self._add_running(pending)
 
     def _add_running(self, pending: PendingRequest) -> None:
-        """Count a request as running next to the leader. The lock is held."""
+        """Count a request as running alongside the leader. The lock is held."""
         sys.setswitchinterval(_SHARED_INTERVAL_S)
         self._aside[pending] = self._aside.get(pending, 0) + 1
         self._clock.wake()
 
     def _remove_running(self, pending: PendingRequest) -> None:
-        """Stop counting a request as running next to the leader, if it was counted."""
+        """Stop counting a request as running alongside the leader, if it was counted."""
         with self._lock:
             count = self._aside.pop(pending, 0)
             if count > 1:
@@ -592,7 +592,7 @@ class Dispatcher:
             if not self._aside and self.is_loaded:
                 sys.setswitchinterval(self._interval)
 
-    # Waiting requests: they wait for the recipes to be imported, or for a free slot next to the leader.
+    # Waiting requests: they wait for the recipes to be imported, or for a free slot alongside the leader.
 
     @property
     def waiting(self) -> int:
@@ -624,7 +624,7 @@ class Dispatcher:
         self.waiting_changed(-1)
 
     def _pop_waiting(self) -> PendingRequest | None:
-        """Remove the next request from the line, if there is a free slot, and count it as running."""
+        """Remove the next waiting request, if there is a free slot, and count it as running."""
         with self._lock:
             while self.is_loaded and len(self._aside) < self._limits.renders:
                 if (pending := self._line.pop()) is None:

@@ -1,8 +1,8 @@
 """
 Elicitation: asks the client's user for missing and invalid arguments.
 
-A client with a session gets a request, and answers it. A modern client gets a result with the question, and
-repeats its own request with the answers. See
+A client with a session is sent a request, which it answers. A modern client gets a result that contains the
+question, and repeats its own request with the answers. See
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
 
 The question is a form: a flat object. Each field is a text, a number, a boolean, or a choice.
@@ -112,7 +112,7 @@ class Question(Struct, frozen=True):
 
     def merge_answer(self, result: Any) -> dict[str, Any]:
         """
-        Return the arguments, with the values that the user has entered instead of those that were asked for.
+        Return the arguments, updated with the values that the user has entered.
 
         Args:
             result:
@@ -132,7 +132,7 @@ class Question(Struct, frozen=True):
 
 class Elicitation:
     """
-    The elicitation requests sent to one client, with or without a session.
+    The elicitation requests sent to one client, whether or not it uses a protocol session.
 
     Args:
         session:
@@ -149,7 +149,7 @@ class Elicitation:
 
     Attributes:
         prefix:
-            The prefix of the ids of questions.
+            The prefix of question ids.
     """
 
     def __init__(
@@ -290,11 +290,13 @@ class Elicitation:
                 question.pending.request.sender(self._send)(cancelled)
 
     def needs_forms(self, request: Request) -> bool:
-        """Return whether the client would reject a prompt with missing arguments that a form can ask for."""
+        """
+        Return whether the client would refuse to send a request without arguments that a form can ask for.
+        """
         return self._can_ask(request) and _profile_field(request, "refuses_missing")
 
     def _can_ask(self, request: Request) -> bool:
-        """Return whether the client can show forms, which elicitation without details implies."""
+        """Return whether the client can show forms. An empty elicitation capability means that it can."""
         if not request.revision.elicitation:
             return False
         capability = request.capabilities.get("elicitation")
@@ -346,7 +348,7 @@ def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, .
     if not invalid.issubset(known) or any(known[name].arg.secret for name in invalid):
         return ()
     if any(error.got is not None and known[error.argument].arg.env for error in errors.errors):
-        return ()  # the invalid value can be that of the server's environment
+        return ()  # the invalid value can come from the server's environment
     return tuple(argument for argument in prompt.arguments.ordered if argument.name in invalid)
 
 
@@ -436,7 +438,7 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
             The values that the client has sent. Texts become the defaults of their fields.
 
         errors:
-            The errors in them.
+            The errors in these values.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
@@ -582,7 +584,7 @@ def _choice_field(reader: Reader, annotation: Any, *, has_modes: bool) -> Schema
 
 
 def _titled(values: Iterable[str], reader: Reader) -> list[dict[str, str]]:
-    """Return choices with titles, which say what the values mean."""
+    """Return choices with titles that explain the values."""
     meanings = reader.meanings
     titles = {value: f"{value}: {meanings[value]}" if value in meanings else value for value in values}
     return [{"const": value, "title": title} for value, title in titles.items()]

@@ -76,7 +76,7 @@ class EventLoopThread:
             RuntimeError: If the loop has ended.
         """
         self._tasks[pending] = None
-        try:  # with a new context, because that of the calling thread may have variables of other requests
+        try:  # with a new context: the context of the calling thread may have variables of other requests
             self._loop.call_soon_threadsafe(self._start_task, pending, coroutine, on_done, context=Context())
         except RuntimeError:
             del self._tasks[pending]
@@ -84,7 +84,7 @@ class EventLoopThread:
             raise
 
     def cancel(self, pending: PendingRequest) -> bool:
-        """Cancel the task of an answered request, so that it cleans up; return whether it has started."""
+        """Cancel the task of an answered request, so that it can clean up; return whether it has started."""
         with suppress(RuntimeError):  # the loop has ended
             self._loop.call_soon_threadsafe(self._cancel, pending)
         return self._tasks.get(pending) is not None

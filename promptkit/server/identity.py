@@ -1,5 +1,5 @@
 """
-The identity of a server: the project that contains its recipes, and values that override it.
+The identity of a server: the values of the project that contains its recipes, and values that override them.
 
 A project describes its server in ``[project]`` and ``[tool.promptkit.server]`` of its ``pyproject.toml``.
 """
@@ -49,7 +49,7 @@ def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
 
     Args:
         targets:
-            The targets that it serves. The project is that of the first one.
+            The targets that it serves. Its project is that of the first target.
 
         chosen:
             Members that override those of the project; None and empty ones do not.
@@ -64,9 +64,9 @@ def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
 
 def find_project_file(target: str) -> str | None:
     """
-    Return the path of the ``pyproject.toml`` of a target's project, which may not exist.
+    Return the path of the ``pyproject.toml`` of a target's project, whether or not the file exists.
 
-    None for a target that does not exist, or that is installed in an environment.
+    The result is None for a target that does not exist, or that is installed in an environment.
     """
     target = split_prefix(target)[1]
     location = locate_target(target)
@@ -81,7 +81,7 @@ def find_project_file(target: str) -> str | None:
 
 
 def _read_target_info(target: str) -> ServerInfo:
-    """Return the identity of a target's project; of an installed module without one, its distribution's."""
+    """Return the identity of a target's project, or of the distribution of an installed module."""
     if (file := find_project_file(target)) is not None:
         document = read_pyproject(file)
         return UNKNOWN if document is None else read_server_info(document, file)
@@ -130,7 +130,7 @@ def read_server_info(document: Mapping[str, Any], file: str) -> ServerInfo:
             Its content.
 
         file:
-            Its path. It is used in errors, and files that it names are next to it.
+            Its path, for errors. Paths in the document are relative to its folder.
 
     Raises:
         ConfigurationError: If a setting is unknown or invalid.
@@ -182,7 +182,7 @@ class _TableReader:
         self._file, self._name, self._table = file, name, table
 
     def text(self, key: str) -> str | None:
-        """Return a text on one line; None if there is none."""
+        """Return a text, joined to one line; None if it is not set."""
         value = self._table.get(key)
         if value is None:
             return None
@@ -192,7 +192,7 @@ class _TableReader:
         return text
 
     def website(self) -> str | None:
-        """Return the URL of a website; None if there is none."""
+        """Return the URL of a website; None if it is not set."""
         url = self.text("website")
         if url is not None and not is_website(url):
             self._fail(f"website must be a URL such as https://prompts.example, not {url!r}")
@@ -264,7 +264,9 @@ def is_website(url: object) -> bool:
 
 
 def is_uri(source: str) -> bool:
-    """Return whether the source of an icon is a URI, and not a path. Windows has drives of one letter."""
+    """
+    Return whether the source of an icon is a URI, not a path. One letter before the colon is a Windows drive.
+    """
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", source) is not None
 
 

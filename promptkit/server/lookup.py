@@ -1,4 +1,4 @@
-"""Lookup of the prompt or resource of a request and of its arguments, and calls of its function."""
+"""Lookup of the prompt or resource that a request is about, and calls to authors' functions."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar, TypeVarTuple
@@ -68,7 +68,7 @@ def name_of(item: CompiledPrompt | CompiledResource | CompiledSkill) -> str:
 
 
 def known_method(request: Request, fallback: str) -> str:
-    """Return the method of a request, or *fallback* for unknown methods, which are unbounded."""
+    """Return the method of a request, or *fallback* for unknown methods, whose number is unbounded."""
     return request.method if request.method in METHODS else fallback
 
 
@@ -135,7 +135,7 @@ def read_and_redact_secrets(
     """
     Return the values that *read* returns for a client's arguments.
 
-    The secrets among them are redacted in all later output of the process, while serving, because the
+    While serving, the secrets among them are redacted in all later output of the process, because the
     author's code may start threads or create objects that print them later.
     """
     if not arguments.secret:

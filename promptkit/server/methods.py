@@ -83,10 +83,10 @@ class Methods:
         self._watch = watch
         self._send = send
         self._limits = limits
-        self._completions = TokenBuckets(limits.completions, "requests for completion")
+        self._completions = TokenBuckets(limits.completions, "completion requests")
 
     def handlers(self) -> dict[str, Handler]:
-        """Return the handler of each method, with the rate limit of requests."""
+        """Return the handler of each method. Each enforces the rate limit on requests."""
         handlers: dict[str, Handler] = {
             "prompts/get": self._get,
             "prompts/list": self._list,
@@ -130,7 +130,7 @@ class Methods:
         return self._render(pending, prompt, self._check_arguments(prompt, supplied), count)
 
     def _list(self, pending: PendingRequest) -> bytes:
-        """Return a page of a list. Forms can replace required arguments of prompts."""
+        """Return a page of a list. Arguments that a form can ask for may be listed as optional."""
         request = pending.request
         forms = request.method == "prompts/list" and self._elicitation.needs_forms(request)
         pages = pending.snapshot.pages(request.method, request.revision, forms=forms)
@@ -317,7 +317,7 @@ def _progress_sender(
     if not meta or meta.progress_token is None:
         return None
     has_messages = request.revision.progress_messages
-    bucket = TokenBucket(REPORTS_PER_S, "reports of progress")
+    bucket = TokenBucket(REPORTS_PER_S, "progress reports")
 
     def report(progress: float, total: float | None, message: str | None) -> None:
         if not bucket.allows():

@@ -1,7 +1,7 @@
 """
 Metrics: number, outcome and duration of requests, in the text format of Prometheus.
 
-Each worker writes its own files, in one shared folder; the worker that gets a scrape adds them up. A worker
+Each worker writes its own files, in one shared folder; the worker that is scraped adds them up. A worker
 that replaces another one continues its files, so that counters never decrease and no files are left over.
 
 See https://prometheus.github.io/client_python/multiprocess/.
@@ -79,7 +79,7 @@ class Metrics:
         self.serve_as(_PARENT)
 
     def serve_as(self, worker: str) -> None:
-        """Continue the files of a worker, whose earlier process this one replaces."""
+        """Continue the files of a worker's previous process, which this process replaces."""
         self._worker = worker
         self._open_gauge.set(0)
         self._waiting_gauge.set(0)

@@ -65,7 +65,7 @@ class Notifier:
             self._send(acknowledgement)
 
     def stream(self, request: Request, hold: Callable[[], object]) -> Request | None:  # noqa: ARG002
-        """Raise MethodNotFound, because a connection with one client is a stream itself."""
+        """Raise MethodNotFound, because a connection with one client is itself a stream."""
         raise method_not_found(request.method)
 
     def cancel(self, request: Request) -> None:
@@ -92,7 +92,7 @@ class Notifier:
 
 
 class SubscriptionChange(Struct, tag=True):
-    """A change to the subscriptions of a session, which can have its stream in another worker."""
+    """A change to the subscriptions of a session, whose stream can be in another worker."""
 
     session_id: str
     uri: str
@@ -160,7 +160,9 @@ class Streams(Notifier):
         subscriptions.change_subscription(change.uri, is_subscribed=change.is_subscribed)
 
     def _subscriptions_of(self, session_id: str) -> Subscriptions:
-        """Return the subscriptions of a session, and forget those of a session without a stream if needed."""
+        """
+        Return the subscriptions of a session. If there are too many sessions, evict one without a stream.
+        """
         with self._lock:
             if (subscriptions := self._sessions.pop(session_id, None)) is None:
                 subscriptions = Subscriptions()
@@ -217,7 +219,7 @@ class Streams(Notifier):
             self._open.pop(id(request), None)
 
     def end(self, results: ResultEncoder) -> None:
-        """End all streams, those of requests with a result."""
+        """End all streams. Those that belong to requests end with a result."""
         with self._lock:
             requests = [request for request, *_ in self._open.values()]
             self._open.clear()
@@ -240,7 +242,7 @@ _EVERY_S = 1.0
 
 class ResourceWatch:
     """
-    A thread that compares the stamps of watched resources, from the first subscription to a resource on.
+    A thread that compares the stamps of watched resources. It starts with the first subscription to one.
 
     A stamp function that hangs delays only these notifications.
 
@@ -262,13 +264,13 @@ class ResourceWatch:
         self._is_started = False
 
     def start(self) -> None:
-        """Start to compare stamps with those of now, unless no resource is watched."""
+        """Start to compare stamps with the current ones, unless no resource is watched."""
         if not self._watched():
             return
         with self._lock:
             is_first, self._is_started = not self._is_started, True
         if is_first:
-            self._compare()  # before the client learns that it has subscribed
+            self._compare()  # before the subscription is confirmed to the client
             DaemonThread(self._run, "resources").start()
 
     def end(self) -> None:

@@ -177,10 +177,10 @@ def _client_error(pending: PendingRequest, error: BaseException) -> PromptkitErr
 
 def _input_error(pending: PendingRequest, error: PromptError) -> PromptkitError:
     """
-    Return the error for input that cannot be sent, which is the author's if there are no arguments.
+    Return the error for input that cannot be sent. Without arguments, the input is the author's.
 
-    Bytes are the caller's if an argument contains bytes. Otherwise they can be either's, so the caller gets
-    the reason, and the author the traceback.
+    Media is the caller's if an argument takes bytes. Otherwise it can be either's: the caller gets the
+    reason, and the author the traceback.
     """
     target = find_target(pending.request, pending.snapshot.catalog)
     if target is None or target.item is None or not target.arguments:

@@ -1,4 +1,4 @@
-"""Limits on requests: the rate per client, and the number that waits for a free slot."""
+"""Limits on requests: the rate per client, and the number that wait for a free slot."""
 
 import time
 from collections import OrderedDict, deque
@@ -62,7 +62,7 @@ class TokenBucket:
         """Return the error for a client that has exceeded the rate."""
         msg = f"more than {self._rate:g} {self._noun} per second: try again later"
         seconds = ceil((1 - self._tokens) / self._rate)
-        # Without a delay in the error, clients wait for a second.
+        # If the error contains no delay, clients wait for a second.
         return TooManyRequests(msg, seconds if seconds > 1 else None)
 
 
@@ -121,14 +121,14 @@ class WaitingQueue:
         """
         Add a request.
 
-        If the line is full, the newest request of the principal with the most requests is evicted, unless
+        If the queue is full, the newest request of the principal with the most requests is evicted, unless
         the new request's own principal would then have at least as many.
 
         Returns:
             The evicted request, which must be rejected; None if none was evicted.
 
         Raises:
-            TooManyRequests: If the line is full.
+            TooManyRequests: If the queue is full.
         """
         subject, size = pending.request.subject, len(msgspec.json.encode(pending.request.params))
         evicted, available = None, self._byte_limit - self._bytes
@@ -143,7 +143,7 @@ class WaitingQueue:
         return evicted
 
     def pop(self) -> PendingRequest | None:
-        """Remove and return the request that runs next, or None if the line is empty."""
+        """Remove and return the request that runs next, or None if the queue is empty."""
         if not self._by_subject:
             return None
         subject, requests = next(iter(self._by_subject.items()))
@@ -153,7 +153,7 @@ class WaitingQueue:
         return pending
 
     def remove(self, pending: PendingRequest) -> None:
-        """Remove a request from the line, if it is in the line."""
+        """Remove a request from the queue, if it is there."""
         if pending not in self._entries:
             return
         subject, size = self._entries.pop(pending)

@@ -93,7 +93,7 @@ class Server:
             The watchdog, which ends the process if code never releases the GIL.
 
         describe_import:
-            A function that names the recipe that is being imported, for the error to a request that waited
+            A function that names the recipe that is being imported, for the error of a request that waited
             too long.
 
         waiting_changed:
@@ -165,7 +165,7 @@ class Server:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a thread reads. It ends at the end of the input, or after too many failed reads."""
+        """Whether a thread reads. Reading ends at the end of the input, or after too many failed reads."""
         return self._dispatcher.is_reading
 
     @property
@@ -261,7 +261,7 @@ class Server:
         return catalog.visible_to(self._scopes)
 
     def _catalog_for(self, scopes: frozenset[str] | None) -> Catalog:
-        """Return what callers with these scopes can see."""
+        """Return the catalog that callers with these scopes can see."""
         return (self.snapshot if scopes is None else self._view(self.snapshot, scopes)).catalog
 
     def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:  # noqa: ARG002
@@ -306,7 +306,8 @@ class SharedServer(Server):
         self, number: int = 0, count: int = 1, send: Callable[[int, bytes], object] = lambda *_: None
     ) -> None:
         """
-        Ask questions as one of several workers. Call this before the first request.
+        Make this server one of several workers, which pass on each other's answers. Call this before the
+        first request.
 
         Args:
             number:
@@ -316,7 +317,8 @@ class SharedServer(Server):
                 The number of workers.
 
             send:
-                A function that sends a message to the worker with a number, for its `receive_from_worker`.
+                A function that sends a message to the worker with the given number, for its
+                `receive_from_worker`.
         """
         self._number, self._count, self._send_to = number, count, send
         self._question_prefix = f"promptkit-{number}-{os.urandom(4).hex()}-"
@@ -324,7 +326,7 @@ class SharedServer(Server):
 
     def receive_from_worker(self, message: bytes) -> ClientResponse | None:
         """
-        Handle a message of another worker. Return the answer to a question of this one, if it is one.
+        Handle a message from another worker. If it answers a question from this worker, return the answer.
 
         The answer must then be returned by the function that was passed to `handle_from`.
         """
@@ -349,8 +351,8 @@ class SharedServer(Server):
             self._send_to(number, encode(response))
         else:
             say(
-                "the answer to a question was dropped, because another process has asked: route all requests "
-                "of a session to one replica"
+                "the answer to a question was dropped, because another process had asked it: route all
+                requests " "of a session to one replica"
             )
         return None
 

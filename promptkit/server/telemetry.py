@@ -1,5 +1,5 @@
 """
-Telemetry: a span and a duration for each request, through the API of OpenTelemetry.
+Telemetry: a span and a duration for each request, through the OpenTelemetry API.
 
 The SDK that the process has set up exports them. Names follow OpenTelemetry's conventions for MCP.
 

@@ -26,7 +26,7 @@ class _Started(Event):
     """
     An event with a time limit, which a thread sets once it has started.
 
-    `Thread.start` would wait indefinitely for a thread that ends before that for lack of memory.
+    `Thread.start` would wait indefinitely for a thread that runs out of memory before it sets the event.
     """
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -157,7 +157,7 @@ class Clock:
             A function that replaces the leader if it is still in the given request.
 
         is_shared:
-            A function that returns whether authors' code runs next to the leader.
+            A function that returns whether authors' code runs alongside the leader.
 
     Attributes:
         guard:
@@ -192,7 +192,9 @@ class Clock:
         self._is_ending = False
 
     def wake(self) -> None:
-        """Check now if the thread sleeps. This never raises: without a thread, no limits are enforced."""
+        """
+        Wake the thread if it sleeps. This never raises: if no thread can start, no time limits are enforced.
+        """
         if not self.is_resting:
             return
         # The request may be done before the thread checks it, and the next ones must not wake it again.

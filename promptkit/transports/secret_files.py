@@ -80,7 +80,7 @@ def read_secret_file(path: str, kind: str, parse: Callable[[str], _Secrets]) -> 
     try:
         data = read_regular_file(path, _MAX_FILE_BYTES, check)
     except OSError as error:
-        msg = f"{path}: cannot be read: {error.strerror}"
+        msg = f"{path}: the file cannot be read: {error.strerror}"
         raise InvalidSecretsError(msg) from None
     # Comments can be in any encoding.
     text = data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
@@ -259,7 +259,8 @@ def state_keys(
     file: str | None, environment: Mapping[str, str] = os.environ
 ) -> tuple[bytes, ...] | Callable[[], tuple[bytes, ...]]:
     """
-    Return the configured keys, or a function that returns the current keys of a file; empty without any.
+    Return the configured keys, or a function that returns the current keys in a file; an empty tuple if there
+    are none.
 
     Args:
         file:
@@ -359,7 +360,7 @@ class TokenFile:
         )
         self._file = SecretFile(path, "tokens", read_tokens, consequence, clock)
         if not self._file.current():
-            msg = f"{path}: there is no token: write a name and a token on each line"
+            msg = f"{path}: the file contains no token: write a name and a token on each line"
             raise InvalidSecretsError(msg)
 
     def verify(self, token: str) -> Principal | None:
@@ -401,7 +402,7 @@ def read_tokens(text: str) -> dict[bytes, Principal]:
         message = _find_token_error(words)
         digest = b"" if message else sha256(words[1].encode()).digest()
         if digest in principals:
-            message = "this token is on another line, too: every principal needs a different one"
+            message = "this token is also on another line: every principal needs a different one"
         if message:
             errors.append(f"line {number}: {message}")
         else:

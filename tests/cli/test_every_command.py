@@ -60,7 +60,7 @@ NEEDS = "not rendered because they need examples: style://{language}"
 SERVED = "1 prompt and 1 resource can be served\n"
 BARE = "prompt 'bare': parameter 'text' has no annotation"
 FAILS = "prompt 'fails': it fails for its defaults: IndexError: string index out of range"
-ABSENT = "nofile: cannot be read: No such file or directory"
+ABSENT = "nofile: the file cannot be read: No such file or directory"
 
 #: Command lines, their exit codes, their text output, and the data of `--json`.
 VALID = [

@@ -210,7 +210,7 @@ class TestErrors:
             (["--issuer", "https://a.example", "--uds", "socket"], ["--issuer", "--public-url"]),
             (["--issuer", "http://a.example"], ["'http://a.example'", "https"]),
             (["--issuer", "https://a.example", "--require-scope", "a b"], ["'a b' is not a scope"]),
-            (["--token-file", "tokens"], ["tokens: cannot be read"]),
+            (["--token-file", "tokens"], ["tokens: the file cannot be read"]),
         ],
     )
     def test_invalid_token_options(self, recipes, words, names, usage_error):

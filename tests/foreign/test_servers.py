@@ -167,7 +167,7 @@ DECLARED = {
 @pytest.mark.parametrize(
     ("text", "messages"),
     [
-        ("---\nname: a\ndescription: A.\n---\n", ["another digest or size"]),
+        ("---\nname: a\ndescription: A.\n---\n", ["listed digest or size"]),
         (
             "---\nname: b\ndescription: A.\n---\n",
             ["another digest", "differs from that", "its folder is 'a'"],

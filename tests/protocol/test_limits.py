@@ -150,7 +150,7 @@ class TestDepth:
         reply = client.ask("prompts/get", deep)
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32700)
-        assert reply["error"]["message"] == "the message is rejected: it is nested more than 20 deep"
+        assert reply["error"]["message"] == "the message is rejected: it is nested more than 20 levels deep"
         assert "result" in client.ask("prompts/get", flat)
 
     @given(

@@ -109,7 +109,7 @@ def test_irregular_file_is_rejected(file, kind, expected):
     else:
         file.symlink_to("/dev/zero")
 
-    assert error_of(file) == f"{file}: cannot be read: {expected}"
+    assert error_of(file) == f"{file}: the file cannot be read: {expected}"
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o664, 0o666, 0o660])
@@ -152,7 +152,7 @@ class TestReloading:
         [
             ("bad", "this is not a secret"),
             ("open", "every user can read it (mode 0644): generate new keys, and chmod g-w,o-rwx {file}"),
-            (None, "cannot be read: No such file or directory"),
+            (None, "the file cannot be read: No such file or directory"),
         ],
     )
     def test_invalid_change_keeps_the_old_secret(self, file, secret, capfd, text, expected):
@@ -174,7 +174,7 @@ class TestReloading:
         self.now += 1
         assert secret.current() == "secret"
         assert capfd.readouterr().err == (
-            f"promptkit: {file}: cannot be read: Is a directory; the old ones hold\n"
+            f"promptkit: {file}: the file cannot be read: Is a directory; the old ones hold\n"
         )
         file.rmdir()
         file.touch(mode=0o600)

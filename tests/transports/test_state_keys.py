@@ -187,7 +187,7 @@ class TestKeyFile:
                 bytes(range(128, 160)),
                 "line 1: the key is neither base64 nor hexadecimal; to generate one, run",
             ),
-            (b"\n" * 65537, "cannot be read: it has more than 65,536 bytes"),
+            (b"\n" * 65537, "the file cannot be read: it has more than 65,536 bytes"),
         ],
         ids=["none", "no key", "binary", "large"],
     )
@@ -211,7 +211,7 @@ class TestKeyFile:
         ):
             read_key_file(str(tmp_path))
 
-        assert str(error.value) == f"{missing}: cannot be read: No such file or directory"
+        assert str(error.value) == f"{missing}: the file cannot be read: No such file or directory"
 
 
 class TestSources:

@@ -213,7 +213,7 @@ class Endpoint:
     def _respond(
         self, head: Head, message: Message, session: _HttpSession, events: list[Event], channel: Channel
     ) -> list[Request] | HttpResponse:
-        """Return the requests or the response for any message but a single request for the server."""
+        """Return the requests or the response for any message other than a single request for the server."""
         reply = next((event for event in events if isinstance(event, Reply)), None)
         if reply is None:
             requests = [event for event in events if isinstance(event, Request)]
@@ -269,7 +269,7 @@ def _find_envelope_error(head: Head, method: str, meta: wire.Meta) -> InvalidPar
     """
     Return the error if the envelope of a request is invalid, or if the headers do not match it, or None.
 
-    An unsupported revision is not an error here, because the reply has this error already.
+    An unsupported revision is not an error here, because the reply already contains this error.
     """
     try:
         read_envelope(meta)

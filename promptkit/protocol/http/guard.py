@@ -54,7 +54,7 @@ _VARY: Final = (b"vary", b"origin")
 
 class Guard:
     """
-    The checks of request heads, in the order in which http.md lists them.
+    The checks of request heads, in the order in which docs/http.md lists them.
 
     Args:
         hosts:
@@ -90,7 +90,7 @@ class Guard:
         self._accepted_heads: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> HttpResponse | None:
-        """Return the response to a request that the head alone decides, such as an error, or None."""
+        """Return the response if the head alone determines it, as for an error; otherwise None."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
@@ -121,7 +121,7 @@ class Guard:
 
     def check_reading(self, head: Head) -> HttpResponse | None:
         """
-        Return the error response to a request that may not read a page outside of the endpoint, or None.
+        Return the error response if a request must not read a page outside the endpoint; otherwise None.
         """
         return self._check_caller(head) or _check_read_only(head)
 

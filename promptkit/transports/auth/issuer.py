@@ -1,5 +1,5 @@
 """
-Tokens of an issuer: JSON Web Tokens for one audience, verified with the public keys that it lists.
+Tokens from an issuer: JSON Web Tokens for one audience, verified with the public keys that it lists.
 
 The keys are fetched on a thread on demand, and again when a token names an unknown key. Documents are fetched
 only from the configured issuer, with a timeout and a maximum size. See
@@ -155,7 +155,7 @@ class _Registry(JWSRegistry):
     def get_alg(self, name: str) -> JWSAlgModel:
         if name not in ALGORITHMS:
             raise errors.UnsupportedAlgorithmError
-        return self.algorithms[name]  # without the library's warning of EdDSA, which issuers still use
+        return self.algorithms[name]  # without the library's warning about EdDSA, which issuers still use
 
 
 _REGISTRY: Final = _Registry(strict_check_header=False)
@@ -196,11 +196,11 @@ class Issuer:
 
     async def decode(self, token: str) -> jwt.Token:
         """
-        Return the content of a token that this issuer has signed. It is not validated otherwise.
+        Return the content of a token that this issuer has signed. The content is not validated.
 
         Args:
             token:
-                Any text. A token without a key id is of the issuer's only key.
+                Any text. A token without a key id must be signed with the issuer's only key.
 
         Raises:
             VerifierUnavailableError: If the keys cannot be fetched.

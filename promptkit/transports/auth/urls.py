@@ -1,4 +1,4 @@
-"""The URLs of issuers and of servers, which are used for fetching keys and in headers."""
+"""The check of configured URLs: of issuers, of their keys, and of this server."""
 
 import re
 from typing import Final

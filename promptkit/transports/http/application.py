@@ -316,7 +316,7 @@ class Application:
 
     async def _has_ended(self, channel: HttpChannel) -> bool:
         """
-        Return whether a stream of changes must end because its token has expired or has other scopes now.
+        Return whether a stream of changes must end because its token has expired or now has other scopes.
         """
         if self._authorizer is None or channel.principal is None:
             return False

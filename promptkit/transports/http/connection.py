@@ -674,7 +674,7 @@ class RequestCycle:
         if not self.is_started:
             self._start_response(message["status"], message["headers"])
         elif self.is_complete:
-            msg = "the response is sent already"
+            msg = "the response has already been sent"
             raise RuntimeError(msg)
         else:
             self._write(message.get("body", b""), more=message.get("more_body", False))
@@ -690,7 +690,7 @@ class RequestCycle:
         has_length = False
         for name, value in headers:
             if b"\n" in value or b"\r" in value:
-                msg = "a header has a line break"
+                msg = "a header contains a line break"
                 raise RuntimeError(msg)
             lines.append(b"%b: %b\r\n" % (name, value))
             has_length = has_length or name == b"content-length"

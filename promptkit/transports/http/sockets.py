@@ -27,7 +27,7 @@ _OTHER_DESCRIPTORS: Final = 512
 
 def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
     """
-    Return the limits that this process can keep: raise its limit of open files, or lower its connections.
+    Raise this process's limit on open files, and return *limits* with as many connections as it then allows.
 
     Args:
         limits:
@@ -41,7 +41,7 @@ def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
     requested = limits.connections + _OTHER_DESCRIPTORS
     target = requested if hard == resource.RLIM_INFINITY else min(requested, hard)
     if soft < target:
-        with suppress(OSError, ValueError):  # the system may have another limit
+        with suppress(OSError, ValueError):  # the system may have a lower limit
             resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
             soft = target
     reserved = min(_OTHER_DESCRIPTORS, soft * 2 // 3)
@@ -295,7 +295,7 @@ def _addresses(host: str, port: int) -> list[tuple[socket.AddressFamily, str]]:
 
 
 def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: int) -> list[socket.socket]:
-    """Listen on one socket, or on one per worker that share the port."""
+    """Listen on one socket, or on one socket per worker, all on the same port."""
     sockets = [socket.create_server(address, family=family, backlog=_BACKLOG)]
     if workers > 1 and hasattr(socket, "SO_REUSEPORT"):
         # Sockets that share a port would also share it with another server, so the exclusive socket above
@@ -311,7 +311,8 @@ def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: in
 
 def _is_stale(path: str) -> bool:
     """
-    Return whether a path is a socket without a listener; False if there is no file. Raises OSError otherwise.
+    Return whether a path is a socket without a listener; False if it does not exist. Raises OSError
+    otherwise.
     """
     if not Path(path).exists():
         return False

@@ -110,7 +110,7 @@ class HttpWorker:
 
     def run(self, ready: Callable[[], object] = bool) -> None:
         """
-        Serve until the process must end, and the pending requests are answered. Can be called only once.
+        Serve until the process must end and the pending requests are answered. Call this only once.
 
         Args:
             ready:
@@ -140,7 +140,7 @@ class HttpWorker:
         return new_event_loop()
 
     def end(self) -> None:
-        """Start the shutdown. Can be called in a signal handler."""
+        """Start the shutdown. Signal handlers can call this."""
         if not self._is_ending:
             self._is_ending = True
             exit_after(self._grace + _EXIT_MARGIN_S, int(self.cannot_accept))

@@ -127,7 +127,7 @@ def test_key_rotation_while_serving(start, keys, workers):
 INVALID = [
     (["oh no"], "line 1: the key is neither base64 nor hexadecimal; to generate one, run: "),
     ([], "there is no key; to generate one, run: "),
-    (None, "cannot be read: No such file or directory; "),
+    (None, "the file cannot be read: No such file or directory; "),
 ]
 
 

@@ -123,7 +123,7 @@ def test_pipe_instead_of_a_secret_file(folder, option):
     completed = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
 
     assert completed.returncode == 2
-    assert completed.stderr == b"promptkit: pipe: cannot be read: it is not a regular file\n"
+    assert completed.stderr == b"promptkit: pipe: the file cannot be read: it is not a regular file\n"
 
 
 def test_pipe_that_replaces_the_token_file(folder):
@@ -133,7 +133,7 @@ def test_pipe_that_replaces_the_token_file(folder):
         os.mkfifo(folder / "pipe", 0o600)
         (folder / "pipe").rename(folder / "tokens")
         deadline = time.monotonic() + PATIENCE
-        while "tokens: cannot be read: it is not a regular file; " not in log.read_text():
+        while "tokens: the file cannot be read: it is not a regular file; " not in log.read_text():
             assert ask(port, ADA)[0] == 200
             assert time.monotonic() < deadline, "the change is not noticed"
             time.sleep(0.05)

@@ -77,7 +77,7 @@ class TestParsing:
             ),
             (
                 f"ada {ADA}\nbob {ADA}",
-                "line 2: this token is on another line, too: every principal needs a different one",
+                "line 2: this token is also on another line: every principal needs a different one",
             ),
         ],
     )
@@ -109,7 +109,9 @@ class TestParsing:
         file.write_text(text)
         with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
-        assert str(error.value) == f"{file}: there is no token: write a name and a token on each line"
+        assert (
+            str(error.value) == f"{file}: the file contains no token: write a name and a token on each line"
+        )
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows ignores the mode")
     @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ class TestParsing:
         file.write_text(f"bob {BOB}\nada secret")
         with pytest.raises(InvalidSecretsError, match=f"^{file}: line 2: the token has 6 characters"):
             TokenFile(str(file))
-        with pytest.raises(InvalidSecretsError, match=f"^{file}x: cannot be read: No such file"):
+        with pytest.raises(InvalidSecretsError, match=f"^{file}x: the file cannot be read: No such file"):
             TokenFile(f"{file}x")
 
 
@@ -176,9 +178,9 @@ class TestReloading:
         [
             ("half", "line 1: the line has one word: write a name, a token and any scopes, separated by"),
             ("mode", "every user can read it (mode 0644): generate new tokens, and chmod g-w,o-rwx"),
-            ("gone", "cannot be read: No such file or directory"),
-            ("folder", "cannot be read: Is a directory"),
-            pytest.param("pipe", "cannot be read: it is not a regular file", marks=posix),
+            ("gone", "the file cannot be read: No such file or directory"),
+            ("folder", "the file cannot be read: Is a directory"),
+            pytest.param("pipe", "the file cannot be read: it is not a regular file", marks=posix),
         ],
     )
     def test_unreadable_file(self, file, tokens, damage, expected, capfd):

@@ -144,7 +144,7 @@ def test_early_response_closes_the_connection():
 def test_line_break_in_a_header_is_rejected(name, value):
     """A header with a line break raises an error, and no part of the response is written."""
     for _ in range(2):
-        with pytest.raises(RuntimeError, match="a header has a line break"):
+        with pytest.raises(RuntimeError, match="a header contains a line break"):
             WrittenResponse(b"one", headers=[(name, value)])
 
 
@@ -152,7 +152,7 @@ def test_sending_after_the_end_is_an_error():
     """A complete response cannot be extended."""
     response = WrittenResponse(b"one", headers=SIZED)
 
-    with pytest.raises(RuntimeError, match="the response is sent already"):
+    with pytest.raises(RuntimeError, match="the response has already been sent"):
         response.send({"type": "http.response.body", "body": b"two"})
     assert len(response.parts) == 1
 
