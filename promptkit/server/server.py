@@ -351,8 +351,8 @@ class SharedServer(Server):
             self._send_to(number, encode(response))
         else:
             say(
-                "the answer to a question was dropped, because another process had asked it: route all
-                requests " "of a session to one replica"
+                "the answer to a question was dropped, because another process had asked it: route all "
+                "requests of a session to one replica"
             )
         return None
 

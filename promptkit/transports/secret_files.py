@@ -259,8 +259,7 @@ def state_keys(
     file: str | None, environment: Mapping[str, str] = os.environ
 ) -> tuple[bytes, ...] | Callable[[], tuple[bytes, ...]]:
     """
-    Return the configured keys, or a function that returns the current keys in a file; an empty tuple if there
-    are none.
+    Return the configured keys, or a function that returns the current keys in a file; ``()`` without any.
 
     Args:
         file:

@@ -109,9 +109,8 @@ class TestParsing:
         file.write_text(text)
         with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
-        assert (
-            str(error.value) == f"{file}: the file contains no token: write a name and a token on each line"
-        )
+        expected = "the file contains no token: write a name and a token on each line"
+        assert str(error.value) == f"{file}: {expected}"
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows ignores the mode")
     @pytest.mark.parametrize(
