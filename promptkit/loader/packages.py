@@ -158,8 +158,9 @@ class ImportSnapshot:
 
 def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | None) -> RecipeFinder:
     """
-    Install and return a finder for the next load. If a module of the project has changed, all of its modules
-    are removed.
+    Install and return a finder for the next load.
+
+    If a module of the project has changed, all modules of the project are removed.
     """
     # The same string object each time: a test may have restored it in `sys.path`.
     finder = RecipeFinder(name, folder, root if last is None else last.root, last)

@@ -104,8 +104,9 @@ def with_path(target: str, path: str) -> str:
 
 def format_render_targets(targets: Sequence[str], quote: Callable[[str], str]) -> str:
     """
-    Return targets, quoted, for a ``promptkit render`` command, which accepts ``PREFIX=TARGET`` only as an
-    option.
+    Return targets, quoted, for a ``promptkit render`` command.
+
+    The command accepts ``PREFIX=TARGET`` only as an option.
     """
     is_word = len(targets) == 1 and not split_prefix(targets[0])[0]
     return " ".join(f"{'' if is_word else '--target '}{quote(target)}" for target in targets)

@@ -35,8 +35,7 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}(?=:)")
 
 class Audit:
     """
-    A log of requests: the caller, the address, the time, the prompt or resource, argument sizes, and the
-    outcome.
+    A log of requests: their callers, addresses, times, prompts or resources, argument sizes and outcomes.
 
     A line is written before the client gets the reply. Lines are never interleaved, even if other processes
     append to the file. They do not contain values of arguments. The file is not synced to disk: lines survive
@@ -61,10 +60,7 @@ class Audit:
         self._descriptor = open_log(self._file)
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
-        """
-        Start an entry for *request*. Return a function that appends its line when it is called with the
-        reply.
-        """
+        """Start an entry for *request*. Return a function that appends its line, given the reply."""
         received, started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
         # Once a request is answered, its address and principal are gone.
         sender = _sender_fields(request.address, request.principal)

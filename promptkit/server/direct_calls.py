@@ -21,8 +21,9 @@ CANCEL_GRACE_S: Final = 1.0
 
 class CallTimeoutError(Exception):
     """
-    An author's function has not returned in time. The message continues a sentence that starts with the
-    function's name.
+    An author's function has not returned in time.
+
+    The message continues a sentence that starts with the function's name.
 
     Attributes:
         line:

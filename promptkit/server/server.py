@@ -306,8 +306,9 @@ class SharedServer(Server):
         self, number: int = 0, count: int = 1, send: Callable[[int, bytes], object] = lambda *_: None
     ) -> None:
         """
-        Make this server one of several workers, which pass on each other's answers. Call this before the
-        first request.
+        Make this server one of several workers, which pass on messages for each other.
+
+        Call this before the first request.
 
         Args:
             number:

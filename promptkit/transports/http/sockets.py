@@ -310,7 +310,7 @@ def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: in
 
 
 def _is_stale(path: str) -> bool:
-    """Return whether a path is a socket without a listener. Raises OSError if another file is there."""
+    """Return whether a path is a socket without a listener. Raises OSError if anything else is there."""
     if not Path(path).exists():
         return False
     if not Path(path).is_socket():
