@@ -48,7 +48,7 @@ _POLL_EVERY_S: Final = 1.0
 _LOOK_EVERY_S: Final = 5.0
 
 #: The number of old versions of the recipes that a server keeps if it is never idle. Freeing them blocks all
-#: requests: with 2,000 files for half a second.
+#: requests: for half a second with 2,000 files.
 _MAX_OLD_VERSIONS: Final = 5
 
 #: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
@@ -59,7 +59,7 @@ _CACHES: Final = {
     "promptkit.fragments.text": "clear_cache",
 }
 
-#: The same for registered types, which old versions of recipes may need.
+#: The same, for registered types, which old versions of recipes may need.
 _TYPES: Final = {"promptkit.types.scalars": "forget_replaced"}
 
 

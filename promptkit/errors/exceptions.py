@@ -126,7 +126,7 @@ class BudgetError(PromptError, ValueError):
         return self.message
 
 
-#: Errors about the user's input. Without arguments, they are the author's.
+#: Errors about the user's input. Without arguments, the input is the author's.
 INPUT_ERRORS: Final = (UnsendableMediaError, BudgetError)
 
 

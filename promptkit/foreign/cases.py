@@ -14,7 +14,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import MAX_SOURCE_BYTES, read_regular_file
 from promptkit.files.toml import parse_toml
 
-#: The file in the current folder.
+#: The file of saved cases, in the current folder.
 CASES_FILE: Final = "cases.toml"
 
 

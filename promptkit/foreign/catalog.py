@@ -51,7 +51,7 @@ from promptkit.types.scalars import SCALARS
 #: Time limit of a call, in seconds: the connection's own limit comes first, and names the request.
 _TIMEOUT_S: Final = 35.0
 
-#: Limit for the files of all skills together, in bytes.
+#: Maximum size of the files of all skills together, in bytes.
 _MAX_SKILL_BYTES: Final = 64 * 1024 * 1024
 
 

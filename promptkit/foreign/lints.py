@@ -42,7 +42,7 @@ _SCHEMA: Final = re.compile(r"\bschema: (?=\{)")
 #: The types of values that people write as JSON without knowing it.
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "null"})
 
-#: Levels of a schema that are searched.
+#: The number of levels of a schema to search.
 _MAX_DEPTH: Final = 50
 
 _SERVER: Final = Owner("the server", SERVER)

@@ -28,7 +28,7 @@ from promptkit.foreign.address import ServerAddress, ServerError
 #: Time limit of a request in seconds.
 MAX_SECONDS: Final = 30.0
 
-#: Limit of a message from the server, in bytes.
+#: Maximum size of a message from the server, in bytes.
 MAX_REPLY: Final = 16 * 1024 * 1024
 
 #: How many bytes are kept of the end of standard error, and of a line that is not a message.

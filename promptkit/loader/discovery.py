@@ -21,7 +21,7 @@ DEFAULT_FOLDERS: Final = ("recipes", "prompts")
 #: Files that mark a folder as the root of a project.
 PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
-#: Folders that recipes do not depend on: caches, tests, packages of others.
+#: Folders that recipes do not depend on: caches, tests and third-party packages.
 _NEVER_ENTERED: Final = INSTALLED | {"__pycache__", "node_modules", "tests"}
 
 #: Folders in ``build`` to which setuptools copies a project's modules.
@@ -39,7 +39,7 @@ _TOOL_FILES: Final = frozenset(
 #: The ending of the names of Markdown prompts.
 MARKDOWN_ENDING: Final = ".prompt.md"
 
-#: Names that mark a virtual environment or one of conda, and a skill. Programs in these are not recipes.
+#: Names that mark a virtual or conda environment, and a skill. Programs in these folders are not recipes.
 _ENVIRONMENT: Final = frozenset({"pyvenv.cfg", "conda-meta"})
 _SKILL: Final = "skill.md"  # compared without case: misspelt skills do not contain recipes either
 
@@ -47,7 +47,7 @@ _SKILL: Final = "skill.md"  # compared without case: misspelt skills do not cont
 _READ_BYTES: Final = 1 << 16
 _DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resource", b".skill")
 
-#: Limit of searched folders.
+#: Maximum number of folders to search.
 _MAX_FOLDERS: Final = 10_000
 
 #: A hidden folder that is large, and never contains skills.
@@ -107,7 +107,7 @@ def holds_recipes(folder: str, *, depth: float = inf) -> bool:
     return any(any(map(_is_likely, entries)) for _, entries in FolderWalk(folder, depth=depth))
 
 
-#: How many entries of linked and hidden folders are looked at.
+#: Maximum number of entries to read in linked and hidden folders.
 _MAX_ENTRIES: Final = 2000
 
 

@@ -20,7 +20,7 @@ from promptkit.standard_error import say
 #: An import is slow, and is reported, after this many seconds.
 _REPORT_AFTER_S: Final = 5.0
 
-#: Interval in seconds between two checks whether an import is slow.
+#: Interval in seconds between two checks for a slow import.
 _POLL_EVERY_S: Final = 1.0
 
 

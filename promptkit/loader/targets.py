@@ -27,13 +27,13 @@ Targets: TypeAlias = str | Path | Iterable[str | Path]
 #: The start of a prompt's name, and of a skill's URI, where it is a host: RFC 3986 ignores the case of hosts.
 _PREFIX: Final = "[a-z](?:[a-z0-9_-]{0,30}[a-z0-9])?"
 
-#: What a prefix consists of, for errors.
+#: The rule for prefixes, for error messages.
 PREFIX_RULE: Final = (
     "a prefix has 1 to 32 characters: a-z, digits, '-' and '_'; it starts with a letter, and does not end "
     "with '-' or '_'"
 )
 
-#: Limit of folders listed in an error without a single suggestion.
+#: Maximum number of folders listed in an error without a single suggestion.
 _MAX_SUGGESTIONS: Final = 5
 
 

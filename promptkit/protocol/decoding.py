@@ -114,7 +114,7 @@ class _LongMembers(Struct, rename="camel"):
     request_state: Raw = Raw()
 
 
-#: Params of null count as omitted: some clients send them.
+#: Params that are null count as omitted: some clients send null.
 _NULL: Final = Raw(b"null")
 _NO_PARAMS: Final = Raw(b"{}")
 

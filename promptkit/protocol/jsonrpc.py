@@ -131,7 +131,7 @@ CLIENT_ERRORS: Final[tuple[type[PromptkitError], ...]] = (JsonRpcError, *_CODES)
 #: The exceptions that decoding raises for bytes that are not JSON, have the wrong type, or nest too deeply.
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-#: The longest error message, in characters. Messages quote input of clients, which may be long.
+#: The longest error message, in characters. Messages quote clients' input, which may be long.
 _MAX_MESSAGE: Final = 500
 
 

@@ -248,8 +248,8 @@ class RequestStateSigner:
 MAX_SESSION_ID: Final = 2048
 
 #: The validity of a session id, in seconds. Some clients report an expired session as an error instead of
-#: opening a new one, so it exceeds the usual run time of programs. After this time, a replaced key can be
-#: removed.
+#: opening a new one, so the lifetime exceeds the usual run time of programs. After this time, a replaced key
+#: can be removed.
 SESSION_LIFETIME_S: Final = 30 * 24 * 3600.0
 
 _SESSION_ID: Final = "session id"

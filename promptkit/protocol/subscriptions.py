@@ -16,7 +16,7 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
 )
 
-#: The lists about whose changes clients are notified, by kind.
+#: The lists whose changes are sent to clients, by kind.
 _KINDS: Final = {
     "prompts": {"prompts/list"},
     "resources": {"resources/list", "resources/templates/list", "skills/list"},

@@ -66,13 +66,13 @@ _MAX_HELD: Final = 1024
 #: A slow prompt that takes less than this, in seconds, no longer counts as slow.
 _FAST_S: Final = 0.002
 
-#: The switch interval of the GIL while other threads run next to the leader, in seconds.
+#: The switch interval of the GIL while other threads run alongside the leader, in seconds.
 _SHARED_INTERVAL_S: Final = 0.0005
 
 #: Longer replies are sent immediately: they exceed the buffer of a pipe, and several would fill memory.
 _UNBUFFERED_BYTES: Final = 1 << 16
 
-#: The maximum number of consecutive read failures, and the delay that each one adds. Memory may be short.
+#: The maximum number of consecutive read failures, and the delay that each one adds. Memory may run short.
 _MAX_FAILURES: Final = 10
 _RETRY_DELAY_S: Final = 0.01
 

@@ -44,7 +44,7 @@ from promptkit.types.parsing import reader_of
 from promptkit.types.scalars import Reader
 from promptkit.types.unstructuring import typed_text
 
-#: How long to wait for an answer, in seconds. A `requestState` is valid equally long.
+#: How long to wait for an answer, in seconds. A `requestState` is valid for the same time.
 _ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"

@@ -28,8 +28,8 @@ _FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 #: The buckets for durations, in seconds: most prompts need less than the first, and the default limit is 30.
 _BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30)
 
-#: The label of unknown methods and prompts, which are unbounded, and of prompts that require scopes, so that
-#: metrics do not reveal whether such a prompt exists.
+#: The label of unknown methods and prompts, whose number is unbounded; and of prompts that require scopes, so
+#: that metrics do not reveal whether such a prompt exists.
 _OTHER: Final = "(other)"
 
 _PARENT: Final = "parent"

@@ -20,7 +20,7 @@ from promptkit.standard_error import say
 #: The maximum number of subscriptions to resources, in all streams and sessions together.
 _MAX_URIS: Final = 100_000
 
-#: The maximum number of sessions whose subscriptions are known. It exceeds the maximum number of streams.
+#: The maximum number of sessions whose subscriptions are stored. It exceeds the maximum number of streams.
 _MAX_SESSIONS: Final = 4096
 
 

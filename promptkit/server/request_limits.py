@@ -14,7 +14,7 @@ from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.protocol.limits import WAITING_BYTES
 from promptkit.server.pending import PendingRequest
 
-#: The maximum number of clients that are counted. The least recent client is evicted.
+#: The maximum number of clients that are counted. The least recently seen client is evicted.
 MAX_SUBJECTS: Final = 10_000
 
 #: The rate limit of progress notifications per request. Users cannot read faster, and if one is dropped, they

@@ -30,7 +30,7 @@ from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say
 
-#: The id of a question of one of several workers.
+#: The id of a question from one of several workers.
 _QUESTION_ID: Final = re.compile(r"promptkit-(?P<number>\d{1,4})-[0-9a-f]{8}-\d+", re.ASCII)
 
 _decode_from_worker: Final = Decoder(ClientResponse | SubscriptionChange).decode

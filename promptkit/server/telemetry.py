@@ -26,7 +26,7 @@ TCP: Final = "tcp"
 #: The bounds that the conventions recommend, in seconds.
 _BOUNDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 
-#: OpenTelemetry's value for unknown methods, which are unbounded.
+#: OpenTelemetry's value for unknown methods, whose number is unbounded.
 _OTHER: Final = "_OTHER"
 
 #: The longest request id in a span, in characters.

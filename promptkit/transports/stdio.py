@@ -29,7 +29,7 @@ _CHUNK_BYTES: Final = 1 << 14
 _PIPE_BYTES: Final = 1 << 16
 _WIDE_PIPE_BYTES: Final = 1 << 19
 
-#: Interval of checks that the parent process still exists, in seconds.
+#: Interval between checks that the parent process still exists, in seconds.
 _LOOK_FOR_PARENT_EVERY_S: Final = 1.0
 
 #: Time for writing the remaining output after the grace period, in seconds.

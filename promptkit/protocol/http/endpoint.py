@@ -54,8 +54,8 @@ _STATUSES: Final[Mapping[int | None, int]] = {
     UnsupportedVersion.code: 400,
 }
 
-#: Errors of the message itself. In the older era only these have an error status, because clients treat it as
-#: a broken connection.
+#: Errors of the message itself. In the older era, only these have an error status, which clients treat as a
+#: broken connection.
 _INVALID_MESSAGE: Final = (ParseError.code, InvalidRequest.code)
 
 _VERSION: Final = b"mcp-protocol-version"

@@ -172,7 +172,7 @@ UNAVAILABLE: Final = reject(
 #: Maximum time, in seconds, for which a verified token is cached, even if it expires later.
 CACHE_S: Final = 300.0
 
-#: Maximum number of cached tokens, of some hundred bytes each.
+#: Maximum number of cached tokens, which take a few hundred bytes each.
 _MAX_CACHED: Final = 4096
 
 

@@ -32,7 +32,7 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 #: away, most clients would see a broken connection instead of the response.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
-#: Interval of the sweep over pending requests, in seconds, which replaces timers for each.
+#: Interval between sweeps over pending requests, in seconds. They replace a timer for each request.
 _SWEEP_EVERY_S: Final = 0.1
 
 #: Time after which a pending request is watched for a disconnect, in seconds.

@@ -20,7 +20,7 @@ from promptkit.transports.http.connection import ConnectionLimits
 _MAX_UNSENT: Final = 128 * 1024
 _MAX_UNSENT_UNIX: Final = 16 * 1024
 
-#: Number of files that the process can open in addition to the connections. A lower limit of open files is
+#: Number of files that the process can open in addition to the connections. A lower limit on open files is
 #: divided: two thirds are for other files.
 _OTHER_DESCRIPTORS: Final = 512
 
@@ -61,14 +61,14 @@ def limit_unsent(accepted: socket.socket) -> None:
 #: Length of the kernel's queue of new connections. The kernel may allow fewer.
 _BACKLOG: Final = 2048
 
-#: The first descriptor that systemd passes, see sd_listen_fds(3).
+#: The first descriptor that systemd passes: see sd_listen_fds(3).
 _FIRST_SYSTEMD_DESCRIPTOR: Final = 3
 
 
-#: Errors of creating a Unix socket. Its mode cannot be set if a link has replaced it.
+#: Errors when creating a Unix socket. Its mode cannot be set if a link has replaced it.
 _UNIX_FAILURES: Final = (OSError, ValueError, NotImplementedError)
 
-#: What to do about a TCP error, by its number.
+#: The fix for a TCP error, by its number.
 _TCP_HINTS: Final[dict[int | None, str]] = {
     errno.EADDRINUSE: "another server already listens there: stop it, or use another port",
     errno.EADDRNOTAVAIL: "this machine has no such address",

@@ -82,14 +82,14 @@ class Siblings:
             receiving.close()
 
 
-#: Minimum time between two starts of a worker, in seconds; and after a failed fork.
+#: Minimum time between two starts of a worker, and after a failed fork, in seconds.
 _START_EVERY_S: Final = 1.0
 _FORK_AGAIN_S: Final = 10.0
 
 #: Time after the grace period before workers are killed, in seconds.
 _KILL_AFTER_S: Final = 3.0
 
-#: Interval of checks for signals and ended workers, in seconds.
+#: Interval between checks for signals and ended workers, in seconds.
 _POLL_EVERY_S: Final = 0.05
 
 

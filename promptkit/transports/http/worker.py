@@ -18,7 +18,7 @@ from promptkit.transports.http.sockets import fit_descriptor_limit, limit_unsent
 from promptkit.transports.stdio import exit_after
 from promptkit.workspace.execution import end_all
 
-#: Interval of the check of deadlines, in seconds.
+#: Interval between checks of deadlines, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
 
 #: Time for which a process can fail to accept connections before it ends and is replaced, in seconds.
@@ -28,7 +28,7 @@ _ACCEPT_TIMEOUT_S: Final = 5.0
 #: away would lose it.
 _LINGER_S: Final = 1.0
 
-#: Interval of checks that connections have ended, in seconds.
+#: Interval between checks that connections have ended, in seconds.
 _POLL_EVERY_S: Final = 0.02
 
 #: Time for clients to read the last replies, in seconds.
