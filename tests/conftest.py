@@ -111,7 +111,7 @@ def scripted(tmp_path):
     return write
 
 
-def places_of(module) -> str:
+def paths_of(module) -> str:
     """Return the file of a module, or the folders of a namespace package, as text."""
     try:
         return f"{getattr(module, '__file__', '')} {list(getattr(module, '__path__', ()))}"
@@ -127,7 +127,7 @@ def forgetting_modules(folder):
     if sys.modules == modules:
         return
     for name, module in list(sys.modules.items()):
-        if modules.get(name) is not module and str(folder) in places_of(module):
+        if modules.get(name) is not module and str(folder) in paths_of(module):
             del sys.modules[name]
             if name in modules:
                 sys.modules[name] = modules[name]

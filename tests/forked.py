@@ -1,4 +1,6 @@
-"""Commands in processes that are forked from one that has imported promptkit, so that they start at once."""
+"""
+Commands in processes that are forked from one that has imported promptkit, so that they start immediately.
+"""
 
 import json
 import os
@@ -9,7 +11,7 @@ from pathlib import Path
 
 from tests.terminal import environment
 
-#: The program that forks the commands, also those of pages.
+#: The program that forks the commands, including those in pages of the documentation.
 SERVER = Path(__file__).with_name("docs") / "fork_server.py"
 
 

@@ -46,10 +46,10 @@ def in_shell(line, *, cwd, **env):
 
 def on_terminal(*argv, **how):
     """Run a command with one stream on a terminal, and return what the terminal shows."""
-    return ended_on_terminal(*argv, **how)[1]
+    return outcome_on_terminal(*argv, **how)[1]
 
 
-def ended_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
+def outcome_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
     """Run a command as `on_terminal` does, and return the exit code and what the terminal shows."""
     pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
     import fcntl

@@ -182,8 +182,8 @@ class TestNoReader:
     @pytest.mark.parametrize("signal_", [None, signal.SIGTERM])
     def test_requests_are_answered(self, recipes, pipe, signal_):
         """
-        Prompts that fail, or print more than a pipe holds with anything, are answered; the process ends at
-        the end of its input, and on a signal.
+        Prompts that fail, or that print more than a pipe holds by any means, are answered; the process ends
+        at the end of its input, and on a signal.
         """
         replies = {
             "printing": "printed",
@@ -499,7 +499,7 @@ class TestBackgroundWriter:
 
     @pytest.mark.parametrize("blocks", [True, False])
     def test_line_longer_than_the_queue(self, pipe, writer, blocks):
-        """A line longer than the queue reaches a reader that keeps up, also through a non-blocking pipe."""
+        """A line longer than the queue reaches a reader that keeps up, even through a non-blocking pipe."""
         os.set_blocking(pipe[1], blocks)
         results = []
         reader = threading.Thread(target=lambda: results.append(read_all(pipe[0])))

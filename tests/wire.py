@@ -117,7 +117,7 @@ class Client:
 
     def send(self, data: bytes) -> list:
         """Send bytes, and return the messages that the server sends back."""
-        self.methods |= dict(asked(data))
+        self.methods |= dict(find_server_requests(data))
         self.sent.clear()
         self.receive(data)
         return self.replies()
@@ -156,7 +156,7 @@ class Client:
         return self.send(line({"jsonrpc": "2.0", "id": number, "result": result}))
 
 
-def asked(data: bytes):
+def find_server_requests(data: bytes):
     """Yield the id and the method of every request in *data*, which can be any bytes."""
     for text in data.splitlines():
         with suppress(ValueError):

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from tests.terminal import ended_on_terminal, in_shell
+from tests.terminal import in_shell, outcome_on_terminal
 
 RECIPE = """
 from typing import Annotated, Literal
@@ -286,4 +286,4 @@ def test_real_terminal(project):
     """A process on a pseudoterminal prints the same as in these tests."""
     argv, code, text, _ = VALID[0]
 
-    assert ended_on_terminal(*argv, cwd=project, columns=200, NO_COLOR="1") == (code, text)
+    assert outcome_on_terminal(*argv, cwd=project, columns=200, NO_COLOR="1") == (code, text)

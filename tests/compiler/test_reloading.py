@@ -199,7 +199,7 @@ class TestMarkdown:
         [("fix.prompt.md", "---\ntitel: x\n---\nFix it.", "PK701"), ("style.md", b"\xff", "PK702")],
     )
     def test_an_invalid_save_keeps_the_last_version(self, author, name, text, code):
-        """A prompt that becomes invalid keeps its last version, also through a text that it includes."""
+        """A prompt that becomes invalid, even through a text that it includes, keeps its last version."""
         (author.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         assert author.codes() == [code]
         author.write("greet.py", greet("two"))
@@ -583,7 +583,7 @@ class TestIndependentFiles:
         author.wait_for(greet="two", part="bye")
 
     def test_resources_are_kept_like_prompts(self, watch_recipes):
-        """Resources are kept like prompts, also in a folder without prompts."""
+        """Resources are kept like prompts, even in a folder without prompts."""
         author = watch_recipes(a=note("one"), b=note("two", "that"))
         author.write("a.py", BROKEN)
         author.codes()
@@ -712,7 +712,7 @@ class TestProjectModules:
         author.wait_for(greet="two")
 
     def test_project_modules_of_other_finders_are_reloaded(self, watch_recipes, project, monkeypatch):
-        """Modules of the project that an editable install finds are reloaded."""
+        """Project modules found by another finder, such as an editable install's, are reloaded."""
         monkeypatch.delitem(sys.modules, "spoken", raising=False)
         (project / "spoken.py").write_text("WORD = 'one'")
 

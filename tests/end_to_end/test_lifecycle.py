@@ -80,7 +80,7 @@ def ask(client, message):
 
 
 def wait_for(client, count, seconds=20.0):
-    """Wait for *wanted* lines, and return the replies."""
+    """Wait for *count* lines, and return the replies."""
     deadline = time.monotonic() + seconds
     while sum(data.count(b"\n") for data in client.sent) < count and time.monotonic() < deadline:
         time.sleep(0.002)

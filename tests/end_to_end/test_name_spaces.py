@@ -1,4 +1,4 @@
-"""Two folders with equal names, each with a prefix: served, installed, compared, exported and tested."""
+"""Two folders with the same name, each with a prefix: served, installed, compared, exported and tested."""
 
 import json
 import os
@@ -51,7 +51,7 @@ CONFIGURATION = '[tool.promptkit]\ntargets = {review = "team/prompts", ops = "op
 
 @pytest.fixture
 def project(recipes, tmp_path, monkeypatch):
-    """A project with two folders of one name, as the current folder."""
+    """A project with two folders of the same name, as the current folder."""
     for team in ("team", "ops"):
         recipes(f"project/{team}/prompts", review=RECIPE, _words=f"TEAM = {team!r}")
     monkeypatch.chdir(tmp_path / "project")
@@ -224,7 +224,7 @@ class TestCommands:
         assert "did you mean 'review-review'?" in capsys.readouterr().err
 
     def test_prompts_with_errors(self, project, capsys):
-        """A prompt with an error is reported under the name that was asked for."""
+        """A prompt with an error is reported under the requested name."""
         file = project / "ops" / "prompts" / "bad.py"
         file.write_text("from promptkit import prompt\n\n@prompt\ndef bad(x): return 'x'\n", encoding="utf-8")
 

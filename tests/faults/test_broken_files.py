@@ -40,7 +40,7 @@ class ListeningClient:
             time.sleep(0.02)  # the client gets no event to wait for
 
     def changes(self, minimum=0):
-        """Return the number of list notifications, once it is at least *least* or the time is up."""
+        """Return the number of list notifications, once it is at least *minimum* or the time is up."""
         deadline = time.monotonic() + 20
         while (count := self._changes()) < minimum and time.monotonic() < deadline:
             self.render("any")  # new prompts are served before the notification

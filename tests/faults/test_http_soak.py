@@ -123,7 +123,7 @@ class Server:
 
     def wait_until_idle(self, limit=(0, 0)):
         """
-        Wait until the numbers of threads and descriptors are stable and at most *most*, and return them.
+        Wait until the numbers of threads and descriptors are stable and at most *limit*, and return them.
         """
         deadline, usage = time.monotonic() + WAIT_S, self.usage()
         since = time.monotonic()

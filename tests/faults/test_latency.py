@@ -1,4 +1,4 @@
-"""Latency next to a prompt that sleeps or works."""
+"""Latency alongside a prompt that sleeps or works."""
 
 import pytest
 

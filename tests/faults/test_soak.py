@@ -119,7 +119,7 @@ def rounds(numbers):
 
 
 def wait_until_idle(serving, limit):
-    """Wait until the numbers of threads and descriptors are stable and at most *most*, and return them."""
+    """Wait until the numbers of threads and descriptors are stable and at most *limit*, and return them."""
     usage, since = serving.usage(), time.monotonic()
     deadline = since + IDLE_TIMEOUT_S
     while time.monotonic() < deadline:

@@ -44,7 +44,7 @@ class TestPaths:
         ],
     )
     def test_unportable_path_is_rejected(self, path, folder, outside):
-        """Absolute paths, `..`, and names that another system reads differently are refused."""
+        """Absolute paths, `..`, and names that another system reads differently are rejected."""
         with pytest.raises(OSError, match="not a plain path"):
             check_plain(path)
         for call in (folder.read, folder.remove, folder.open_for_reading, folder.status):
@@ -98,8 +98,8 @@ class TestLinks:
         assert outside.read_text() == "precious"
         assert not (outside.parent / "new.txt").exists()
 
-    def test_a_relative_folder_that_is_a_link_is_refused(self, tmp_path, outside, monkeypatch):
-        """A relative folder that is a link is refused, because it can come with the repository."""
+    def test_a_relative_folder_that_is_a_link_is_rejected(self, tmp_path, outside, monkeypatch):
+        """A relative folder that is a link is rejected, because it can come with the repository."""
         (tmp_path / "work").mkdir()
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "work" / "out").symlink_to(tmp_path / "elsewhere")
@@ -135,7 +135,7 @@ class TestLinks:
 @pytest.mark.timeout(10)
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder"])
 def test_special_file_is_rejected_without_waiting(kind, folder):
-    """Pipes, sockets and folders are refused without waiting and without change."""
+    """Pipes, sockets and folders are rejected without waiting and without change."""
     place = folder.path / "it"
     if kind == "folder":
         place.mkdir()
@@ -236,16 +236,16 @@ class TestResolving:
         assert [folder.resolve(path) for path in ("a/b.txt", "link/b.txt", "c.txt")] == ["a/b.txt"] * 3
 
     @pytest.mark.parametrize("target", ["../victim.txt", "..", ".", "/"])
-    def test_a_link_that_leads_out_is_refused(self, target, folder, outside):
-        """A link out of the folder, or to the folder itself, is refused."""
+    def test_a_link_that_leads_out_is_rejected(self, target, folder, outside):
+        """A link out of the folder, or to the folder itself, is rejected."""
         (folder.path / "link").symlink_to(target)
 
         with pytest.raises(OSError, match="it is outside 'folder'"):
             folder.resolve("link")
 
     @pytest.mark.parametrize("target", ["nowhere", "link"])
-    def test_a_link_that_leads_nowhere_is_refused(self, target, folder):
-        """A dangling link and a circular link are refused."""
+    def test_a_link_that_leads_nowhere_is_rejected(self, target, folder):
+        """A dangling link and a circular link are rejected."""
         (folder.path / "link").symlink_to(target)
 
         with pytest.raises(OSError, match=r"No such file|Too many levels"):
@@ -281,8 +281,8 @@ class TestInside:
         assert folder.display_root == tmp_path / "link" / "below"
 
     @pytest.mark.parametrize("path", ["link", "link/below", "dangling", "a/../../outside"])
-    def test_links_that_lead_out_are_refused(self, path, tmp_path):
-        """Links out of the root are refused, even dangling ones, whose target a write would create."""
+    def test_links_that_lead_out_are_rejected(self, path, tmp_path):
+        """Links out of the root are rejected, even dangling ones, whose target a write would create."""
         root = tmp_path / "root"
         root.mkdir()
         (tmp_path / "outside").mkdir()
@@ -292,8 +292,8 @@ class TestInside:
         with pytest.raises(OSError, match="it is outside "):
             Folder.inside(root, path)
 
-    def test_a_link_that_appears_later_is_refused(self, tmp_path):
-        """A folder that becomes a link after its path was resolved is refused."""
+    def test_a_link_that_appears_later_is_rejected(self, tmp_path):
+        """A folder that becomes a link after its path was resolved is rejected."""
         (tmp_path / "root" / "a").mkdir(parents=True)
         folder = Folder.inside(tmp_path / "root", "a")
         (tmp_path / "root" / "a").rmdir()
@@ -303,8 +303,8 @@ class TestInside:
             folder.write("file", b"x")
         assert not (tmp_path / "file").exists()
 
-    def test_a_circle_of_links_is_refused(self, tmp_path):
-        """A circular link is refused."""
+    def test_a_circle_of_links_is_rejected(self, tmp_path):
+        """A circular link is rejected."""
         (tmp_path / "a").symlink_to("a")
 
         with pytest.raises(OSError, match="it is a link"):
@@ -385,7 +385,7 @@ class TestNewFiles:
 
     @posix
     def test_a_link_in_place_of_a_folder_is_not_followed(self, tmp_path, monkeypatch, outside):
-        """A link in a relative path is refused, and the error names it."""
+        """A link in a relative path is rejected, and the error names it."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "out").symlink_to("elsewhere")

@@ -28,8 +28,8 @@ def test_a_regular_file_and_a_link_to_one_are_opened(function, tmp_path):
 
 @both
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device", "link to a pipe", "link to a device", "folder"])
-def test_everything_else_is_refused_without_waiting(function, kind, tmp_path):
-    """Pipes, sockets, devices, folders, and links to them are refused without waiting."""
+def test_everything_else_is_rejected_without_waiting(function, kind, tmp_path):
+    """Pipes, sockets, devices, folders, and links to them are rejected without waiting."""
     path = tmp_path / "it"
     if kind == "folder":
         path.mkdir()
@@ -71,8 +71,8 @@ class TestPipesOfAShell:
         with open_input(f"{folder}/{pipe}") as file:
             assert file.read() == b"rows\n"
 
-    def test_a_link_to_such_a_pipe_is_refused(self, pipe, tmp_path):
-        """A link to such a pipe is refused, so that a repository's file cannot read standard input."""
+    def test_a_link_to_such_a_pipe_is_rejected(self, pipe, tmp_path):
+        """A link to such a pipe is rejected, so that a repository's file cannot read standard input."""
         (tmp_path / "rows.csv").symlink_to(f"/dev/fd/{pipe}")
 
         with pytest.raises(OSError, match="not a regular file; for a pipe, pass -"):

@@ -22,7 +22,7 @@ def test_lines_are_appended(tmp_path):
 @posix
 @pytest.mark.timeout(10)
 def test_a_pipe_that_no_process_reads(tmp_path):
-    """A pipe without a reader is refused without waiting."""
+    """A pipe without a reader is rejected without waiting."""
     os.mkfifo(tmp_path / "log")
 
     with pytest.raises(OSError, match="No such device or address"):

@@ -67,8 +67,8 @@ def test_process_substitution(words):
 
 
 @posix
-def test_a_socket_is_refused(tmp_path):
-    """A socket is refused."""
+def test_a_socket_is_rejected(tmp_path):
+    """A socket is rejected."""
     import socket
 
     with socket.socket(socket.AF_UNIX) as listening:

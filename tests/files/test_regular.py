@@ -13,7 +13,7 @@ as_root = pytest.mark.skipif(
 
 class TestRead:
     def test_file_and_its_limit(self, tmp_path):
-        """A file of up to the limit is read, and a larger one refused."""
+        """A file of up to the limit is read, and a larger one is rejected."""
         (tmp_path / "file").write_bytes(b"x" * 10)
 
         assert read_regular_file(tmp_path / "file", 10) == b"x" * 10
@@ -24,7 +24,7 @@ class TestRead:
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
     def test_special_files_are_rejected(self, kind, tmp_path):
-        """Pipes, devices and sockets are refused without being opened."""
+        """Pipes, devices and sockets are rejected without being opened."""
         file = tmp_path / "file"
         if kind == "device":
             file.symlink_to("/dev/zero")

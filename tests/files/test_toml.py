@@ -27,8 +27,8 @@ def test_byte_order_mark():
 
 @pytest.mark.parametrize("part", ["a", '"a"', '"a\\"b"', "'a'", "a ", '"."'])
 @pytest.mark.parametrize("form", ["{} = 1", "[{}]", "[[{}]]", "a = {{ {} = 1 }}"])
-def test_keys_of_very_many_parts_are_refused(part, form):
-    """Keys with more than 100 parts are refused in any notation."""
+def test_keys_of_very_many_parts_are_rejected(part, form):
+    """Keys with more than 100 parts are rejected in any notation."""
     with pytest.raises(ValueError, match="more than 100 parts"):
         parse_toml(form.format(".".join([part] * 200)).encode())
     assert parse_toml(form.format(".".join([part] * 90)).encode())

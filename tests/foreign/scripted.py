@@ -2,7 +2,8 @@
 A server on standard input and output that answers as a JSON file prescribes, for tests. It imports little.
 
 Its argument is a file with an object. ``replies`` has the result of each method; a list has the results of
-its requests in turn, the last one forever. A result with ``error`` is an error. ``trick`` names a fault.
+its requests in turn, the last one forever. A result with ``error`` is an error. ``trick`` names a violation
+of the protocol.
 """
 
 import json
@@ -28,7 +29,7 @@ def write(line):
 
 
 def play(trick, request):
-    """Commit a fault instead of answering the request."""
+    """Violate the protocol instead of answering the request."""
     if trick == "hang":
         time.sleep(60)
     elif trick == "exit":

@@ -15,7 +15,7 @@ FASTMCP_4 = "Provide a value matching the following JSON schema: {}. Encode non-
 FASTMCP_2 = "Provide as a JSON string matching the following schema: {}"
 
 
-def found(instructions=None, **lists):
+def lint(instructions=None, **lists):
     """Return the rules and the messages of the diagnostics of lists."""
     diagnostics = lint_listing(parse_listing(lists), instructions)
     return [(diagnostic.rule, diagnostic.message) for diagnostic in diagnostics]
@@ -25,13 +25,13 @@ def test_a_sound_server_has_no_diagnostics():
     arguments = [{"name": "code", "description": "The code", "required": True}]
     resources = [{"uri": "a:b", "name": "a", "description": "A"}]
 
-    assert found(prompts=[{**PROMPT, "arguments": arguments}], tools=[TOOL], resources=resources) == []
+    assert lint(prompts=[{**PROMPT, "arguments": arguments}], tools=[TOOL], resources=resources) == []
 
 
 def test_missing_descriptions_are_reported_once_for_each_item():
     arguments = [{"name": "a"}, {"name": "b", "title": "B"}, {"name": "c"}]
 
-    assert found(
+    assert lint(
         prompts=[{"name": "x", "arguments": arguments}],
         tools=[{**TOOL, "description": ""}],
         resources=[{"uri": "a:b", "name": "a"}, {"uri": "a:c", "name": "c"}],
@@ -47,11 +47,11 @@ def test_the_files_of_a_skill_need_no_description():
     file = {"uri": "skill://a/rules.md", "digest": "sha256:00", "size": 1}
     skill = {"uri": "skill://a/SKILL.md", "frontmatter": {}, "resources": [file]}
 
-    assert found(skills=[skill], resources=[{"uri": "skill://a/rules.md", "name": "rules.md"}]) == []
+    assert lint(skills=[skill], resources=[{"uri": "skill://a/rules.md", "name": "rules.md"}]) == []
 
 
 def test_a_name_that_clients_cannot_show_is_reported():
-    rules = [rule for rule, _ in found(prompts=[{**PROMPT, "name": "a b"}], tools=[{**TOOL, "name": "a.b"}])]
+    rules = [rule for rule, _ in lint(prompts=[{**PROMPT, "name": "a b"}], tools=[{**TOOL, "name": "a.b"}])]
 
     assert rules == [Rule.BAD_NAME, Rule.BAD_NAME]
 
@@ -60,7 +60,7 @@ def test_a_name_that_clients_cannot_show_is_reported():
 def test_a_description_above_2048_characters_is_reported(length):
     text = "x" * length
 
-    messages = found(text, prompts=[{**PROMPT, "description": text}], tools=[{**TOOL, "description": text}])
+    messages = lint(text, prompts=[{**PROMPT, "description": text}], tools=[{**TOOL, "description": text}])
 
     assert [rule for rule, _ in messages] == [Rule.LONG_DESCRIPTION] * (3 * (length > 2048))
 
@@ -84,7 +84,7 @@ def test_a_description_above_2048_characters_is_reported(length):
 def test_arguments_for_which_people_must_write_json_are_reported(description, is_json):
     argument = {"name": "options", "title": "Options", "description": description}
 
-    rules = [rule for rule, _ in found(prompts=[{**PROMPT, "arguments": [argument]}])]
+    rules = [rule for rule, _ in lint(prompts=[{**PROMPT, "arguments": [argument]}])]
 
     assert rules == [Rule.JSON_ARGUMENT] * is_json
 
@@ -113,7 +113,7 @@ def test_arguments_for_which_people_must_write_json_are_reported(description, is
 def test_what_clients_lose_of_a_schema_is_reported_for_all_tools_together(schema, message):
     tools = [{**TOOL, "name": name, "inputSchema": schema} for name in ("one", "two")]
 
-    messages = [message for _, message in found(tools=tools)]
+    messages = [message for _, message in lint(tools=tools)]
 
     assert len(messages) == (message is not None)
     if message is not None:
@@ -124,7 +124,7 @@ def test_what_clients_lose_of_a_schema_is_reported_for_all_tools_together(schema
 def test_two_arguments_with_one_name_are_reported():
     arguments = [{"name": "a", "title": "A"}, {"name": "a", "title": "B"}]
 
-    assert found(prompts=[{**PROMPT, "arguments": arguments}]) == [
+    assert lint(prompts=[{**PROMPT, "arguments": arguments}]) == [
         (Rule.DUPLICATE_ITEM, "prompt 'review': it has two arguments 'a'")
     ]
 

@@ -111,7 +111,7 @@ def test_an_invalid_reply_is_reported_and_the_rest_is_used(reply, message):
     assert [prompt.name for prompt in listing.prompts] in ([], ["fine"])
 
 
-def test_a_server_without_templates_may_not_have_their_method():
+def test_a_server_without_templates_need_not_have_their_method():
     listing = read_listing(Replies(resources_list={"resources": []}), {"resources": {}})
 
     assert listing.diagnostics == []

@@ -293,7 +293,7 @@ def test_a_server_that_cannot_be_reached_is_an_error(command, message):
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="it looks for the process in /proc")
 def test_the_process_group_of_a_server_is_ended(scripted, tmp_path):
-    """Also a child that ignores the end of its input."""
+    """Even a child that ignores the end of its input is ended."""
     started = tmp_path / "started"
     with open_server(parse_address(scripted(child=str(started)))):
         for _ in range(200):

@@ -233,15 +233,15 @@ def notifications(revision):
     ]
 
 
-def members(value, key):
+def find_by_key(value, key):
     """Yield each object under *key*, at any depth."""
     if isinstance(value, dict):
         yield from ([value[key]] if key in value else [])
         for inner in value.values():
-            yield from members(inner, key)
+            yield from find_by_key(inner, key)
     elif isinstance(value, list):
         for inner in value:
-            yield from members(inner, key)
+            yield from find_by_key(inner, key)
 
 
 class TestMessages:
@@ -422,13 +422,15 @@ class TestResults:
 
         methods = [
             input_request["method"]
-            for requests in members(received, "inputRequests")
+            for requests in find_by_key(received, "inputRequests")
             for input_request in requests.values()
         ]
         assert set(methods) == {"elicitation/create"}
         assert [message for message in received if message.get("method") == "notifications/message"] == []
         assert [
-            capabilities for capabilities in members(received, "capabilities") if "logging" in capabilities
+            capabilities
+            for capabilities in find_by_key(received, "capabilities")
+            if "logging" in capabilities
         ] == []
 
 
@@ -439,7 +441,7 @@ class TestMetadata:
         """
         Keys of metadata are well-formed, and keys outside the protocol do not use its prefixes.
         """
-        keys = {key for meta in members(messages(revision), "_meta") for key in meta}
+        keys = {key for meta in find_by_key(messages(revision), "_meta") for key in meta}
         own = keys - {SERVER, STREAM}
 
         assert (keys == own) == (revision != MODERN)
@@ -466,7 +468,9 @@ class TestMetadata:
         )
 
         assert with_reserved_keys == plain
-        assert not {"traceparent", "tracestate", "baggage"} & {k for m in members(plain, "_meta") for k in m}
+        assert not {"traceparent", "tracestate", "baggage"} & {
+            k for m in find_by_key(plain, "_meta") for k in m
+        }
 
     @pytest.mark.parametrize("token", [[], {}, 1.5, True], ids=str)
     @pytest.mark.parametrize("revision", REVISIONS)
@@ -480,7 +484,7 @@ class TestMetadata:
     @pytest.mark.parametrize("revision", SINCE_2025_11)
     def test_sizes_of_icons(self, revision):
         """The size of an icon arrives unchanged."""
-        assert list(members(messages(revision), "sizes")) == [["48x48"]]
+        assert list(find_by_key(messages(revision), "sizes")) == [["48x48"]]
 
     @pytest.mark.requirement("base/icons/sizes")
     @pytest.mark.parametrize(
@@ -497,7 +501,7 @@ class TestMetadata:
     @pytest.mark.parametrize("revision", SINCE_2025_06)
     def test_dates(self, revision):
         """A date is ISO 8601 with an offset, and the same instant as the author's."""
-        dates = {*members(messages(revision), "lastModified")}
+        dates = {*find_by_key(messages(revision), "lastModified")}
 
         assert dates == {"2026-01-31T06:30:00Z"}
 
@@ -553,14 +557,14 @@ def test_schemas_are_valid(revision):
     ]
 
     schemas = [
-        *members(messages_received, "promptkit/arguments"),
-        *members(messages_received, "requestedSchema"),
+        *find_by_key(messages_received, "promptkit/arguments"),
+        *find_by_key(messages_received, "requestedSchema"),
     ]
     assert [len(schema["properties"]) for schema in schemas] == [len(TYPES)] * 2
     for schema in schemas:
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema.get("$schema") in (None, "https://json-schema.org/draft/2020-12/schema")
-    references = {*members(schemas, "$ref")}
+    references = {*find_by_key(schemas, "$ref")}
     assert references == {"#/$defs/Point"}  # a recursive type
 
 

@@ -1,4 +1,4 @@
-"""Hostile arguments: each soon gives a value or one clear error."""
+"""Hostile arguments: each quickly gives a value or one clear error."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -150,7 +150,7 @@ def render_or_error(name, value):
 class TestValues:
     @pytest.mark.parametrize("value", [*TEXTS.values(), *VALUES.values()], ids=[*TEXTS, *VALUES])
     def test_every_value_gives_a_rendering_or_a_short_error(self, value):
-        """No value crashes a reader or takes it long, and no error grows with the value."""
+        """No value crashes a reader or occupies it for long, and no error grows with the value."""
         for name in TYPES:
             result = render_or_error(name, value)
 

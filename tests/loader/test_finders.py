@@ -1,4 +1,6 @@
-"""The finder that imports recipes and makes modules of their project importable meanwhile."""
+"""
+The finder that imports recipes, and makes the modules of their project importable while it is installed.
+"""
 
 import importlib.util
 import os

@@ -23,8 +23,8 @@ def test_each_version_of_a_hanging_file_is_abandoned(tmp_path, monkeypatch, end)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
     file, imported = tmp_path / "endless.py", []
 
-    def work(importing):
-        importing(file)
+    def work(before_import):
+        before_import(file)
         imported.append(file.read_text())
         clock.now += 6  # just above the limit for a slow import
         end.wait()
@@ -44,8 +44,8 @@ def test_slow_import_is_not_abandoned(tmp_path, monkeypatch):
     monkeypatch.setattr("promptkit.loader.import_thread._REPORT_AFTER_S", 0.0)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
 
-    def work(importing):
-        importing(tmp_path / "slow.py")
+    def work(before_import):
+        before_import(tmp_path / "slow.py")
         return Event().wait(0.1) or "imported"
 
     assert Importer(work, Event()).run({}, lambda: False) == "imported"

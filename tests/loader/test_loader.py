@@ -134,7 +134,7 @@ class TestTargets:
     )
     @pytest.mark.parametrize("is_module", [False, True], ids=["folder", "module"])
     def test_resources_without_a_name_of_their_own_are_served(self, recipes, monkeypatch, source, is_module):
-        """Every resource that a module makes is served, also if no name of the module refers to it."""
+        """Every resource that a module makes is served, even if no name in the module refers to it."""
         folder = recipes(many=f"from promptkit import resource\n{dedent(source)}")
         monkeypatch.syspath_prepend(folder)
 
@@ -300,7 +300,7 @@ class TestImports:
         assert (list_names(loaded), loaded.diagnostics) == (["hello"], ())
 
     def test_second_load_reads_edited_files(self, recipes):
-        """Loading again after an edit returns the new prompts only."""
+        """Loading again after an edit returns only the new prompts."""
         load(recipes(hello=HELLO))
 
         folder = recipes(hello=HELLO.replace("def hello", "def goodbye") + "# changed, and of another size")

@@ -60,7 +60,9 @@ def review() -> str:
 
 @pytest.fixture
 def two_folders(recipes, tmp_path, monkeypatch):
-    """Two folders of one name, each with a prompt, a skill and a resource of one name, as targets."""
+    """
+    Two folders with the same name, each with a prompt, a skill and a resource of the same name, as targets.
+    """
     monkeypatch.chdir(tmp_path)
     recipes("team/prompts", review=REVIEW.format(text="team", prefix=""))
     recipes("ops/prompts", review=REVIEW.format(text="ops", prefix="acme/billing"))
@@ -109,7 +111,7 @@ class TestParsing:
         assert split_prefix(target) == ("", target)
 
     def test_folder_of_a_path_does_not_count(self, tmp_path, monkeypatch):
-        """Only a path of the very name counts, not the folder that it would be in."""
+        """Only a path with exactly this name counts, not the folder that it would be in."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "a=b").mkdir()
 
@@ -161,7 +163,7 @@ class TestParsing:
 
 class TestNames:
     def test_prompts_of_one_name(self, two_folders):
-        """Prompts of one name are served from two targets, with their cases."""
+        """Prompts with the same name are served from two targets, with their cases."""
         catalog = compile(two_folders)
 
         assert catalog.diagnostics == ()
@@ -182,7 +184,7 @@ class TestNames:
             assert client.complete("ops-review", "code", "").values == ()
 
     def test_skills_get_a_path(self, two_folders):
-        """A skill keeps its name and its bytes. The prefix of the target precedes its own in the URI."""
+        """A skill keeps its name and its bytes. In the URI, the target's prefix precedes the skill's."""
         plain = compile("team/prompts").skills[0]
         first, second = compile(two_folders).skills
 
@@ -236,7 +238,7 @@ class TestNames:
         assert list(compile(targets)) == ["a-fix", "b-fix", "c-fix"]
 
     def test_scopes(self, recipes, two_folders):
-        """Scopes hide a prompt in one name space, and not the one of the same name in another."""
+        """Scopes hide a prompt in one name space, but not the prompt with the same name in another."""
         recipes("ops/prompts", review=WITH_SCOPES)
 
         with Client(two_folders) as client:
@@ -245,7 +247,7 @@ class TestNames:
             assert [prompt.name for prompt in client.list_prompts()] == ["ops-review", "review-review"]
 
     def test_code_keeps_its_names(self, two_folders):
-        """The function, direct calls and `compiled` of a declaration do not know the prefix."""
+        """The function, direct calls and `compiled` of a declaration are without the prefix."""
         (review, _) = load(two_folders).prompts
 
         assert review.__name__ == "review"

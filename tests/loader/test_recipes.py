@@ -139,7 +139,7 @@ def test_shared_definition_is_not_a_duplicate(folder):
 
 @pytest.mark.parametrize("newcomer", ["a", "z"])
 def test_served_name_cannot_be_taken(folder, newcomer):
-    """A file cannot take a name that another file serves, whichever file sorts first."""
+    """A file cannot take over a name that another file serves, whichever file sorts first."""
     owner = make_file("m", make_prompt("x", "owner"))
     folder.load(make_file(newcomer, make_prompt("y", "1")), owner)
 
@@ -153,8 +153,8 @@ def test_served_name_cannot_be_taken(folder, newcomer):
     }
 
 
-def test_new_file_cannot_take_a_name(folder):
-    """A new file cannot take a name from another file; its other prompts are served."""
+def test_new_file_cannot_take_over_a_name(folder):
+    """A new file cannot take over a name from another file; its other prompts are served."""
     owner = make_file("m", make_prompt("x", "owner"))
     folder.load(owner)
 

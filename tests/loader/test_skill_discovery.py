@@ -1,4 +1,4 @@
-"""Folders of skills: which are found, and that no other program in them runs."""
+"""Discovery of skill folders: which are found, and that programs in them do not run."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def test_cloned_repository_runs_no_program(project, path):
 
 @pytest.mark.parametrize("path", ["recipes/hello.py", "hello.py"])
 def test_recipes_next_to_skills_are_imported(project, path):
-    """Files that declare prompts are recipes, also next to other programs."""
+    """Files that declare prompts are recipes, even next to other programs."""
     root = project(**{path: RECIPE, "tools/make.py": BOMB})
     write_skill(root, "skills/ship")
 
@@ -107,8 +107,8 @@ def test_linked_folder_outside_the_project(project, tmp_path):
     assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.NOT_SERVED]
 
 
-def test_link_between_skills_is_refused(project):
-    """Within a skill, a link that leads out of it still refuses the skill."""
+def test_skill_with_a_link_to_another_skill_is_rejected(project):
+    """A skill that contains a link to another skill is rejected."""
     root = project()
     write_skill(root, "skills/one")
     (write_skill(root, "skills/two") / "words").symlink_to(root / "skills" / "one")

@@ -1,4 +1,4 @@
-"""Calls that raise an exception, by room."""
+"""Calls that raise an exception, by package."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -64,7 +64,7 @@ UNSUPPORTED = {
     "audio of the assistant": user("x") + assistant(Audio(WAV)),
 }
 
-#: For each room, calls by a label.
+#: For each package, calls by a label.
 CALLS = {
     "catalog": {
         "returns an int": returning(5),

@@ -1,5 +1,5 @@
 """
-The error messages of each room, as one snapshot, so that rewording is one reviewable difference.
+The error messages of each package, as one snapshot, so that rewording is one reviewable difference.
 
 The messages of diagnostics are on docs/diagnostics.md, and help is a snapshot in tests/cli. Other tests
 compare codes, fields and what an error names. After rewording, run pytest with ``--snapshot-update``.
@@ -43,10 +43,10 @@ def message_of(call):
 
 
 @pytest.mark.usefixtures("project")
-@pytest.mark.parametrize("room", CALLS)
-def test_messages_of_a_room(room, snapshot):
-    """The messages of the exceptions that a room raises."""
-    lines = [f"{label}\n    {message_of(call)}" for label, call in CALLS[room].items()]
+@pytest.mark.parametrize("package", CALLS)
+def test_messages_of_a_package(package, snapshot):
+    """The messages of the exceptions that a package raises."""
+    lines = [f"{label}\n    {message_of(call)}" for label, call in CALLS[package].items()]
 
     assert "\n".join(lines) == snapshot
 

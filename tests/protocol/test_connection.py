@@ -52,7 +52,7 @@ class TestHandshake:
     @pytest.mark.requirement("lifecycle/same-version", "lifecycle/respond")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_supported_revision(self, revision):
-        """A supported revision that the client proposes is agreed upon."""
+        """The server agrees to a supported revision that the client proposes."""
         result = reply(connect(), initialize(revision))["result"]
 
         assert {

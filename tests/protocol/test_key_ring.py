@@ -30,7 +30,7 @@ def ring(*keys, audience="tests"):
 
 
 def opened(token, by=None, purpose="p", bound=b"b", now=NOW):
-    """Return the payload of a token, or the refusal."""
+    """Return the payload of a token, or the error."""
     try:
         return (by or ring()).open(purpose, token, now, bound=bound).payload
     except InvalidTokenError as error:
@@ -146,7 +146,7 @@ class TestInvalidToken:
 
     @pytest.mark.parametrize("changed", ["key", "audience", "purpose", "bound"])
     def test_single_difference(self, changed):
-        """A difference in any one of them makes the token invalid."""
+        """A different key, audience, purpose or bound value alone makes the token invalid."""
         right = {"key": KEYS[0], "audience": "tests", "purpose": "p", "bound": b"b"}
         wrong = {"key": KEYS[1], "audience": "test", "purpose": "", "bound": b""}
 

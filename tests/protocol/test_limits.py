@@ -142,7 +142,7 @@ class TestLines:
 class TestDepth:
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_deep_nesting(self, revision):
-        """A message that is nested too deep is rejected with its id; brackets in text do not count."""
+        """A message that is nested too deeply is rejected with its id; brackets in text do not count."""
         client = client_of(revision, depth=20)
         deep = {"name": "repeat", "arguments": {"more": json.loads("[" * 30 + "]" * 30)}}
         flat = {"name": "repeat", "arguments": {"text": "[{" * 500}}
@@ -448,7 +448,7 @@ class TestValues:
         assert is_served(client)
 
     def test_commas_in_text(self):
-        """Commas inside of text do not count."""
+        """Commas inside text do not count."""
         assert "result" in client_of(values=100).get("repeat", text=',[{"' * 500)
 
     @pytest.mark.parametrize(
@@ -672,7 +672,7 @@ class TestRates:
     @pytest.mark.usefixtures("stopped")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_completion_rate(self, revision):
-        """Completion has a separate rate limit, also by default."""
+        """Completion has a separate rate limit, even by default."""
         client = Client(CATALOG, revision)
         params = {
             "ref": {"type": "ref/prompt", "name": "choose"},
@@ -758,7 +758,7 @@ class TestOptions:
     )
     @pytest.mark.parametrize("value", ["0", "-1", "x", "nan", "inf", ""])
     def test_invalid_limit(self, option, value, capsys):
-        """A limit of zero, or that is not a number, is rejected at the start."""
+        """A limit that is zero or not a number is rejected at startup."""
         with pytest.raises(SystemExit) as ended:
             main(["serve", "recipes", f"--{option}={value}"])
 

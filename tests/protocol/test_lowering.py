@@ -257,7 +257,7 @@ def test_large_bytes():
     st.text(st.characters(exclude_categories=["Cs"])),
 )
 def test_plain_text_equals_a_message(text, description):
-    """A text has the same result as a message with it, to the last byte and in every revision."""
+    """A text has the same result as a message that contains it, to the last byte and in every revision."""
     described = structs.replace(review.compiled, description=description)
     workflow = Workflow([Message("user", Text(text))])
     for revision in REVISIONS.values():

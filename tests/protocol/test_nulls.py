@@ -47,7 +47,7 @@ NULLS = [
     ),
 ]
 
-#: Members that only the older era may omit, and requests that name a revision must have.
+#: Members that the older era can omit, and that requests that name a revision must have.
 REQUIRED = {wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES}
 
 

@@ -25,7 +25,7 @@ JSON = st.recursive(
 
 
 class Clock:
-    """A clock that stops until it is set."""
+    """A clock that stands still until it is set."""
 
     def __init__(self, now=1_790_000_000.5):
         self.now = now
@@ -40,7 +40,7 @@ def signer(clock=None, *, keys=(KEY,), audience="tests", **options) -> RequestSt
     return RequestStateSigner(KeyRing(keys, audience), **{"clock": clock or Clock(), **options})
 
 
-def refusal(token, method=METHOD, params=PARAMS, by=None) -> str | None:
+def find_error(token, method=METHOD, params=PARAMS, by=None) -> str | None:
     """Return the error of a rejected token, or None."""
     try:
         if not (by or signer()).is_fresh(token, method, params):
@@ -61,24 +61,24 @@ class TestSameRequest:
     @given(TEXT, JSON)
     def test_accepted(self, method, params):
         """A token is accepted with its request, whatever the request is."""
-        assert refusal(signer().sign(method, params), method, params) is None
+        assert find_error(signer().sign(method, params), method, params) is None
 
     @given(JSON)
     def test_order_of_keys(self, params):
         """The order of the keys in an object is ignored."""
-        assert refusal(signer().sign(METHOD, params), METHOD, reordered(params)) is None
+        assert find_error(signer().sign(METHOD, params), METHOD, reordered(params)) is None
 
     def test_reuse(self):
         """A token can be used more than once while it is valid."""
         token, fixed = signer().sign(METHOD, PARAMS), signer()
 
-        assert [refusal(token, by=fixed), refusal(token, by=fixed)] == [None, None]
+        assert [find_error(token, by=fixed), find_error(token, by=fixed)] == [None, None]
 
     def test_another_process_with_the_key(self):
         """A token needs no state except the key."""
         first, second = (RequestStateSigner(KeyRing([KEY], "tests")) for _ in range(2))
 
-        assert refusal(first.sign(METHOD, PARAMS), by=second) is None
+        assert find_error(first.sign(METHOD, PARAMS), by=second) is None
 
 
 class TestToken:
@@ -113,7 +113,7 @@ class TestAnotherRequest:
         changed = token[:at] + new + token[at + data.draw(st.sampled_from([0, 1])) :]
         assume(changed != token)
 
-        assert refusal(changed) == REFUSED
+        assert find_error(changed) == REFUSED
 
     @pytest.mark.requirement("mrtr/state-origin")
     @given(JSON, JSON)
@@ -126,7 +126,7 @@ class TestAnotherRequest:
         """A token is invalid with other params."""
         assume(params != other_params)
 
-        assert refusal(signer().sign(METHOD, params), METHOD, other_params) == REFUSED
+        assert find_error(signer().sign(METHOD, params), METHOD, other_params) == REFUSED
 
     @pytest.mark.requirement("mrtr/state-origin")
     @given(TEXT)
@@ -134,7 +134,7 @@ class TestAnotherRequest:
         """A token is invalid with another method."""
         assume(method != METHOD)
 
-        assert refusal(signer().sign(METHOD, PARAMS), method) == REFUSED
+        assert find_error(signer().sign(METHOD, PARAMS), method) == REFUSED
 
     @pytest.mark.requirement("mrtr/state-integrity")
     @given(st.binary(min_size=32, max_size=80))
@@ -142,16 +142,16 @@ class TestAnotherRequest:
         """A token with another key is rejected, without a reason."""
         assume(key != KEY)
 
-        assert refusal(signer(keys=[key]).sign(METHOD, PARAMS)) == REFUSED
+        assert find_error(signer(keys=[key]).sign(METHOD, PARAMS)) == REFUSED
 
     def test_random_key(self):
         """Without a given key, each signer has a random one."""
-        assert refusal(RequestStateSigner().sign(METHOD, PARAMS), by=RequestStateSigner()) == REFUSED
+        assert find_error(RequestStateSigner().sign(METHOD, PARAMS), by=RequestStateSigner()) == REFUSED
 
     def test_parts_cannot_be_shifted(self):
         """The boundary between method and params is part of the MAC."""
-        assert refusal(signer().sign("a", "bc"), "ab", "c") == REFUSED
-        assert refusal(signer().sign('a","b', "c"), "a", ["b", "c"]) == REFUSED
+        assert find_error(signer().sign("a", "bc"), "ab", "c") == REFUSED
+        assert find_error(signer().sign('a","b', "c"), "a", ["b", "c"]) == REFUSED
 
     @pytest.mark.requirement("mrtr/state-expiry")
     @pytest.mark.parametrize("expiry", ["1790000902", "999999999999999", "01790000901", "0"])
@@ -159,7 +159,7 @@ class TestAnotherRequest:
         """The expiry is authenticated, and an altered token is not reported as expired."""
         version, key, _, mac = signer().sign(METHOD, PARAMS).split(".")
 
-        assert refusal(f"{version}.{key}.{expiry}.{mac}") == REFUSED
+        assert find_error(f"{version}.{key}.{expiry}.{mac}") == REFUSED
 
     @pytest.mark.parametrize(
         "token",
@@ -184,13 +184,13 @@ class TestAnotherRequest:
     )
     def test_malformed_token(self, token):
         """Text in another form is rejected before anything is computed."""
-        assert refusal(token) == REFUSED
+        assert find_error(token) == REFUSED
 
     @pytest.mark.requirement("mrtr/hostile-state")
     @given(st.text())
     def test_arbitrary_text(self, token):
         """Arbitrary text is rejected, and raises no other exception."""
-        assert refusal(token) == REFUSED
+        assert find_error(token) == REFUSED
 
 
 class TestLifetime:
@@ -203,7 +203,7 @@ class TestLifetime:
 
         clock.now = now + part * lifetime
 
-        assert refusal(token, by=fixed) is None
+        assert find_error(token, by=fixed) is None
 
     @given(st.floats(0, 4e9), st.floats(0.001, 1e6), st.floats(1, 1e6))
     def test_expired(self, now, lifetime, late):
@@ -214,7 +214,7 @@ class TestLifetime:
 
         clock.now = math.ceil(now + lifetime) + late
 
-        assert refusal(token, by=fixed) == EXPIRED
+        assert find_error(token, by=fixed) == EXPIRED
 
     @pytest.mark.requirement("mrtr/state-expiry")
     def test_default(self):
@@ -224,24 +224,24 @@ class TestLifetime:
         token = fixed.sign(METHOD, PARAMS)
 
         clock.now = 1900.0
-        in_time = refusal(token, by=fixed)
+        in_time = find_error(token, by=fixed)
         clock.now = 1900.1
 
-        assert (in_time, refusal(token, by=fixed)) == (None, EXPIRED)
+        assert (in_time, find_error(token, by=fixed)) == (None, EXPIRED)
 
 
 class TestKeyRing:
     def test_another_audience(self):
         """Servers that share keys but not their name reject each other's tokens."""
-        assert refusal(signer(audience="other").sign(METHOD, PARAMS)) == REFUSED
+        assert find_error(signer(audience="other").sign(METHOD, PARAMS)) == REFUSED
 
     def test_replaced_key(self):
         """A token is valid while the ring contains its key, so that people can finish a form."""
         new = bytes(reversed(KEY))
         token = signer().sign(METHOD, PARAMS)
 
-        assert refusal(token, by=signer(keys=[new, KEY])) is None
-        assert refusal(token, by=signer(keys=[new])) == REFUSED
+        assert find_error(token, by=signer(keys=[new, KEY])) is None
+        assert find_error(token, by=signer(keys=[new])) == REFUSED
 
     def test_another_purpose(self):
         """A token that the ring sealed for another purpose is rejected."""
@@ -251,8 +251,8 @@ class TestKeyRing:
             for purpose in ("requestState", "session id")
         )
 
-        assert refusal(own, params=None) is None
-        assert refusal(other, params=None) == REFUSED
+        assert find_error(own, params=None) is None
+        assert find_error(other, params=None) == REFUSED
 
 
 def test_lazy_import():

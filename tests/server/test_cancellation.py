@@ -277,7 +277,7 @@ class TestNothingToCancel:
     @pytest.mark.requirement("cancellation/completed", "cancellation/races")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_request_answered_by_another_thread(self, work, revision):
-        """The same holds for a slow request that another thread has answered."""
+        """A cancellation of a slow request that another thread has answered is ignored."""
         client = work.client(revision)
         work.start(client, *SLOW["thread"])
         work.release.set()
@@ -423,7 +423,9 @@ class TestFirstCompletion:
     @pytest.mark.parametrize("first", COMPLETIONS)
     @pytest.mark.parametrize("second", COMPLETIONS)
     def test_first_completion_wins(self, pending, first, second):
-        """Of the result, a cancellation, the deadline and the end, the first completes the request."""
+        """
+        The result, a cancellation, the deadline or the end: whichever comes first completes the request.
+        """
         dispatcher, held, sent = pending
         COMPLETIONS[first](dispatcher, held)
         after_first = list(sent)

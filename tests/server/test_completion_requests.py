@@ -163,7 +163,7 @@ INVALID = [
 @pytest.mark.requirement("completion/unknown-prompt", "completion/missing-arguments")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_invalid_requests(revision):
-    """Unknown references and invalid params are error -32602 with an explanation."""
+    """Unknown references and invalid params lead to error -32602 with an explanation."""
     client = Client(CATALOG, revision)
     for request_params, message in INVALID:
         error = client.ask("completion/complete", request_params)["error"]

@@ -82,6 +82,6 @@ def test_rendering():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_explanation(error, expected):
+def test_explain_failure(error, expected):
     """Expected errors are explained in one sentence; other exceptions need a traceback."""
     assert explain_failure("prompt 'a'", error) == expected

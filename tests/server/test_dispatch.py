@@ -180,7 +180,7 @@ class TestLeading:
         client.close()
         assert client.is_silent()
 
-    def test_switch_interval_is_short_while_code_runs_next_to_the_leader(self, serve, gate):
+    def test_switch_interval_is_short_while_code_runs_alongside_the_leader(self, serve, gate):
         """The interval is restored when the last such code returns."""
         before = sys.getswitchinterval()
         client = serve(gate.prompt, quick)

@@ -116,7 +116,10 @@ class TestAsking:
     @pytest.mark.requirement("elicitation/message", "elicitation/form", "elicitation/accepted")
     @pytest.mark.parametrize("revision", ASKING)
     def test_missing_arguments_are_requested(self, revision):
-        """A form has the missing arguments, and optional ones with their defaults; its answer is rendered."""
+        """
+        A form asks for the missing arguments, and the optional ones with their defaults; the prompt is
+        rendered with the answers.
+        """
         elicited = Elicited(client_of(revision), diff="--- a")
 
         has_defaults = revision != "2025-06-18"
@@ -211,7 +214,9 @@ class TestAsking:
         ids=str,
     )
     def test_invalid_answer(self, revision, entered, invalid):
-        """An invalid choice or type is asked for again once, and then rejected as in any argument."""
+        """
+        A value of an invalid choice or type is asked for again once, and then rejected like any argument.
+        """
         elicited = Elicited(client_of(revision), diff="x")
 
         elicited.accept(**entered)
@@ -347,7 +352,7 @@ class TestAsking:
     @pytest.mark.parametrize("revision", MODES)
     @pytest.mark.parametrize("modes", [{}, {"form": {}}, {"form": {}, "url": {}}], ids=str)
     def test_client_with_forms(self, revision, modes):
-        """A client that declares the form mode, or no mode at all, is asked by form."""
+        """A client that declares the form mode, or no mode at all, is sent a form."""
         elicited = Elicited(client_of(revision, {"elicitation": modes}), diff="x")
 
         assert elicited.question["mode"] == "form"
@@ -362,7 +367,7 @@ class TestClaudeCode:
         return Client(catalog, revision, capabilities=FORM, name=name)
 
     def required(self, client):
-        """Return which arguments are required, by the names of the prompts."""
+        """Return which arguments are required, by prompt name."""
         reply = client.post("prompts/list", {}, 9)[0]
         return {
             (entry["name"], argument["name"]): argument["required"]
@@ -390,7 +395,7 @@ class TestClaudeCode:
 
     @pytest.mark.parametrize("revision", ASKING)
     def test_texts_that_were_given_are_in_the_form(self, revision):
-        """A form that is shown has a field for each given text, because its words may have been dropped."""
+        """If a form is shown, it has a field for each given text, because words may have been dropped."""
         elicited = Elicited(self.client(revision), "brief", topic="bees", length="many")
 
         fields = elicited.question["requestedSchema"]
@@ -424,7 +429,7 @@ class TestOptionalArguments:
         assert text(elicited.accept(since="last week")) == "last week|3"
 
     @pytest.mark.parametrize("revision", MODES)
-    def test_form_has_what_was_not_sent(self, revision):
+    def test_form_has_the_arguments_that_were_not_sent(self, revision):
         """An argument that was sent has no field, and a request with all arguments has no form."""
         elicited = Elicited(client_of(revision), "standup", since="today")
 
@@ -434,7 +439,7 @@ class TestOptionalArguments:
 
     @pytest.mark.parametrize("revision", MODES)
     def test_invalid_value_is_asked_for_again(self, revision):
-        """After an invalid answer, the form has the same fields, and says what is wrong."""
+        """After an invalid answer, the form has the same fields, and explains the error."""
         elicited = Elicited(client_of(revision), "standup")
         elicited.accept(since="today", limit="many")
 
@@ -453,7 +458,7 @@ class TestOptionalArguments:
         ("revision", "capabilities"), [("2025-06-18", FORM), ("2025-11-25", {}), (MODERN, {})]
     )
     def test_without_fields_for_defaults(self, revision, capabilities):
-        """A client without forms, or whose forms have no defaults, gets the message."""
+        """A client without forms, or whose forms have no defaults, gets the rendered prompt."""
         assert text(client_of(revision, capabilities).get("standup")) == "yesterday|3"
 
 
@@ -471,7 +476,7 @@ def test_invalid_arguments_are_requested(revision):
 
 @pytest.mark.parametrize(("sent", "rendered"), [("$2", "bees|3"), ("7", "bees|7")])
 def test_unfilled_placeholders_are_not_given(sent, rendered):
-    """``$`` and the position of an optional argument mean that it was not given, as opencode sends it."""
+    """``$`` and the position of an optional argument, which opencode sends, mean that it was not given."""
     assert text(client_of(MODERN).get("brief", topic="bees", length=sent)) == rendered
 
 
@@ -857,7 +862,9 @@ class TestMemory:
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize("action", ["accept", "decline"])
     def test_answered_request_is_not_stored(self, revision, action):
-        """Arguments and answers are freed once the request is answered; only sessions store them before."""
+        """
+        Arguments and answers are freed once the request is answered; until then, only sessions store them.
+        """
         elicited = Elicited(client_of(revision), diff="given by the client")
         before = "given by the client" in reachable_text(elicited.client.server)
         entered = {"tone": "entered by the person", "depth": 1}
@@ -986,7 +993,7 @@ class TestTimeouts:
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_timeout_needs_no_message(self, revision, monkeypatch):
-        """A question times out without further input; it is not asked if its time is already over."""
+        """A question times out without further input; it is not asked if its deadline has already passed."""
         monkeypatch.setattr(elicitation, "_ANSWER_WITHIN_S", 0.01)
         output = Queue()
         server = Server(compile(Recipes(prompts=(review,))), output.put)

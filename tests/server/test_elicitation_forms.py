@@ -165,7 +165,7 @@ class TestFields:
         assert bare(field(annotation, has_modes=False)) == ENTERED
 
     def test_fields_of_required_arguments_are_required(self):
-        """The form is an object with a field for each argument, in order; defaults are those of arguments."""
+        """The form is an object with a field for each argument, in order, with the argument's default."""
 
         @prompt
         def review(diff: str, depth: int, tone: Tone = Tone.WARM) -> str:
@@ -500,7 +500,7 @@ class TestAskable:
         ids=str,
     )
     def test_other_errors_prevent_a_form(self, arguments):
-        """An unknown or secret argument, and an error in a JSON value, is an error without a form."""
+        """Unknown and secret arguments, and errors in a JSON value, are reported without a form."""
         assert requested(arguments) == []
 
     def test_elicit(self):
@@ -532,8 +532,8 @@ def test_message_names_the_prompt_and_the_arguments(count, needed):
     assert form_message(review.compiled, arguments) == f"The prompt 'Review a change' needs {needed}."
 
 
-def test_message_has_what_is_invalid():
-    """The message says what is invalid, and not again what is missing."""
+def test_message_names_what_is_invalid():
+    """The message names the invalid arguments, and does not repeat the missing ones."""
     with pytest.raises(ArgumentsError) as caught:
         review.compiled.arguments.read(without("diff", depth="many"))
 

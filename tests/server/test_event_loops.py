@@ -126,7 +126,7 @@ def test_loop_ends_after_its_coroutines(loop):
 
 
 def test_coroutines_do_not_inherit_the_context(loop):
-    """A coroutine sees no context variables of the thread that starts it, or of other coroutines."""
+    """A coroutine sees no context variables of other coroutines or of the thread that starts it."""
     from contextvars import ContextVar
 
     secret = ContextVar("secret", default="nothing")

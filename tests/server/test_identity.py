@@ -86,7 +86,7 @@ def test_settings_override_the_project(project):
 
 class TestVersions:
     def test_dynamic_version_is_that_of_the_installed_distribution(self, project):
-        """Without a version in the file, the installed distribution of the project has it."""
+        """Without a version in the file, the version is that of the project's installed distribution."""
         folder = project('[project]\nname = "msgspec"\ndynamic = ["version"]\n')
 
         assert find_server_info([str(folder)]).version == version("msgspec")
@@ -150,7 +150,7 @@ def test_invalid_settings_are_rejected(text, message, project):
 
 
 def reply_to(message, revision, method):
-    """Return the result of the first message of a connection, which conforms to the published schema."""
+    """Return the result of a connection's first message, checked against the published schema."""
     (reply,) = Session(IDENTITY, Capabilities()).receive_data(line(message))
     answer = json.loads(reply.line)
     check(answer, revision, {answer["id"]: method})

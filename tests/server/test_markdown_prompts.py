@@ -62,7 +62,7 @@ def test_elicitation(prompts):
 
 
 def test_optional_arguments_are_offered(tmp_path):
-    """A prompt with `elicit: always` asks for its optional arguments, also if a model calls it."""
+    """A prompt with `elicit: always` asks for its optional arguments, even if a model calls it."""
     (tmp_path / "tidy.prompt.md").write_text(
         "---\nelicit: always\narguments:\n  depth: {default: quick}\n---\n{{depth}}"
     )

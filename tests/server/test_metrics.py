@@ -114,8 +114,8 @@ class TestRequests:
         assert 0 < samples[f"{name}_sum", "review"] < 20
         assert samples["promptkit_request_duration_seconds_count", "prompts/get"] == 3
 
-    def test_requests_in_flight(self, metrics, client):
-        """A request is in flight until it is answered or cancelled, and a new worker starts with none."""
+    def test_pending_requests(self, metrics, client):
+        """A request is pending until it is answered or cancelled, and a new worker starts with none."""
         (event,) = client.server._session.receive_data(
             b'{"jsonrpc":"2.0","id":1,"method":"prompts/list","params":{"_meta":'
             b'{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
@@ -156,8 +156,8 @@ class TestWorkers:
 
         assert read_samples(metrics)["promptkit_reloads_total",] == 1
 
-    def test_faulty_recipes_are_a_gauge(self, metrics):
-        """The number of faulty recipes is the latest one, whichever worker reports it."""
+    def test_recipes_with_errors_are_a_gauge(self, metrics):
+        """The number of recipes with errors is the latest one, whichever worker reports it."""
         values = []
         for worker, faults in (("0", 3), ("1", 1), ("0", 0)):
             metrics.serve_as(worker)
@@ -175,7 +175,7 @@ class TestWorkers:
         assert not os.path.exists(folder)  # noqa: PTH110 (as above)
 
     def test_folder_cannot_be_created(self, tmp_path, monkeypatch):
-        """If the folder cannot be created, the error says how to choose another one."""
+        """If the folder cannot be created, the error explains how to choose another one."""
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
         with pytest.raises(ValueError, match="cannot create a folder for its files: No such"):
             metrics_of(parse(["serve", "--http", "0", "--metrics"]))

@@ -168,7 +168,7 @@ def test_progress_outside_of_a_request_is_ignored():
     ],
 )
 def test_invalid_progress(reports, message):
-    """An invalid report is an error in the prompt, also in its tests."""
+    """An invalid report is an error in the prompt, including in its tests."""
     context = Context()
 
     *before, last = reports

@@ -37,7 +37,7 @@ def read(revision, uri):
     return Client(CATALOG, revision).ask("resources/read", {"uri": uri})
 
 
-#: Paths that lead out of their folder, or that some platform reads in this way.
+#: Paths that lead out of their folder on at least one platform.
 OUTSIDE = [
     *["../notes.txt", "..%2Fnotes.txt", "%2e%2e%2fnotes.txt", "..", "a/../../notes.txt", "a/.."],
     *["/etc/passwd", "%2Fetc%2Fpasswd", "a,/etc/passwd", "a, ../b", "a%0A../b", "%5B%22/etc%22%5D"],
@@ -77,7 +77,7 @@ class TestReading:
         ["notes://a%20b/caf%C3%A9", "notes://a%20b/caf%c3%a9", "notes://a b/café", "notes://a b/caf%c3%A9"],
     )
     def test_equivalent_uris(self, revision, declared, uri):
-        """A URI may contain characters that are not escaped, and escapes in small letters."""
+        """A URI can contain unescaped characters, and escapes in lower case."""
         fixed, template = (
             resource(declared)(lambda: "fixed"),
             resource("notes://a%20b/{name}")(lambda name: name),

@@ -1,4 +1,4 @@
-"""Subscribers are notified when a resource changes whose author says how to notice it."""
+"""Subscribers are notified of changes to resources whose authors declare how to detect them."""
 
 import json
 import threading
@@ -16,7 +16,7 @@ from tests.wire import line, modern
 
 @pytest.fixture(autouse=True)
 def short_interval(monkeypatch):
-    """The stamps are compared often."""
+    """Compare stamps at short intervals."""
     monkeypatch.setattr(notifier, "_EVERY_S", 0.01)
 
 
@@ -29,7 +29,7 @@ class Client(Subscriber):
         self.server.close(1)
 
 
-def watching():
+def count_watch_threads():
     """Return the number of threads that compare stamps."""
     return [thread.name for thread in threading.enumerate()].count("promptkit-resources")
 
@@ -95,10 +95,10 @@ def test_without_watch_no_thread_starts():
     def page() -> str:
         return "a"
 
-    before = watching()
+    before = count_watch_threads()
     subscriber = subscribe(page, uris=["docs://a"])
 
-    assert watching() <= before
+    assert count_watch_threads() <= before
     subscriber.end()
 
 

@@ -109,8 +109,8 @@ def test_without_a_session(streams):
             )
 
 
-def test_sessions_without_a_stream_are_forgotten(streams, monkeypatch):
-    """Of too many sessions, the one without a stream that was used least recently is forgotten."""
+def test_sessions_without_a_stream_are_evicted(streams, monkeypatch):
+    """If there are too many sessions, the least recently used one without a stream is evicted."""
     monkeypatch.setattr(notifier, "_MAX_SESSIONS", 3)
     oldest, second = Client("oldest"), Client("second")
     streams.stream(oldest.request(STREAM), lambda: None)

@@ -80,7 +80,7 @@ def test_find(client):
 
 
 def test_read(client):
-    """A skill is read with its frontmatter, and each of its files; binary files are embedded."""
+    """A skill can be read with its frontmatter, and so can each of its files; binary files are embedded."""
     assert text_of(client, "read_skill", name="ship").startswith("---\nname: ship\n")
     assert text_of(client, "read_skill", name="ship", file="references/steps.md") == "1. Tag."
     assert text_of(client, "read_skill", name="ship", file="empty.txt") == "(This file is empty.)"
@@ -164,7 +164,7 @@ def test_without_skills():
 
 
 def test_tool_precedes_a_prompt_of_its_name():
-    """A prompt called like the tool does not hide it."""
+    """A prompt with the tool's name does not hide the tool."""
 
     @prompt(name="read_skill")
     def other() -> str:
@@ -178,7 +178,7 @@ def test_tool_precedes_a_prompt_of_its_name():
 
 @pytest.mark.parametrize(("count", "length"), [(3, 1000), (20, 400), (60, 100), (400, 100)])
 def test_description_has_at_most_2048_characters(count, length):
-    """Descriptions of skills are shortened, then omitted; in the end, the rest is found by the other tool."""
+    """Descriptions of skills are shortened, then omitted; the other tool finds skills that do not fit."""
     skills = [
         skill(name=f"skill-number-{number}", description="x" * length)(lambda: "x") for number in range(count)
     ]
@@ -233,7 +233,7 @@ def test_fields_of_claude_code(tmp_path, fields, body, is_prompt, is_tool):
 
 
 def test_long_description_is_served_but_not_listed(tmp_path):
-    """Clients reject a list with a description above the limit, so the skill is only read by its URI."""
+    """Clients reject a list with a description above the limit, so the skill can be read only by its URI."""
     (tmp_path / "long").mkdir()
     (tmp_path / "long" / "SKILL.md").write_text(f"---\nname: long\ndescription: {'x' * 1025}\n---\nDo it.\n")
     client = Client(compile(tmp_path), "2026-07-28")

@@ -251,7 +251,9 @@ class TestFolders:
 
 @pytest.mark.parametrize("revision", HANDSHAKES)
 def test_changed_file(revision):
-    """A changed file is a change of the resource list, because the skill list contains its digest."""
+    """
+    A changed file counts as a change to the resource list, because the skill list contains the file's digest.
+    """
 
     def catalog_of(text):
         return compile([hello, skill(name="a", description="x", files={"x.md": text})(lambda: "x")])

@@ -175,7 +175,7 @@ def test_timeout_reports_the_line(start, stuck):
 
 
 def test_default_timeout(start):
-    """A prompt without a timeout has that of the server."""
+    """A prompt without a timeout has the server's timeout."""
     client = start("--timeout", "0.3")
     await_import(client)
     client.ask(1, "prompts/get", {"name": "sleeps"})
@@ -186,7 +186,7 @@ def test_default_timeout(start):
 
 
 def test_slow_lookup(monkeypatch):
-    """The error names the prompt even if looking it up takes long."""
+    """The error names the prompt even if its lookup is slow."""
     getitem, release = Catalog.__getitem__, threading.Event()
 
     def getitem_slowly(catalog, name):
@@ -263,7 +263,7 @@ def test_timed_out_prompt_counts_until_it_returns(start, tmp_path):
 
 
 def test_prompt_that_becomes_quick():
-    """A prompt that was slow and is quick now runs on the reading thread again."""
+    """A prompt that was slow and has become quick runs on the reading thread again."""
     threads = []
     slow_calls = 3  # several, because on a busy machine a request can be late before its prompt starts
 

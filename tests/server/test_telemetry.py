@@ -224,7 +224,7 @@ def test_request_durations(client, points):
     assert by_method["prompts/list"].explicit_bounds[:3] == (0.01, 0.02, 0.05)
 
 
-def test_http_refusals_are_counted(sdk, spans, points):
+def test_http_rejections_are_counted(sdk, spans, points):
     """Requests that the endpoint rejects are counted by status; all others have spans."""
     app = Application(CATALOG, Settings(telemetry=Telemetry(TCP)))
     message = modern(1, "prompts/get", {"name": "review", "arguments": {"diff": "x"}}, traceparent=PARENT)

@@ -307,7 +307,7 @@ class TestCalls:
 
         assert message == "prompt 'compare': 'text_c' is not an argument of this prompt"
 
-    def test_prompts_refuse_unknown_arguments(self):
+    def test_prompts_reject_unknown_arguments(self):
         """Requests for a prompt cannot have unknown arguments, although the prompt is also a tool."""
         error = client_of().ask(
             "prompts/get", {"name": "review", "arguments": {"code": "x", "sessionId": "7"}}
@@ -331,7 +331,7 @@ class TestCalls:
 
     @EVERY_REVISION
     def test_whole_number_as_text(self, revision):
-        """A whole number is accepted for text, and another number is not."""
+        """A whole number is accepted for text; other numbers are not."""
         client = client_of(revision=revision)
 
         assert texts(client.call("review", code=42)) == texts(client.call("review", code="42"))

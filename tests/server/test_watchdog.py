@@ -22,7 +22,7 @@ from tests.wire import initialize, line, modern, request
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs kernel timers")
 
-#: Limit of processor time without running Python code, in seconds.
+#: Limit on CPU time without running Python code, in seconds.
 LIMIT = 0.3
 
 #: A server with that limit.
@@ -212,7 +212,7 @@ def test_healthy_process_is_not_ended(serve, name):
 
 
 def test_stopped_process_is_not_ended(serve):
-    """Only processor time counts: a process that was stopped continues."""
+    """Only CPU time counts: a process that was stopped continues."""
     process = serve()
     ask(process, modern(1, "prompts/get", {"name": "sleeps"}))
     process.send_signal(signal.SIGSTOP)

@@ -70,7 +70,9 @@ def test_world_writable_folder_is_rejected(file, mode):
 
 @as_root
 def test_group_writable_folder(file):
-    """It is accepted if the group is the owner's own, and rejected if it has other members."""
+    """
+    A group-writable folder is accepted if the group is the owner's own, and rejected if it has other members.
+    """
     file.parent.chmod(0o770)
 
     assert read_secret_file(str(file), "keys", str) == "secret"
@@ -79,7 +81,7 @@ def test_group_writable_folder(file):
 
 
 def test_sticky_folder_is_accepted(file):
-    """`/tmp` and the volumes of Kubernetes are such folders."""
+    """`/tmp` and Kubernetes volumes are sticky folders."""
     file.parent.chmod(0o1777)
 
     assert read_secret_file(str(file), "keys", str) == "secret"

@@ -310,7 +310,7 @@ class TestOwnKey:
 
     @posix
     def test_readable_own_key_is_not_used(self, cache, capfd):
-        """The server reports it and uses a key in memory."""
+        """The server reports a key that others can read, and uses a key in memory."""
         own_key("recipes")
         file = cache / "promptkit" / "state.key"
         file.chmod(0o644)

@@ -288,20 +288,20 @@ def test_signal_stops_the_server(serve, name, revision):
     assert process.wait(timeout=50) == 0
 
 
-@pytest.mark.parametrize("ends", [True, False])
-def test_end_of_input_after_a_partial_line(ends):
+@pytest.mark.parametrize("server_ends_input", [True, False])
+def test_end_of_input_after_a_partial_line(server_ends_input):
     """A line that the server itself cut off is marked, because the client could have sent the rest."""
     ours, theirs = os.pipe()
     pipes = StdioPipes(ours, theirs)
     os.write(theirs, b'{"jso')
     first = pipes.read()
-    if ends:
+    if server_ends_input:
         pipes.end()
     os.close(theirs)
     last = pipes.read()
     os.close(ours)
 
-    assert (first, last, type(last)) == (b'{"jso', b"", CutOff if ends else bytes)
+    assert (first, last, type(last)) == (b'{"jso', b"", CutOff if server_ends_input else bytes)
 
 
 @pytest.mark.requirement("stdio/server-ends")

@@ -8,7 +8,7 @@ import pytest
 
 from promptkit.cli.diff_sides import Answer, ArgumentState, ItemState
 from tests.cli.diff.repositories import BEFORE, BREAKING, BROKEN, HARMLESS, NEUTRAL, commit, edit, git
-from tests.terminal import ended_on_terminal
+from tests.terminal import outcome_on_terminal
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ class TestOutcomes:
         """The output on a terminal is the same text in colour."""
         edit(repository, BREAKING)
 
-        code, output = ended_on_terminal("diff", cwd=repository, columns=200, FORCE_COLOR="1")
+        code, output = outcome_on_terminal("diff", cwd=repository, columns=200, FORCE_COLOR="1")
 
         assert code == 1
         assert "\x1b[1;31mbreaking\x1b[0m" in output

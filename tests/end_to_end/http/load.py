@@ -55,14 +55,14 @@ class Load:
         while self.has_more:
             reader, writer = await asyncio.open_connection(self.address, self.port)
             try:
-                while self.has_more and await self.round(reader, writer):
+                while self.has_more and await self.run_round(reader, writer):
                     pass
             except (OSError, EOFError, ValueError) as error:
                 self.errors.append(repr(error))
             finally:
                 writer.close()
 
-    async def round(self, reader, writer):
+    async def run_round(self, reader, writer):
         """Send a few requests, and answer an input request; return whether the connection stays open."""
         for _ in range(PLAIN_BETWEEN):
             number = next(self.numbers)

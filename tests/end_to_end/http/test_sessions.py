@@ -100,8 +100,8 @@ def test_forms_are_answered(recipes, workers):
 
 
 @WORKERS
-def test_the_answer_may_reach_any_worker(recipes, workers):
-    """With raw requests: answers reach the worker that asked, and strangers cannot give them."""
+def test_the_answer_can_reach_any_worker(recipes, workers):
+    """Answers in raw requests reach the worker that asked, and other callers cannot give them."""
     with http_server(recipes, "--workers", str(workers)) as url, httpx2.Client(timeout=TIMEOUT_S) as http:
         mine, other = (open_session(http, url) for _ in range(2))
         for number in range(6):
@@ -158,7 +158,7 @@ def test_replicas_with_affinity(recipes, tmp_path):
 
 
 def test_an_answer_that_reaches_another_replica(recipes, capfd):
-    """The answer is dropped, and the server says what to change."""
+    """The answer is dropped, and the server logs what to change."""
     keys = {"PROMPTKIT_STATE_KEYS": "a2" * 32}
     with (
         http_server(recipes, **keys) as first,
@@ -251,7 +251,7 @@ def test_a_new_stream_replaces_the_old_one(recipes):
     ],
 )
 def test_streams_need_a_session(recipes, headers, status):
-    """Without a session there is no stream, as before; an ended session must be opened again."""
+    """Without a session there is no stream; an ended session must be opened again."""
     with http_server(recipes) as url:
         assert httpx2.get(url, headers=headers).status_code == status
 

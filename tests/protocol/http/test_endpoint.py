@@ -340,7 +340,7 @@ class TestBatches:
         assert [reply["error"]["code"] for reply in Outcome([element]).reply] == [-32600]
 
     def test_session_of_a_revision_without_batches(self):
-        """The revision of a session id counts like the header."""
+        """The revision of a session id counts like that of the header."""
         assert Outcome([LIST], mcp_session_id=session_id("2025-06-18")).error == (400, -32600)
         assert Outcome([LIST], mcp_session_id=session_id(BATCHES)).served == [
             ("prompts/list", BATCHES, False)
@@ -381,7 +381,7 @@ class TestSessions:
         assert Outcome(LIST, mcp_session_id=old).status == 404
 
     def test_session_id_is_ignored_in_the_modern_era(self):
-        """A session id is ignored there, even if headers and body do not match."""
+        """A session id is ignored in the modern era, even if headers and body do not match."""
         assert Outcome(GET, mcp_session_id="x").served == [("prompts/get", MODERN, True)]
         assert Outcome(GET, mcp_session_id="x", mcp_protocol_version=None).error == (400, -32020)
 

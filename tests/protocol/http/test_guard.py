@@ -59,7 +59,7 @@ class TestHost:
         ],
     )
     def test_other_host_is_rejected(self, host):
-        """Any other host, as after DNS rebinding, is 421."""
+        """Any other host, as after DNS rebinding, is rejected with 421."""
         guard = Guard()
         assert status(guard) is None
 
@@ -175,7 +175,7 @@ class TestForm:
         "method", ["GET", "DELETE", "HEAD", "PUT", "PATCH", "TRACE", "OPTIONS", "post", "X"]
     )
     def test_other_methods(self, method):
-        """Other methods are 405 with the allowed method."""
+        """Other methods are rejected with 405 and the allowed method."""
         response = Guard().check(head(method))
 
         assert response is not None
@@ -191,7 +191,7 @@ class TestForm:
         "path", ["", "/", "/mcp//", "/MCP", "/mcp/x", "/mcpx", "/x/mcp", "/mcp\x00", "*"]
     )
     def test_other_paths(self, path):
-        """Other paths are 404."""
+        """Other paths are rejected with 404."""
         assert status(path=path) == 404
 
     @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ class TestForm:
 
     @pytest.mark.parametrize("encoding", ["identity", "Identity", ""])
     def test_body_that_is_not_compressed(self, encoding):
-        """The encoding of a body that is not compressed can be named."""
+        """A client can name the encoding of an uncompressed body."""
         assert status(content_encoding=encoding) is None
 
     @pytest.mark.parametrize(

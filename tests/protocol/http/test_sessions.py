@@ -27,7 +27,7 @@ SESSIONS = st.tuples(st.sampled_from(HANDSHAKE), CLIENTS, st.dictionaries(TEXT, 
 
 
 class Clock:
-    """A clock that stops until it is set."""
+    """A clock that stands still until it is set."""
 
     def __init__(self):
         self.now = NOW

@@ -1,4 +1,4 @@
-"""Tokens of an issuer: which are accepted, which are rejected, and when the issuer is contacted."""
+"""Tokens from an issuer: which are accepted, which are rejected, and when the issuer is contacted."""
 
 import asyncio
 import json

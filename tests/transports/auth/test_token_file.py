@@ -184,8 +184,8 @@ class TestReloading:
     )
     def test_unreadable_file(self, file, tokens, damage, expected, capfd):
         """
-        Its tokens stay valid for some seconds; then all requests fail until the file is fixed. Both are
-        reported once.
+        The tokens of an unreadable file stay valid for some seconds; then all requests fail until the file is
+        fixed. The error and the fix are each reported once.
         """
         break_file(file, damage)
         for _ in range(int(TOKENS_VALID_S)):

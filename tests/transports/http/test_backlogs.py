@@ -71,7 +71,7 @@ class TestLimit:
         assert (first.is_aborted, second.is_aborted) == (True, False)
 
     def test_single_reply_can_exceed_the_limit(self):
-        """One reply can exceed the limit, and makes room when it was read or dropped."""
+        """One reply can exceed the limit, and makes room when it has been read or dropped."""
         backlogs = Backlogs(300_000, 10.0)
         (first,) = hold(backlogs, 900_000)
         assert not first.is_aborted

@@ -64,8 +64,8 @@ def test_workers_share_the_load(serve):
 
 def test_worker_that_ends_is_replaced(serve):
     """
-    Whether a signal kills a worker, a request does, or it ends properly, a new worker takes its place, and no
-    connection is refused meanwhile. Standard error reports how it ended.
+    However a worker ends (a signal or a request kills it, or it ends properly), a new worker takes its place,
+    and no connection is refused meanwhile. Standard error reports how the worker ended.
     """
     server = serve("--http", "0", "--workers", "2")
     first, second = workers_of(server, 2)

@@ -1,4 +1,4 @@
-"""Shutdown of a worker: pending requests are answered within limits; and what does not cause a shutdown."""
+"""Shutdown of a worker, which answers pending requests within limits; and problems that cause no shutdown."""
 
 import asyncio
 import errno

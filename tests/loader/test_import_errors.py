@@ -310,7 +310,7 @@ class TestCalls:
 
 
 def test_unset_environment_variable_gets_a_hint(diagnose_recipe, monkeypatch):
-    """The hint for an unset variable says to set it where the server starts, or to give a default."""
+    """The hint for an unset variable is to set it where the server starts, or to give a default."""
     monkeypatch.delenv("TEAM", raising=False)
 
     diagnostic = diagnose_recipe("import os\nos.environ['TEAM']")
@@ -400,14 +400,17 @@ class TestHiddenModules:
         assert hint == f"'hidden_lib' is {file}, which hides {folder}: rename yours, or uninstall the other"
 
     def test_attribute_of_a_hiding_module(self, install, diagnose_recipe, tmp_path):
-        """The same for a name that the installed module lacks."""
+        """The hint is the same for a name that the installed module does not define."""
         (tmp_path / "project" / "recipes" / "hidden_lib.py").write_text("x = 1")
         install("hidden_lib.py")
 
         assert "which hides" in diagnose_recipe("import hidden_lib\nhidden_lib.x").hint
 
     def test_own_module_is_not_hidden(self, diagnose_recipe):
-        """A module of the author's own that lacks a name hides nothing."""
+        """
+        If the author's own module does not define a requested name, the hint does not say that it hides
+        another module.
+        """
         assert "hides" not in diagnose_recipe("import helpers\nhelpers.nothing").hint
 
     def test_target_is_hidden(self, install, tmp_path, monkeypatch):
