@@ -92,7 +92,7 @@ def test_arguments_for_which_people_must_write_json_are_reported(description, is
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
-        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "fails in Genkit"),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "fail in Genkit"),
         ({"properties": {"a": {"enum": [1, 2]}}}, "Gemini accepts only text"),
         ({"properties": {"a": {"enum": ["1", None]}}}, None),
         ({"properties": {"enum": {"type": "string"}}}, None),

@@ -170,9 +170,9 @@ DECLARED = {
         ("---\nname: a\ndescription: A.\n---\n", ["listed digest or size"]),
         (
             "---\nname: b\ndescription: A.\n---\n",
-            ["another digest", "differs from that", "its folder is 'a'"],
+            ["listed digest", "differs from that", "its folder is 'a'"],
         ),
-        ("no front matter", ["another digest", "has no frontmatter"]),
+        ("no front matter", ["listed digest", "has no frontmatter"]),
     ],
 )
 def test_a_skill_that_hosts_reject_is_reported(scripted, text, messages):
