@@ -192,7 +192,9 @@ def rule_of(code: str) -> Rule:
     rule = next((rule for rule in Rule if rule.value == code), None)
     if rule is None:
         suggestion = nearest(code, sorted(rule.value for rule in IGNORABLE))
-        hint = f"; did you mean {suggestion!r}?" if suggestion else ": write one that promptkit check prints"
+        hint = (
+            f"; did you mean {suggestion!r}?" if suggestion else ": write one that 'promptkit check' prints"
+        )
         msg = f"unknown code {code!r}{hint}"
         raise ValueError(msg)
     if rule not in IGNORABLE:

@@ -219,7 +219,7 @@ class Streams(Notifier):
             self._open.pop(id(request), None)
 
     def end(self, results: ResultEncoder) -> None:
-        """End all streams. Those that belong to requests end with a result."""
+        """End all streams. Streams of requests end with a result."""
         with self._lock:
             requests = [request for request, *_ in self._open.values()]
             self._open.clear()

@@ -110,7 +110,7 @@ class Guard:
             reply = HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
             return _check_read_only(head) or reply
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
-            hint = "promptkit serve --metrics shows them" if head.path == "/metrics" else f"use {ENDPOINT}"
+            hint = "to serve metrics, use '--metrics'" if head.path == "/metrics" else f"use {ENDPOINT}"
             return reject(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
         if head.method == STREAM and head.get(SESSION_ID):
             return _check_stream(head)

@@ -343,7 +343,7 @@ class Application:
             return HttpResponse(503, b'{"status":"ending"}', (JSON_BODY,))
         server = self.start()
         if not server.is_reading:
-            return HttpResponse(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
+            return HttpResponse(503, b'{"status":"no thread reads requests"}', (JSON_BODY,))
         ready: dict[str, Any] = {"status": "ready", "errors": self._settings.count_invalid()}
         if self._ring.is_shared:
             digest = await asyncio.to_thread(lambda: server.snapshot.digest)  # can be slow

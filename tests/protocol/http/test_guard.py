@@ -195,7 +195,7 @@ class TestForm:
         assert status(path=path) == 404
 
     @pytest.mark.parametrize(
-        ("path", "use"), [("/metric", "use /mcp"), ("/metrics", "promptkit serve --metrics shows them")]
+        ("path", "use"), [("/metric", "use /mcp"), ("/metrics", "to serve metrics, use '--metrics'")]
     )
     def test_hint_for_other_paths(self, path, use):
         """The response names the path of the endpoint, or the option that enables the path."""

@@ -615,7 +615,7 @@ class TestHealth:
             assert time.monotonic() < deadline
 
         answer = answer_to(app, b"", method="GET", path="/readyz")
-        assert (answer.status, answer.json) == (503, {"status": "nobody reads requests"})
+        assert (answer.status, answer.json) == (503, {"status": "no thread reads requests"})
         assert answer_to(app, b"", method="GET", path="/healthz").status == 200
 
 
