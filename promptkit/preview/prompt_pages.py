@@ -20,7 +20,6 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.loader.targets import target_of
-from promptkit.preview.changes import BASE_LABELS, Comparisons
 from promptkit.preview.conversation import ALL_TURNS, ConversationBuilder, TurnView
 from promptkit.preview.forms import Submission, build_fields, build_query, read_submission
 from promptkit.preview.live import CatalogVersion, LiveCatalog
@@ -33,6 +32,7 @@ from promptkit.preview.rendering import (
     describe_failure,
     render,
 )
+from promptkit.preview.rendering_changes import BASE_LABELS, Comparisons
 from promptkit.preview.tabs import TABS, TabContent, build_tab
 from promptkit.preview.templating import prompt_path, render_template
 from promptkit.server.direct_calls import CallTimeoutError, time_limit

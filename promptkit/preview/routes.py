@@ -17,12 +17,12 @@ from starlette.types import ASGIApp
 from promptkit.catalog.cases import sendable
 from promptkit.loader.targets import Targets, targets_of
 from promptkit.preview.access import PageGuard
-from promptkit.preview.changes import Comparison, Comparisons
 from promptkit.preview.conversation import ConversationBuilder
 from promptkit.preview.live import LiveCatalog
 from promptkit.preview.media import MediaStore, parse_number
 from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, Endpoints, PromptPages
 from promptkit.preview.rendering import cancel_on_disconnect, read_resource, strip_frontmatter
+from promptkit.preview.rendering_changes import Comparison, Comparisons
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path
 
 #: Maximum number of lines in the palette.
