@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Exit", "main"]
 
-#: The modules of commands whose module has another name.
+#: The modules of commands that are not named like their module.
 _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 
-#: The extra that a command needs, by command.
+#: The extras that commands need.
 _EXTRAS: Final = {"dev": "preview", "package": "package"}
 
 
@@ -74,7 +74,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
                 options = import_module("promptkit.cli.options").parse(argv)
                 is_agent_server = options.command == "dev" and options.mcp
                 speaks_mcp = options.command == "serve" or is_agent_server
-                if not speaks_mcp:  # it checks its descriptors itself
+                if not speaks_mcp:  # a server checks its descriptors itself
                     _open_standard_descriptors()
                 module = "dev_tools" if is_agent_server else _MODULES.get(options.command, options.command)
                 run: Callable[..., int] = import_module(f"promptkit.cli.{module}").run
@@ -82,7 +82,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
             if not restore:
                 gc.freeze()
             gc.enable()
-        if not speaks_mcp:  # on standard output
+        if not speaks_mcp:  # a server keeps standard output for the protocol
             run = partial(_run_with_output, run, restore=restore)
         return _run_on_target(run, options, argv)
     except KeyboardInterrupt:
@@ -99,7 +99,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
 
 
 def _open_standard_descriptors() -> None:
-    """Open closed standard descriptors, whose numbers files opened later would otherwise take."""
+    """Open closed standard descriptors, so that files opened later do not get their numbers."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -45,7 +45,7 @@ from promptkit.version import VERSION
 #: The approximate number of characters in a token.
 _CHARACTERS_PER_TOKEN: Final = 4
 
-#: No more names of unused columns are stored after this number.
+#: Maximum number of unused columns whose names are stored.
 _MAX_UNUSED: Final = 1_000
 
 
@@ -81,7 +81,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Batch:
-    """A run of `batch`: its prompt, its table and the folder for its requests."""
+    """A run of `batch`, with its prompt, its table and the folder for its requests."""
 
     def __init__(
         self, options: Namespace, prompt: Prompt[..., Any], table: Table, folder: Path, out: Folder

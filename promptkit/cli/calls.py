@@ -52,7 +52,7 @@ Item: TypeAlias = CompiledPrompt | CompiledResource
 #: The reason why an item without examples is not rendered or read.
 NEEDS_EXAMPLES: Final = "it needs examples"
 
-#: The prefixes of the texts of errors, in place of a transcript.
+#: The prefixes of error messages that take the place of a transcript.
 FAILS: Final = "[fails] "
 REFUSED: Final = "[refused] "
 
@@ -117,7 +117,7 @@ class Call(Struct, frozen=True):
         """
         Return the message of the `PromptError` that a prompt raises for its defaults or generated arguments.
 
-        Return None if it raises none, or if it raises one for an image, audio or text of its author.
+        Return None if it raises none, or if the error is about an image, audio or text of its author.
         """
         if self.case is not None or not isinstance(outcome, PromptError):
             return None
@@ -197,7 +197,7 @@ def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
     """
     Print why a call failed, and return the exit code.
 
-    It is a sentence, or a traceback with the author's frames and a line that names the failed call.
+    The output is a sentence, or a traceback with the author's frames and a line that names the failed call.
     """
     if (sentence := explain_failure(label, error)) is not None:
         return fail(redactor.redacted(sentence), Exit.FAILED)
@@ -302,7 +302,7 @@ def owner_of(item: Item) -> Owner:
 
 def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
     """
-    Return the diagnostics for an item, up to its first failing example, and why it is not rendered, if so.
+    Return the diagnostics for an item, up to its first failing example, and why it is not rendered, or None.
     """
     diagnostics: dict[Diagnostic, None] = {}  # different examples often have the same diagnostics
     calls = saved_calls(item) or _example_calls(item)

@@ -32,7 +32,7 @@ from promptkit.lints.skills import LISTING_TOKENS, lint_listing
 from promptkit.server.identity import find_project_file, find_server_info
 from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
 
-#: Environments in which the order of sets differs, and the date, because the time zones are 26 hours apart.
+#: Environments in which sets have different orders, and the date differs: the time zones are 26 hours apart.
 _STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
 _SIZE_HINT: Final = "shorten it, or give its parts a budget with promptkit.fragments.fit(...)"
@@ -61,13 +61,13 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence[str] | None = None) -> int:
-    """Print the diagnostics of a catalog; with the names of its *tools*, of a server of another program."""
+    """Print the diagnostics of recipes, or of an MCP server if the names of its *tools* are given."""
     secret_file_errors = list(_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     diagnostics = [*checks.lint_catalog(catalog)]
     diagnostics += lint_listing(catalog, options.max_tokens or LISTING_TOKENS)
     notes: dict[str, Any] = {} if tools is None else {"tools": tools}
-    if tools is None:  # for a server, there are diagnostics
+    if tools is None:
         diagnostics += _unstable_skills(catalog, options.targets)
         notes["not_described"] = [prompt.name for prompt in catalog.prompts if not prompt.description]
         if instructions := find_server_info(options.targets).instructions:
@@ -164,7 +164,7 @@ _FAILS: Final = (
 
 
 def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
-    """Return the items without those that have an error because of which they fail when they are rendered."""
+    """Return the items without those that fail to render because of an error."""
     failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _FAILS}
     return [item for item in items if owner_of(item) not in failing]
 
@@ -198,7 +198,7 @@ def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagn
     for skill in skills:
         for file in skill.files:
             uri = skill.uri_of(file.path)
-            # a skill that cannot be made again is missing from the digests
+            # a skill that cannot be built again is missing from the digests
             if uri not in first or first[uri] != second.get(uri):
                 message = f"{file.path!r} differs between two starts"
                 owner = Owner(f"skill {skill.name!r}", skill.location)

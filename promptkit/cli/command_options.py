@@ -43,7 +43,7 @@ def has_digits(text: str, at_most: int) -> bool:
 
 
 def is_port(text: str) -> bool:
-    """Return whether a text is the number of a port."""
+    """Return whether a text is a port number."""
     return has_digits(text, at_most=5) and int(text) <= 65535
 
 
@@ -69,7 +69,7 @@ def _target(text: str) -> str:
 
 
 def _port(text: str) -> int:
-    """Parse the number of a port; 0 means a free one."""
+    """Parse a port number; 0 means a free port."""
     require(is_port(text), f"{text!r} is not a port: write a number from 0 to 65535")
     return int(text)
 
@@ -126,14 +126,14 @@ def add_markdown(command: "ArgumentParser | _ArgumentGroup") -> None:
 
 
 def _add_server(command: ArgumentParser, *, help_text: str, environment: bool = True) -> None:
-    """Add the options for servers of other programs to a parser."""
+    """Add the options for other MCP servers to a parser."""
     add = command.add_argument
     add("--server", dest="servers", metavar="COMMAND", type=_target, help=help_text, **_REPEATED)
     header = "an HTTP header for a server with a URL; NAME=@FILE reads its value from a file; can be repeated"
     add("--header", dest="headers", metavar="NAME=VALUE", help=header, **_REPEATED)
     if environment:
         variable = (
-            "an environment variable for the server; NAME alone passes on that of promptkit; can be repeated"
+            "an environment variable for the server; NAME alone passes on its current value; can be repeated"
         )
         add("--env", dest="variables", metavar="NAME[=VALUE]", help=variable, **_REPEATED)
 

@@ -109,7 +109,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> int:
 
 
 def _serve_server(options: Namespace, listener: Listener, output: Output) -> int:
-    """Serve the pages of a server, whose lists are read once."""
+    """Serve the pages of an MCP server, whose lists are read once."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
     with open_named_server(options, lint=True) as server:
         diagnostics = checks.without_ignored(checks.lint_catalog(server.catalog))
@@ -193,9 +193,9 @@ def _open_browser(url: str) -> None:
 @contextmanager
 def redirect_file(address: str) -> Iterator[str]:
     """
-    Yield the URL of a file that redirects to *address*, and that only its owner can read.
+    Yield the URL of a file that redirects to *address*; only its owner can read the file.
 
-    The URL is an argument of the browser, and every user of a machine can see the arguments of programs.
+    The browser gets this URL as its argument, because all users of a machine can see programs' arguments.
 
     Raises:
         OSError: If no temporary file can be written.

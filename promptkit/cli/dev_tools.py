@@ -120,7 +120,7 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
 
 def explain(code: str) -> str:
     """
-    Return what docs/diagnostics.md says about a code.
+    Return the section of docs/diagnostics.md about a code.
 
     Raises:
         PromptError: If there is no such code.
@@ -143,5 +143,5 @@ def _output(command: str, *words: str) -> str:
         raise PromptError(msg) from None
     output = "\n".join(filter(None, (process.stdout.strip(), process.stderr.strip())))
     if len(output) > _MAX_OUTPUT:
-        return f"{output[:_MAX_OUTPUT]}\n… cut: {len(output):,} characters in all"
+        return f"{output[:_MAX_OUTPUT]}\n… truncated: {len(output):,} characters in all"
     return output or f"promptkit {command} printed nothing and exited with {process.returncode}"

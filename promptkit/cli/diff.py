@@ -60,7 +60,7 @@ _MAX_CHARACTERS: Final = 60_000
 _MAX_CHANGE_CHARACTERS: Final = 8_000
 _MAX_TITLE: Final = 500
 
-#: Maximum number of prompts in a comment that were not compared.
+#: Maximum number of prompts that a comment lists as not compared.
 _MAX_NAMED: Final = 20
 
 #: Limit for a file with lists and texts, in bytes.
@@ -79,7 +79,7 @@ def run(options: Namespace, output: Output) -> int:
     options.text = options.text or options.comment is not None
     if options.text and (options.format == "github" or options.summary is not None):
         options.error(
-            "--text does not support --format github and --summary: use --comment to write Markdown"
+            "--text cannot be combined with --format github or --summary: use --comment to write Markdown"
         )
     if not (options.text or options.servers) and (options.repeat or options.variables):
         options.error("--repeat and --env require --text")

@@ -155,7 +155,7 @@ class TextChange(Struct, frozen=True):
         return changed_lines(self.before or "", self.after or "", context=1)
 
     def as_data(self) -> dict[str, Any]:
-        """Return the change as JSON-compatible data, from which a CI job can write the comment."""
+        """Return the change as JSON-compatible data, from which a CI job can build a pull-request comment."""
         more = {"breaking": self.breaking, "message": str(self), "diff": self.diff}
         return {**to_builtins(self), **more}
 
@@ -298,7 +298,7 @@ def accepts_all(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
-    """Yield the changes in renderings or contents; of generated arguments, only if there is no other."""
+    """Yield the changes in renderings or contents; for generated arguments, only if there are no others."""
     noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "contains")
     outcomes = old.outcomes.get(owner, {})
     is_changed = False
@@ -419,7 +419,7 @@ def _changed_block(old: str, new: str) -> list[Line]:
 
 class SinceCommit:
     """
-    A thread-safe comparison of the recipes with the last commit, once for each version of the recipes.
+    A thread-safe comparison of the recipes with the last commit, cached for each version of the recipes.
 
     Args:
         targets:

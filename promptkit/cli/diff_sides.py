@@ -3,7 +3,7 @@ One side of a comparison: a process that loads recipes, and prints what clients 
 
 Each side has its own process, because the modules of both have the same names. The process runs the code of
 another revision, so its answer is validated. Secrets are not protected from recipes, which run as the same
-user. ``python -m`` this module reads a request from standard input, and prints the answer.
+user. When run with ``python -m``, this module reads a request from standard input and prints the answer.
 """
 
 import json
@@ -41,10 +41,10 @@ from promptkit.workspace.paths import VARIABLE, workspace
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: The prefix of outcomes without a rendering, in addition to those of errors.
+#: The prefix of an outcome that is neither a rendering nor an error.
 NOT_RENDERED: Final = "[not rendered] "
 
-#: Timeouts for a process, because importing recipes has none, and for generated arguments, in seconds.
+#: Timeouts in seconds: for a process, because importing recipes has none, and for generated arguments.
 _MAX_S: Final = 120.0
 _MAX_SAMPLE_S: Final = 5.0
 
@@ -132,7 +132,7 @@ class ItemState(Struct):
             The arguments of a prompt by name, in order.
 
         files:
-            The digest of each file of a skill by path, and the text of the file if it is one.
+            The digest of each file of a skill by path, and the text of the file if it is a text file.
 
         without_calls:
             Why there is no call of a prompt or resource; None if there is one.
@@ -201,7 +201,7 @@ def compare_sides(  # noqa: PLR0913 (the options of the command)
             The targets to compare.
 
         by_cases:
-            Whether to make the calls of the new side, without the environment. By default the calls of the
+            Whether to make the calls of the new side, without the environment. By default, the calls of the
             old side are made.
 
         repeats:
@@ -385,7 +385,7 @@ def key_of(item: "Item | CompiledSkill") -> str:
 
 
 def _own_calls(item: Item, *, by_cases: bool) -> dict[str, SentCall]:
-    """Return the calls of a prompt or a resource: its cases or else its examples, and generated arguments."""
+    """Return the calls of a prompt or a resource: its cases (if none, its examples) and generated arguments."""
     samples: Sequence[Any] = ()
     if isinstance(item, CompiledResource):
         samples = [expanded(item.uri_template, sent) for sent in sample_calls(item.arguments)]
@@ -418,7 +418,7 @@ def _reason_without_calls(item: Item) -> str:
 
 def _outcome(item: Item, sent: SentCall) -> str:
     """Return the transcript of a call, or the reason why there is none."""
-    # The call can come from the other side, where the prompt allows it.
+    # The call can come from the other side, where the prompt has no `sample=False`.
     if sent.source != "case" and isinstance(item, CompiledPrompt) and not item.sample:
         return f"{NOT_RENDERED}{NO_SAMPLE}"
     random.seed(_SEED)

@@ -95,7 +95,7 @@ def _check_options(options: Namespace) -> None:
         options.error("--live cannot be combined with --remove")
     for option in ("--set", "--lossy"):
         if vars(options)[option[2:]] and (options.remove or options.live):
-            options.error(f"{option} is for frozen files: omit it with --live and --remove")
+            options.error(f"{option} is for frozen files: omit it with --live or --remove")
     if any(
         is_within(os.path.realpath(options.folder), os.path.realpath(split_target(target)[0]))
         for target in options.targets
@@ -112,7 +112,7 @@ class _Collected(Struct):
             The files, by entry of the folder.
 
         lines:
-            Lines on the arguments that are frozen, and on texts for which a file differs from the prompt.
+            Lines on frozen arguments, and on texts for which a file differs from the prompt.
 
         rejected:
             The names of the prompts that cannot be exported, by the reason.
@@ -168,7 +168,7 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
 
 
 def _check_values(options: Namespace, prompts: Sequence[CompiledPrompt]) -> None:
-    """Raise a usage error for a value for an argument that no prompt has."""
+    """Raise a usage error if a value is for an argument that no prompt has."""
     known = {name for prompt in prompts for name in prompt.arguments.by_name}
     for name in (word.partition("=")[0] for word in options.set):
         if name not in known:
@@ -185,7 +185,7 @@ def _entry_name(form: str, name: str) -> str:
 def _files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str, lines: list[str]
 ) -> Mapping[str, dict[str, HashedBytes]]:
-    """Return the files for a prompt or a skill, by entry of the folder; add lines on what they freeze."""
+    """Return the files for a prompt or a skill, by entry of the folder; append lines on frozen values."""
     form = options.form
     if form == _EVALS:
         skill = next((skill for skill in catalog.skills if skill.name == name), None)
@@ -261,7 +261,7 @@ def _is_inside(options: Namespace) -> bool:
 
 def identify_recipes(targets: Sequence[str], project: str | None) -> str:
     """
-    Return an identifier of the recipes; in a project, relative paths, which are the same on every machine.
+    Return an identifier of the recipes: in a project, relative paths, which are the same on every machine.
     """
     paths = [split_prefix(target)[1] for target in targets]  # with another prefix, they are the same recipes
     if project is not None:

@@ -100,7 +100,7 @@ def _find(path: str, ending: str) -> list[_Source] | None:
 
 def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
     """
-    Yield the files in a format in a folder tree, with sources that cannot be read for links and folders.
+    Yield the files in a format in a folder tree, and the links and unreadable folders, which fail when read.
     """
     unreadable: dict[str, OSError] = {}
     files = folder.walk(on_error=unreadable.__setitem__)

@@ -83,7 +83,7 @@ def _configuration_of(options: Namespace, client: str, scope: Scope = "user") ->
 
 
 def _change_servers(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
-    """Add a server to configurations, or remove it. A file that cannot be changed stops no other change."""
+    """Add a server to configurations, or remove it. If a file cannot be changed, the others still are."""
     configurations = _with_scope(options, configurations)
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
@@ -112,7 +112,7 @@ def _print_json(
     configurations: Sequence[ConfigurationFile],
     output: Output,
 ) -> None:
-    """Print the changes of several clients as a list, and the change of one client alone."""
+    """Print a list of changes for several clients, and the change itself for a single one."""
     if options.all or len(configurations) > 1:
         output.print_json({"changes": reports})
     elif reports:
@@ -159,10 +159,10 @@ def _server_name(options: Namespace) -> str:
 
 def _check_project(options: Namespace, configuration: ConfigurationFile, name: str) -> None:
     """
-    Check that the server with the default name, or to be replaced, does not belong to another project.
+    Check that a server which would be changed by default or replaced is not that of another project.
 
     Raises:
-        ForeignEntryError: If it serves existing recipes, all of other projects.
+        ForeignEntryError: If all existing recipes that it serves belong to other projects.
     """
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
@@ -258,7 +258,7 @@ def _ours_in(configuration: ConfigurationFile, url: str | None) -> list[str]:
 
 
 def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, server: _Server) -> None:
-    """Print why a file was not changed, and what users can add to it themselves."""
+    """Print why a file was not changed, and the text that users can add to it themselves."""
     print_error(escape_invisible(f"{configuration.path}{error.location}: {error}", one_line=True))
     if server is not None and not isinstance(error, ForeignEntryError):
         new_server = server(None)
@@ -271,7 +271,7 @@ def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, se
 def _remaining_lines(
     options: Namespace, configurations: list[ConfigurationFile], *, removed_any: bool
 ) -> Iterator[str]:
-    """Yield whether there was nothing to remove, and which servers remain in the project's files."""
+    """Yield a note if nothing was removed, and one for each project file in which servers remain."""
     if not removed_any:
         yield "no promptkit server was found: nothing to change"
     for file in configurations:

@@ -118,7 +118,7 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
 
 
 def unread_secrets(arguments: Arguments, words: Sequence[str]) -> Redactor:
-    """Return a redactor that also hides secrets that start with ``@`` and were read as names of files."""
+    """Return a redactor that also hides secrets that start with ``@`` and were read as file names."""
     pairs = (word.partition("=") for word in words)
     return Redactor.of(arguments, {key: value.removeprefix("@") for key, _, value in pairs})
 

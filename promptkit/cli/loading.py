@@ -27,7 +27,7 @@ from promptkit.standard_error import say, stderr_stream
 if TYPE_CHECKING:
     from promptkit.foreign.catalog import OpenServer
 
-#: How many hidden items are named.
+#: Maximum number of hidden items that are named.
 _MAX_NAMED: Final = 5
 
 #: Diagnostics of files and folders without any prompt.
@@ -147,7 +147,7 @@ def load_for_files(targets: Sequence[str], *, cases: bool = False) -> Catalog | 
             Whether to import case files as well.
 
     Returns:
-        The catalog without items that need scopes; None if the recipes have errors; the errors are reported.
+        The catalog without items that need scopes; None if the recipes have errors, which are reported.
 
     Raises:
         LoadError: If a target does not exist, or cannot be read.
@@ -205,7 +205,7 @@ def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Na
     if error.nearest is not None or getattr(error, "reason", None) is not None:
         return str(error)
     target = f" {' '.join(options.targets)}" if options.has_targets else ""
-    return f"{error}: promptkit list{target} shows all names"
+    return f"{error}: run 'promptkit list{target}' to see all names"
 
 
 def open_named_server(
@@ -219,13 +219,13 @@ def open_named_server(
             The options of the command.
 
         number:
-            Which of the servers.
+            The position of the server among those that the command names.
 
         lint:
             Whether to report probable mistakes.
 
         sample:
-            Whether its prompts can be rendered with made-up arguments.
+            Whether its prompts can be rendered with generated arguments.
 
     Raises:
         SystemExit: If an option is invalid.

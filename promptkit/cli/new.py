@@ -263,7 +263,7 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     """
     Return commands that render, test and install the new prompt or skill, to run one after the other.
 
-    *target* names the folder of the recipes, if the project may configure another; otherwise it is empty.
+    *target* names the folder of the recipes, or is empty if the project cannot configure another one.
     """
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))

@@ -68,7 +68,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
     parser.set_defaults(command=name, error=parser.error, ignore=frozenset(), elicit=None, target_note="")
     parser.set_defaults(servers=[])
     parser.set_defaults(typed_options={word.partition("=")[0] for word in words}, served=served)
-    # Options can stand between words. With --, argparse would take the words after it for options.
+    # Options can come between words. Given --, argparse would parse the words after it as options.
     read = parser.parse_known_args if "--" in words else parser.parse_known_intermixed_args
     options, unknown = read(words)
     if unknown:
@@ -197,7 +197,7 @@ def _report_unknown_word(parser: ArgumentParser, command: str, word: str) -> NoR
     if not option.startswith("-"):
         parser.error(f"unexpected argument {word!r}")
     similar = nearest(option, [f"--{name}" for name in options_of(command)])
-    hint = f"did you mean {similar!r}?" if similar else f"promptkit {command} --help shows all"
+    hint = f"did you mean {similar!r}?" if similar else f"run 'promptkit {command} --help' to see all"
     parser.error(f"unknown option {option!r}; {hint}")
 
 
@@ -214,7 +214,7 @@ def _report_invalid_command(word: str) -> NoReturn:
 
 def _find_target(options: Namespace) -> None:
     """Separate the target from the prompt's name, which comes last and is not ``KEY=VALUE``."""
-    if is_argument(options.name):  # argparse took an argument for the name, and the name for the target
+    if is_argument(options.name):  # argparse parsed an argument as the name, and the name as the target
         words = [options.name, *options.arguments]
         options.target, options.name, options.arguments = None, options.target, words
     if options.name is None or is_argument(options.name):
@@ -222,12 +222,12 @@ def _find_target(options: Namespace) -> None:
     if options.target is None:
         return
     if split_prefix(options.target)[0]:
-        hint = f"a target with a prefix is written --target {options.target}"
-        options.error(f"{options.target!r} comes before NAME: arguments follow it, and {hint}")
+        hint = f"a target with a prefix as --target {options.target}"
+        options.error(f"{options.target!r} comes before NAME: write arguments after NAME, and {hint}")
     if options.targets:
-        options.error(f"unexpected argument {options.target!r}: the target is given with --target")
+        options.error(f"unexpected argument {options.target!r}: --target already names the target")
     options.targets = [options.target]
-    options.target_note = "the first of two words is TARGET; arguments are written KEY=VALUE"
+    options.target_note = f"{options.target!r} was read as TARGET; write arguments as KEY=VALUE"
 
 
 def _find_typed(options: Namespace) -> None:
@@ -235,7 +235,7 @@ def _find_typed(options: Namespace) -> None:
     words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
     typed = [word for word in words if not is_argument(word)]
     if typed[1:]:
-        options.error(f"unexpected argument {typed[1]!r}: other arguments are written KEY=VALUE")
+        options.error(f"unexpected argument {typed[1]!r}: write other arguments as KEY=VALUE")
     options.typed = typed[0] if typed else None
     options.arguments = [word for word in words if is_argument(word)]
 

@@ -39,9 +39,9 @@ def is_in_workflow() -> bool:
 
 def escape_commands(text: str) -> str:
     r"""
-    Return *text* with ``\u003a`` or ``\u0023`` for a character of each workflow command, within a workflow.
+    Return *text* with a character of each workflow command replaced by ``\u003a`` or ``\u0023``.
 
-    Outside a workflow, *text* is returned unchanged. Escaped JSON remains the same data.
+    Escaped JSON remains the same data. Outside a workflow, *text* is returned unchanged.
     """
     if not is_in_workflow():
         return text
@@ -49,7 +49,7 @@ def escape_commands(text: str) -> str:
 
 
 class OutputError(Exception):
-    """Standard output cannot be written to: the system's reason, with its exception as the cause."""
+    """Standard output cannot be written to; the message is the system's reason."""
 
 
 class Output(StringIO):
@@ -190,7 +190,7 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
 
 
 def _is_descriptor_1(stream: TextIO | None) -> bool:
-    """Return whether a stream writes to descriptor 1; a missing one counts."""
+    """Return whether a stream writes to descriptor 1, or is missing."""
     try:
         return stream is None or stream.fileno() == 1
     except (UnsupportedOperation, AttributeError, ValueError):

@@ -206,7 +206,7 @@ class Bundle(Struct, frozen=True):
         return {key: value for key, value in author.items() if key in ("name", "email")}
 
     def _icon(self) -> bytes | None:
-        """Return the first icon that is a PNG of the project."""
+        """Return the first icon that is a PNG file of the project."""
         prefix = "data:image/png;base64,"
         icons = (icon.src.removeprefix(prefix) for icon in self.identity.icons if icon.src.startswith(prefix))
         return next(map(b64decode, icons), None)

@@ -4,7 +4,7 @@ The parts of a project that ``promptkit package`` reads: metadata, files, and th
 The metadata is taken from ``[project]`` in pyproject.toml and from the command line, which overrides it. The
 builder of the wheel validates the values that are copied unchanged.
 
-The files may come from a repository of another author: a link to a hidden file, or to a file outside of the
+The files can come from another author's repository, where a link to a hidden file, or to a file outside the
 folder, would publish a private file of the user.
 """
 

@@ -68,7 +68,7 @@ def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]
 
 
 def _run(*words: str) -> int:
-    """Run a command of promptkit as the command of this process."""
+    """Run a promptkit command as if its words were this process's command line."""
     sys.argv[1:] = words
     return promptkit()
 

@@ -1,4 +1,4 @@
-"""A git repository: its revisions, which are written to a folder without changing the repository."""
+"""A git repository, whose revisions can be written to a folder without changing the repository."""
 
 import os
 import shutil
@@ -175,7 +175,7 @@ class Repository:
                 timeout=_MAX_S,
             )
         except subprocess.TimeoutExpired:
-            msg = f"git {arguments[0]} did not finish within {_MAX_S:g} s: a file of git may be a pipe"
+            msg = f"git {arguments[0]} did not finish within {_MAX_S:g} s: one of its files may be a pipe"
             raise RevisionError(msg) from None
         if process.returncode:
             reason = " ".join(process.stderr.decode(errors="replace").split())

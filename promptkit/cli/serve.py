@@ -46,7 +46,7 @@ from promptkit.transports import stdio
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup
 
-#: How often to check for the client while no request is answered, in seconds.
+#: Interval in seconds at which to check for the client while no request is being answered.
 _POLL_INTERVAL_S: Final = 0.25
 
 #: Larger values are typos, and would overflow clocks.

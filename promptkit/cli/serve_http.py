@@ -250,8 +250,8 @@ def _listen(options: Namespace) -> list[Listener]:
     if public := [listener.url for listener in listeners if not listener.is_local and is_open]:
         msg = (
             f"{public[0]} can be reached from other machines without authentication: serve at "
-            f"127.0.0.1, require tokens with --issuer or --token-file, or pass --no-auth if "
-            f"every caller can use these prompts"
+            f"127.0.0.1, require tokens with --issuer or --token-file, or pass --no-auth to "
+            f"let every caller use these prompts"
         )
         raise ListenError(msg)
     if options.uds is not None:

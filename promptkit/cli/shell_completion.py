@@ -38,7 +38,7 @@ def complete_and_exit() -> None:
 def _completions(*, prefix: str, action: Action, parsed_args: Namespace, **_: object) -> Iterable[str]:
     """Return completions for an option or a word; argcomplete filters them by the prefix."""
     command, is_word = parsed_args.command, not action.option_strings
-    if action.dest == "client":  # clients with a configuration to write, or all that `check` knows
+    if action.dest == "client":  # clients whose configuration can be written, or all clients for `check`
         return INSTALLABLE if command in ("install", "uninstall") else CLIENTS
     if command == "render" and is_word:
         return _render_word(parsed_args.targets, prefix)

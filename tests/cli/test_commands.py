@@ -746,7 +746,7 @@ class TestRenderBrokenPrompt:
         [
             ("untypd", "; did you mean 'untyped'?"),
             ("Sound", "; did you mean 'sound'?"),
-            ("zzz", ": promptkit list shows all names"),
+            ("zzz", ": run 'promptkit list' to see all names"),
         ],
     )
     def test_misspelled_name(self, name, hint, run):
@@ -769,15 +769,15 @@ class TestRenderBrokenPrompt:
 
         assert code == 1
         assert "PK102" in err
-        assert err.endswith("promptkit: unknown prompt 'x': promptkit list empty shows all names\n")
+        assert err.endswith("promptkit: unknown prompt 'x': run 'promptkit list empty' to see all names\n")
 
     def test_prompt_name_as_target(self, run):
-        """The error explains that the first of two words is the target."""
+        """The error explains that the first of two words was read as the target."""
         code, _, err = run("render", "sound", "text")
 
         assert code == 2
         assert "'sound'" in err
-        assert "(the first of two words is TARGET; arguments are written KEY=VALUE)" in err
+        assert "('sound' was read as TARGET; write arguments as KEY=VALUE)" in err
 
     @pytest.mark.parametrize("target", ["recipes", "recipes/broken.py", "recipes/broken.py:sound"])
     def test_target_without_a_name(self, target, capsys):

@@ -124,8 +124,8 @@ def test_control_characters(project, run, run_on_terminal):
             "resource 'page': 'zzz' is not an argument of this resource, which takes section",
         ),
         (["docs://{sectio}", "x"], 2, "unknown resource 'docs://{sectio}'; did you mean 'docs://{section}'?"),
-        (["zzz", "x"], 2, "unknown prompt 'zzz': promptkit list shows all names"),
-        (["mail://x", "x"], 2, "unknown resource 'mail://x': promptkit list shows all names"),
+        (["zzz", "x"], 2, "unknown prompt 'zzz': run 'promptkit list' to see all names"),
+        (["mail://x", "x"], 2, "unknown resource 'mail://x': run 'promptkit list' to see all names"),
         (["review", "bad"], 1, "completing 'bad' failed at recipes/shelf.py:10"),
         (["page", "section"], 2, "unknown prompt 'page'; did you mean 'docs://{section}'?"),
     ],
@@ -198,7 +198,7 @@ class TestOtherArguments:
         assert exit.value.code == 2
         error = capsys.readouterr().err.splitlines()[-1]
         assert error == (
-            "promptkit complete: error: unexpected argument 'b': other arguments are written KEY=VALUE"
+            "promptkit complete: error: unexpected argument 'b': write other arguments as KEY=VALUE"
         )
 
     @pytest.mark.parametrize("argv", [[], ["--json"], ["fail"]], ids=str)

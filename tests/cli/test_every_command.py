@@ -99,7 +99,7 @@ WRONG = [
     (
         ["render", "style:/go"],
         2,
-        "promptkit: unknown resource 'style:/go': promptkit list shows all names",
+        "promptkit: unknown resource 'style:/go': run 'promptkit list' to see all names",
     ),
     (["check", "nowhere"], 2, "promptkit: cannot load 'nowhere': there is no such folder, file or module"),
     (

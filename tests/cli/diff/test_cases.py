@@ -151,8 +151,8 @@ def test_import_error_is_reported(folder, capfd):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--text", "--format", "github"), "--text does not support --format github"),
-        (("--comment", "x", "--summary", "y"), "--text does not support --format github and --summary"),
+        (("--text", "--format", "github"), "--text cannot be combined with --format github"),
+        (("--comment", "x", "--summary", "y"), "--text cannot be combined with --format github or --summary"),
         (("--repeat",), "--repeat and --env require --text"),
         (("--env", "TOKEN"), "--repeat and --env require --text"),
     ],

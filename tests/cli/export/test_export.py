@@ -155,7 +155,7 @@ def test_note(out):
     ("words", "code", "message"),
     [
         (["claude-commands", "out", "explian"], 2, "unknown prompt 'explian'; did you mean 'explain'?"),
-        (["codex", "out", "zzz"], 2, "unknown prompt 'zzz': promptkit list shows all names"),
+        (["codex", "out", "zzz"], 2, "unknown prompt 'zzz': run 'promptkit list' to see all names"),
         (
             ["claude-commands", "out", "notes"],
             1,
