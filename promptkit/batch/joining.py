@@ -39,7 +39,7 @@ CREATE TABLE rejected (line TEXT, key TEXT, reason TEXT);
 CREATE INDEX lines ON rejected (line);
 """
 
-#: Adds a result. Of several with one key, the first that has an answer counts.
+#: Adds a result. Of several results with the same key, the first with an answer counts.
 _ADD: Final = """
 INSERT INTO results (key, answer, error) VALUES (?, ?, ?)
 ON CONFLICT (key) DO UPDATE SET answer = excluded.answer, error = excluded.error WHERE error IS NOT NULL
@@ -99,7 +99,7 @@ def open_results(results: Path, batch: Folder, *, by_number: bool) -> Iterator[R
             The folder of the batch; its rejected rows are read, if there are any.
 
         by_number:
-            Whether row numbers identify rows, and not a column.
+            Whether row numbers identify rows, instead of a column.
 
     Raises:
         RowsError: If a line is invalid, or there are no results.
@@ -230,7 +230,7 @@ def _parse_result(line: bytes, file: str, position: int) -> tuple[dict[str, Any]
         result = msgspec.json.decode(line.removeprefix(BOM_UTF8), type=dict[str, Any])
         return result, next(str(result[name]) for name in _IDENTIFIERS if name in result)
     except (ValueError, RecursionError, StopIteration):
-        expected = f"each line must be a JSON object with {' or '.join(_IDENTIFIERS)}"
+        expected = f"each line must be a JSON object with one of {', '.join(_IDENTIFIERS)}"
         msg = f"{file!r} has no result at byte {position:,}: {expected}"
         raise RowsError(msg) from None
 

@@ -34,7 +34,7 @@ _Body: TypeAlias = Callable[[Workflow, str | None, Mapping[str, Any]], dict[str,
 
 _MB: Final = 1_000_000
 
-#: The limit of an answer in tokens, which Anthropic requires.
+#: The maximum length of an answer in tokens, which Anthropic requires.
 _MAX_TOKENS: Final = 4096
 
 #: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html

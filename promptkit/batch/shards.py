@@ -127,7 +127,7 @@ def batch_files(folder: Folder) -> dict[str, int]:
 
 
 def _batch_error(path: str, problem: str, fix: str = _ANOTHER_FOLDER) -> UnfinishedBatchError:
-    """Return an error that says what is wrong with a file or folder, and what to do."""
+    """Return an error about a problem with a file or folder, and how to fix it."""
     return UnfinishedBatchError(f"{path!r} {problem}: {fix}")
 
 
@@ -201,9 +201,9 @@ class BatchWriter:
         self._keys = self._stack.enter_context(closing(sqlite3.connect("")))
         self._keys.execute("CREATE TABLE keys (key TEXT PRIMARY KEY) WITHOUT ROWID")
         for identifier in self._identifiers():
-            self._is_new(identifier)
+            self._add_key(identifier)
 
-    def _is_new(self, key: str) -> bool:
+    def _add_key(self, key: str) -> bool:
         """Add a key, and return whether it is new."""
         assert self._keys is not None  # noqa: S101 (the callers check it)
         return self._keys.execute("INSERT OR IGNORE INTO keys VALUES (?)", (key,)).rowcount == 1
@@ -241,7 +241,7 @@ class BatchWriter:
             return
         lines, count, rejected = chunk.lines, chunk.requests, list(chunk.rejected)
         if self._keys is not None:
-            is_new = [self._is_new(identifier) for _, identifier in chunk.keys]
+            is_new = [self._add_key(identifier) for _, identifier in chunk.keys]
             lines, count = b"".join(compress(lines.splitlines(keepends=True), is_new)), sum(is_new)
             reason = "an earlier row has the same key"
             for (row, identifier), new in zip(chunk.keys, is_new, strict=True):
@@ -323,7 +323,7 @@ def open_batch(
 
     Raises:
         UnfinishedBatchError: If the folder has files of a batch that is neither resumed nor replaced, or that
-            belongs to another command, or it has files of the same kind of name that are not of a batch.
+            belongs to another command, or has files that are not of a batch, but named like its files.
 
         OSError: If a file cannot be written.
     """
@@ -347,7 +347,7 @@ def open_batch(
 
 
 def _discard_batch(folder: Folder, command: str) -> None:
-    """Make the files in a folder those of an unfinished batch without rows: resuming it replaces them."""
+    """Mark the files in a folder as an unfinished batch without rows, so that resuming it replaces them."""
     checkpoint = Checkpoint(command)
     if not _matches_files(checkpoint, batch_files(folder)):
         raise _batch_error(folder.path.name, "has other files of requests")
@@ -385,7 +385,7 @@ def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
 
 
 def _matches_files(checkpoint: Checkpoint, files: Mapping[str, int]) -> bool:
-    """Whether the files of a checkpoint exist, without others in between, and have at least its sizes."""
+    """Whether all files of a checkpoint exist, with no gaps, and have at least the recorded sizes."""
     names = [_shard_name(number) for number in range(1, sum(map(_has_requests, files)) + 1)]
     return (
         all(name in files for name in names)

@@ -31,11 +31,11 @@ _DIGEST_SIZE: Final = 8
 #: Characters that some readers, unlike JSON, treat as line endings, with their escapes.
 _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
 
-#: Chunks in memory for each process: rendered, being rendered, or waiting for it.
+#: Chunks in memory for each process: rendered, being rendered, or waiting.
 _CHUNKS_PER_WORKER: Final = 3
 
 #: Size of a block that is allocated and freed once, in bytes. Afterwards, the C library of Linux reuses
-#: memory up to this size. Otherwise it would map new pages for each chunk, a tenth of the processor time.
+#: memory up to this size. Otherwise, mapping pages for each chunk would take a tenth of the processor time.
 _FREED_ONCE: Final = 8 * 1024 * 1024
 
 

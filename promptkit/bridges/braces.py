@@ -8,12 +8,12 @@ from typing import Any, Final
 from promptkit.declarations.prompts import Prompt
 from promptkit.exports.templates import Placeholder, TemplateError, TemplateTurn, template_of
 
-__all__ = ["braced"]
+__all__ = ["build_braced_template"]
 
 _PLACEHOLDER: Final = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
-def braced(
+def build_braced_template(
     prompt: Prompt[..., Any],
     values: Mapping[str, Any] | None,
     tool: str,

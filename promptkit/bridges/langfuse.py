@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from promptkit.bridges.braces import braced
+from promptkit.bridges.braces import build_braced_template
 from promptkit.declarations.prompts import Prompt
 from promptkit.exports.requests import openai_chat_request
 from promptkit.language.messages import make_workflow
@@ -44,7 +44,7 @@ def template(
     See Also:
         https://langfuse.com/docs/prompt-management
     """
-    content = braced(prompt, values, "Langfuse", lossy=lossy)
+    content = build_braced_template(prompt, values, "Langfuse", lossy=lossy)
     kind = "text" if isinstance(content, str) else "chat"
     arguments: dict[str, Any] = {"name": prompt.options.name, "prompt": content, "type": kind}
     if prompt.compiled.tags:

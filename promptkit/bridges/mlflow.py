@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from promptkit.bridges.braces import braced
+from promptkit.bridges.braces import build_braced_template
 from promptkit.declarations.prompts import Prompt
 
 __all__ = ["template"]
@@ -42,7 +42,7 @@ def template(
     See Also:
         https://mlflow.org/docs/latest/genai/prompt-registry
     """
-    text = braced(prompt, values, "MLflow", _RESERVED, lossy=lossy)
+    text = build_braced_template(prompt, values, "MLflow", _RESERVED, lossy=lossy)
     arguments: dict[str, Any] = {"name": prompt.options.name, "template": text}
     if (schema := prompt.compiled.answer_schema) is not None:
         arguments["response_format"] = schema

@@ -37,20 +37,20 @@ def report_value_error(convert: Callable[[str], T]) -> Callable[[str], T]:
     return parse
 
 
-def has_digits(text: str, at_most: int) -> bool:
+def is_unsigned_number(text: str, at_most: int) -> bool:
     """Return whether a text is an unsigned number of at most *at_most* digits."""
     return text.isascii() and text.isdigit() and len(text) <= at_most
 
 
 def is_port(text: str) -> bool:
     """Return whether a text is a port number."""
-    return has_digits(text, at_most=5) and int(text) <= 65535
+    return is_unsigned_number(text, at_most=5) and int(text) <= 65535
 
 
 def whole_number(text: str) -> int:
     """Parse a whole number, 1 or more."""
     # The length is limited because int() raises its own error for too many digits.
-    is_number = has_digits(text, at_most=20) and 1 <= int(text) <= _MAX_NUMBER
+    is_number = is_unsigned_number(text, at_most=20) and 1 <= int(text) <= _MAX_NUMBER
     require(is_number, f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}")
     return int(text)
 

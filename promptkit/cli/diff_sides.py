@@ -385,7 +385,7 @@ def key_of(item: "Item | CompiledSkill") -> str:
 
 
 def _own_calls(item: Item, *, by_cases: bool) -> dict[str, SentCall]:
-    """Return the calls of a prompt or a resource: its cases (if none, its examples) and generated arguments."""
+    """Return the calls of an item: its cases or, if there are none, its examples; and generated arguments."""
     samples: Sequence[Any] = ()
     if isinstance(item, CompiledResource):
         samples = [expanded(item.uri_template, sent) for sent in sample_calls(item.arguments)]

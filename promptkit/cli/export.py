@@ -24,7 +24,7 @@ from promptkit.clients.installed_files import (
     FolderChangeError,
     describe_failure,
     files_by_skill,
-    folder_change,
+    plan_folder_change,
 )
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.errors.suggestions import nearest
@@ -73,7 +73,7 @@ def run(options: Namespace, output: Output) -> int:
             print_error(_describe_error(reason, names))
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
         source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
-        change = folder_change(folder, collected.files, source, NOTE, selected)
+        change = plan_folder_change(folder, collected.files, source, NOTE, selected)
         if not options.dry_run:
             change.apply()
     except UnknownPromptError as error:

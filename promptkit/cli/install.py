@@ -27,7 +27,7 @@ from promptkit.clients.installed_files import (
     FolderChange,
     FolderChangeError,
     describe_failure,
-    skill_change,
+    plan_skill_change,
 )
 from promptkit.clients.installed_files import has_skills as has_installed_skills
 from promptkit.clients.profiles import INSTALLABLE, get_client
@@ -398,7 +398,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
                 continue
             project = configuration.project if configuration.scope == "project" else None
             source = None if options.all else identify_recipes(targets, project)
-            change = skill_change(folder, skills, source, configuration.client)
+            change = plan_skill_change(folder, skills, source, configuration.client)
             reports.append(_apply_skills(change, configuration, options, output))
         except FolderChangeError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)

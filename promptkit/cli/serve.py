@@ -15,8 +15,8 @@ from promptkit.cli import Exit
 from promptkit.cli.command_options import (
     add_markdown,
     add_target_words,
-    has_digits,
     is_port,
+    is_unsigned_number,
     report_value_error,
     require,
     whole_number,
@@ -432,5 +432,7 @@ def _descriptor(text: str) -> int | str:
     """Parse the number of a descriptor, or the word ``systemd``."""
     if text == "systemd":
         return text
-    require(has_digits(text, at_most=6), f"{text!r} is neither the number of a descriptor nor systemd")
+    require(
+        is_unsigned_number(text, at_most=6), f"{text!r} is neither the number of a descriptor nor systemd"
+    )
     return int(text)

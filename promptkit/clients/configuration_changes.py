@@ -182,7 +182,7 @@ def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None)
 
 
 def _holds(current: Any, entry: _Entry) -> bool:
-    """Return whether *current* has all settings of *entry*; users may have added further ones."""
+    """Return whether *current* has all settings of *entry*; users can have added further ones."""
     if entry is None:
         return current is None
     return isinstance(current, Mapping) and all(current.get(key) == value for key, value in entry.items())

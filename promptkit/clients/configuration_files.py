@@ -86,7 +86,7 @@ class ConfigurationFile(Struct, frozen=True):
         """
         Return the client's folder of skills.
 
-        Links in the user's folder are followed. A project may contain links of other authors, so these must
+        Links in the user's folder are followed. A project can contain another author's links, so these must
         not point outside the project.
 
         Raises:

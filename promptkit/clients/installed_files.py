@@ -2,8 +2,8 @@
 Folders that clients read, into which promptkit writes files and folders that it later changes or removes.
 
 A note in the folder lists the written files with their digests, so that other files are not overwritten or
-removed. The folder and its note may come from someone else's repository. Therefore a note is validated before
-use, and a file is removed or overwritten only if its content has the digest in the note.
+removed. The folder and its note can come from another author's repository. Therefore, a note is validated
+before use, and a file is removed or overwritten only if its content has the digest in the note.
 """
 
 import errno
@@ -39,7 +39,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 class FolderChangeError(PromptkitError):
-    """Raised if promptkit cannot write into a folder or remove from it; the message suggests a fix."""
+    """Files cannot be written into a folder or removed from it; the message suggests a fix."""
 
 
 class _Written(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -83,7 +83,7 @@ class FolderChange(Struct, frozen=True):
             The digests in the current note, by path.
 
         shared:
-            The other clients of each entry that is not removed because they use it.
+            For each entry that is kept because other clients use it, those clients.
 
         is_note_changed:
             Whether the note changes.
@@ -120,11 +120,11 @@ class FolderChange(Struct, frozen=True):
             if _note_data(self.folder, self.note_name) != self.before:
                 raise _changed_since(self.note_name)
             for path in self.removes:
-                if self._is_own(path, {self.digests[path]}):
+                if self._exists_unchanged(path, {self.digests[path]}):
                     self.folder.remove(path)
                 self.folder.remove_empty_folders(path)
             for path, content in self.writes.items():
-                self._is_own(path, {self.digests.get(path), content.digest})
+                self._exists_unchanged(path, {self.digests.get(path), content.digest})
                 data = content.data
                 # Files with a shebang are executable, because agents run them.
                 self.folder.write(path, data, mode=0o777 if data.startswith(b"#!") else 0o666)
@@ -135,7 +135,7 @@ class FolderChange(Struct, frozen=True):
             elif self.before is not None:
                 self.folder.remove(self.note_name)
 
-    def _is_own(self, path: str, digests: set[str | None]) -> bool:
+    def _exists_unchanged(self, path: str, digests: set[str | None]) -> bool:
         """Return whether a file exists. Raises OSError if it has none of the *digests*."""
         if self.folder.status(path) is None:
             return False
@@ -144,7 +144,7 @@ class FolderChange(Struct, frozen=True):
         return True
 
 
-def folder_change(  # noqa: PLR0913 (a target, two filters and three names)
+def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
     folder: Folder,
     wanted: Mapping[str, Mapping[str, HashedBytes]],
     source: str | None,
@@ -255,7 +255,7 @@ def _path(name: str, path: str) -> str:
 
 
 def _source_exists(source: str) -> bool:
-    """Return whether a source still exists at its path, because a project may have been moved."""
+    """Return whether a source still exists at its path, because a project can have been moved."""
     return any(not Path(path).is_absolute() or may_exist(path) for path in source.split(os.pathsep))
 
 
@@ -361,11 +361,11 @@ def _is_plain(path: str) -> bool:
     return path.count("/") < _MAX_DEPTH
 
 
-#: The note next to the folders of skills; see `folder_change`.
+#: The note next to the folders of skills; see `plan_folder_change`.
 NOTE: Final = ".promptkit-skills.json"
 
 
-def skill_change(
+def plan_skill_change(
     folder: Folder, skills: Iterable[CompiledSkill], source: str | None, client: str
 ) -> FolderChange:
     """
@@ -391,7 +391,7 @@ def skill_change(
 
         OSError: If the folder cannot be read.
     """
-    return folder_change(folder, files_by_skill(skills), source, NOTE, client=client)
+    return plan_folder_change(folder, files_by_skill(skills), source, NOTE, client=client)
 
 
 def has_skills(folder: Folder) -> bool:

@@ -121,7 +121,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             The kinds of content that the client does not deliver.
 
         effect:
-            What happens to them: ``omits``, ``fails on``, or ``does not show users``.
+            What the client does with this content: ``omits``, ``fails on``, or ``does not show users``.
 
         sends_first_only:
             Whether all messages after the first one are lost.
@@ -226,7 +226,7 @@ INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(
 
 class UnknownClientError(ValueError):
     """
-    Raised for an unknown client.
+    A client is unknown.
 
     Args:
         name:

@@ -11,10 +11,10 @@ from typing import Final
 
 from promptkit.errors.distribution import DISTRIBUTION, requirement
 
-#: The folders of environments in uv's cache. Installed tools have other folders, which stay.
+#: The folders of environments in uv's cache. Installed tools have other folders, which uv keeps.
 _CACHED: Final = re.compile(r"(archive|builds|environments)-v\d+")
 
-#: The extras that recipes and options of a server on stdio can use, each with a package of it.
+#: The extras that recipes and options of a server on stdio can use, each with one of its packages.
 _EXTRAS: Final = {"answers": "json_repair", "otel": "opentelemetry"}
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -29,7 +29,7 @@ def uvx_command() -> tuple[str, ...]:
     """
     Return the command that starts promptkit with the packages of this environment; empty without uvx.
 
-    Packages that uvx was called with (``--with``) are part of it, because recipes can import them.
+    The command repeats ``--with`` for further packages of the environment, because recipes can import them.
     """
     if not is_temporary():
         return ()

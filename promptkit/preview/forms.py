@@ -437,7 +437,7 @@ def _single_line(value: str, attributes: Mapping[str, str]) -> Control | None:
 
 
 def _text(argument: Argument, value: str) -> Control | None:
-    """Return a text area, or None for completed text, which is usually a one-line name."""
+    """Return a text area, or None for text with completions, which is usually a one-line name."""
     return None if argument.completer is not None else _area(argument, value)
 
 

@@ -146,7 +146,7 @@ class CatalogVersion:
         folders = {PurePath(prompt.location.file).parent.as_posix() for prompt in self.catalog.prompts}
         try:
             return PurePath(commonpath(folders)).as_posix()
-        except ValueError:  # they have none
+        except ValueError:  # there is no common folder
             return ""
 
     def find_destinations(self, query: str) -> Iterator[tuple[CompiledPrompt, Case | None]]:

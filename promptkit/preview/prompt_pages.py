@@ -242,7 +242,7 @@ class PromptPages(Endpoints):
         return self._render_page(request, "completions.html", completion=completion, error=error_message)
 
     async def save_case(self, request: Request) -> Response:
-        """Save the values of the form as a case in the prompt's file, which then reloads the page."""
+        """Save the values of the form as a case in the prompt's file; this change then reloads the page."""
         prompt, version = self._find_prompt(request), self._get_version(request)
         async with open_form(request) as form:
             name = str(form.get(_CASE_NAME, ""))
@@ -347,7 +347,7 @@ class PromptPages(Endpoints):
             "turns": turns,
             "all_turns": ALL_TURNS,
             "cases": [
-                # What the form sends can differ from the case that it shows, for example without secrets.
+                # The submitted values can differ from the case in the form: for example, secrets are missing.
                 (case, case.name == form.get(_CASE) or values == rendering.values)
                 for case, values in sendable(prompt.saved())
             ],

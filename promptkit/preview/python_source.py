@@ -21,7 +21,7 @@ from promptkit.preview.rendering import Rendering
 #: Maximum line length, the default of formatters.
 _WIDTH: Final = 88
 
-#: Between the definitions of a file, and the first case after them.
+#: The blank lines between the definitions of a file and the first case after them.
 _BLANK_LINES: Final = "\n\n"
 
 _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -97,7 +97,7 @@ def _build_case_lines(rendering: Rendering, name: str) -> str:
 
 def build_case_table(rendering: Rendering) -> str:
     """Return the table of ``cases.toml`` that saves the values of a form as a case of a server's prompt."""
-    # JSON's strings are TOML's, but for DEL.
+    # JSON strings are valid in TOML, except for DEL.
     texts = {name: _toml_text(value) for name, value in rendering.values.items()}
     lines = [f"{_toml_text(name)} = {text}" for name, text in texts.items()]
     return "\n".join([f'[{_toml_text(rendering.prompt.name)}."a name"]', *lines])
@@ -239,7 +239,7 @@ def _build_assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
 
 
 class CaseNotSavedError(PromptkitError):
-    """The values cannot be saved as a case; the message says why."""
+    """The values cannot be saved as a case; the message gives the reason."""
 
 
 def save_case(rendering: Rendering, name: str) -> None:
@@ -254,14 +254,14 @@ def save_case(rendering: Rendering, name: str) -> None:
             The name of the case.
 
     Raises:
-        CaseNotSavedError: If there is such a case, a value cannot be written, or the file cannot be edited.
+        CaseNotSavedError: If the name is taken, a value cannot be written, or the file cannot be edited.
     """
     prompt, name = rendering.prompt, " ".join(name.split())
     if not name:
         msg = "give the case a name"
         raise CaseNotSavedError(msg)
     if any(case.name == name for case in prompt.saved()):
-        msg = f"there is a case {name!r} already: choose another name"
+        msg = f"there is already a case {name!r}: choose another name"
         raise CaseNotSavedError(msg)
     if rendering.argument_errors:
         msg = "the values are invalid, so the case would fail: correct them first"
@@ -281,10 +281,10 @@ def save_case(rendering: Rendering, name: str) -> None:
 
 
 def _with_call(text: str, rendering: Rendering, name: str) -> str:
-    """Return a Python file with a call that saves the case at its end."""
+    """Return the Python file with a call appended that saves the case."""
     variable = _variable_of(rendering)
     if variable is None:
-        msg = "the prompt has no name in its file: copy the source below"
+        msg = "no variable in its file holds the prompt: copy the source below"
         raise CaseNotSavedError(msg)
     call = _build_case_call(rendering, variable, name)
     follows_case = ".case" in text.rstrip().rpartition("\n\n")[2]
@@ -292,7 +292,7 @@ def _with_call(text: str, rendering: Rendering, name: str) -> str:
 
 
 def _variable_of(rendering: Rendering) -> str | None:
-    """Return the module's name for a prompt; None if it has none."""
+    """Return the variable that holds a prompt in its module; None if there is none."""
     function = rendering.prompt.renderer.function
     names = getattr(function, "__globals__", {})
     owned = (key for key, value in names.items() if isinstance(value, Prompt) and value.function is function)
@@ -300,7 +300,7 @@ def _variable_of(rendering: Rendering) -> str | None:
 
 
 def _with_field(text: str, rendering: Rendering, name: str) -> str:
-    """Return a Markdown file whose front matter has the case."""
+    """Return the Markdown file with the case added to its front matter."""
     lines = _build_case_lines(rendering, json.dumps(name, ensure_ascii=False))
     match = _FRONT_MATTER.match(text)
     if match is None:

@@ -66,7 +66,7 @@ class LimitedCalls:
         self, key: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float
     ) -> T:
         """
-        Call an author's function, after waiting until fewer calls with the same key run.
+        Call an author's function, after waiting until fewer calls with the same key are running.
 
         Args:
             key:

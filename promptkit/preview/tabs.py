@@ -90,7 +90,7 @@ class ClientItem:
             Its text.
 
         is_unchanged:
-            Whether the client passes it on; an argument, without changes.
+            Whether the client passes the message on, or the argument without changes.
     """
 
     label: str

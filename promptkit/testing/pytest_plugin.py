@@ -41,12 +41,12 @@ def make_importable(folder: Path) -> None:
 
 class _Projects:
     """
-    The projects with prompts in this process. Where two have a module of the same name, tests get their own.
+    The projects with prompts in this process. If two have a module of the same name, tests get their own project's.
     """
 
     def __init__(self) -> None:
         self._active: str | None = None
-        #: For each root, its modules that are not in `sys.modules`, because the active project has such ones.
+        #: For each root, its modules that are not in `sys.modules`: those of the active project replace them.
         self._inactive: dict[str, dict[str, ModuleType]] = {}
 
     def add(self, root: str) -> None:

@@ -28,14 +28,14 @@ def add_server(config: pytest.Config) -> None:
     Make pytest collect only the cases of a server's prompts, in the folder where it was started.
 
     Raises:
-        UsageError: If an option is invalid, or there is no such file.
+        UsageError: If an option is invalid, or the folder has no ``cases.toml``.
     """
     file = config.invocation_params.dir / CASES_FILE
     if not config.getoption("promptkit"):
         msg = "--promptkit-server requires --promptkit"
         raise pytest.UsageError(msg)
     if not file.is_file():
-        msg = f"--promptkit-server tests the cases in {CASES_FILE}, and there is none in {str(file.parent)!r}"
+        msg = f"--promptkit-server tests the cases in {CASES_FILE}, but there is none in {str(file.parent)!r}"
         raise pytest.UsageError(msg)
     try:
         configured_checks(config)

@@ -203,7 +203,7 @@ def _hint(left: object, right: object) -> str | None:
 
 
 def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
-    """Yield the lines that differ. A few differences are under the labels of their messages."""
+    """Yield the lines that differ; if they are few, or with *full*, below the labels of their messages."""
     matcher = SequenceMatcher(None, [line.text for line in old], [line.text for line in new])
     changes = [opcode for opcode in matcher.get_opcodes() if opcode[0] != "equal"]
     for _, i, j, k, m in changes:

@@ -157,8 +157,12 @@ class _Command(subprocess.Popen[bytes]):
             ):  # none is left, or none that this user can signal
                 _signal(self.pid, number)
 
-    def has_ended(self, seconds: float = 0) -> bool:
-        """Wait for the process, and kill its group immediately after, before its number can be reused."""
+    def reap(self, seconds: float = 0) -> bool:
+        """
+        Wait for the process to end, and then kill its group before its number can be reused.
+
+        Return whether the process has ended.
+        """
         if self.returncode is None:
             with suppress(subprocess.TimeoutExpired):
                 self.wait(seconds)
@@ -168,11 +172,11 @@ class _Command(subprocess.Popen[bytes]):
 
     def end(self) -> None:
         """End the process and its group."""
-        if not self.has_ended():
+        if not self.reap():
             self.signal_group(signal.SIGTERM)
-            if not self.has_ended(_TERMINATION_GRACE_S):
+            if not self.reap(_TERMINATION_GRACE_S):
                 self.signal_group(_KILL)
-                self.has_ended(_KILL_TIMEOUT_S)
+                self.reap(_KILL_TIMEOUT_S)
         for pipe in filter(None, (self.stdout, self.stderr)):
             pipe.close()
         _running.discard(self)
@@ -208,8 +212,8 @@ def _read(
         if should_stop():
             raise RequestCancelledError
         pipes = [buffer for buffer in (output, error) if not buffer.is_closed]
-        has_ended = command.has_ended(0 if pipes else _POLL_INTERVAL_S)
-        # After it has ended, its output is in the pipes. Processes that left its group can keep them open.
+        has_ended = command.reap(0 if pipes else _POLL_INTERVAL_S)
+        # An ended command's output is in the pipes. Processes that left its group can keep the pipes open.
         ready = _readable(pipes, 0 if has_ended or not pipes else _POLL_INTERVAL_S)
         for buffer in ready:
             buffer.read()

@@ -1,4 +1,4 @@
-"""Paths in the workspace, which complete arguments."""
+"""The path of the workspace, and the completion of arguments with files in it."""
 
 import os
 import time

@@ -264,7 +264,7 @@ def test_invalid_result(batch, folder, line):
     offset = len(result_line("1-0123456789abcdef", "A"))
     assert result.code == 2
     assert (
-        f"'r.jsonl' has no result at byte {offset}: each line must be a JSON object with custom_id or key or"
+        f"'r.jsonl' has no result at byte {offset}: each line must be a JSON object with one of custom_id, "
         in result.err
     )
 

@@ -91,7 +91,7 @@ def test_case_is_written_to_the_file(prompt, values, folder, save):
 @pytest.mark.parametrize(
     ("prompt", "name", "values", "reason"),
     [
-        ("greet-person", "known", {"name": "Bo"}, "there is a case 'known' already"),
+        ("greet-person", "known", {"name": "Bo"}, "there is already a case 'known'"),
         ("greet-person", " ", {"name": "Bo"}, "give the case a name"),
         ("greet-person", "x", {"name": "Bo", "times": "many"}, "the values are invalid"),
         ("login", "x", {"key": "s3cr3t"}, "secrets and files are not written"),
