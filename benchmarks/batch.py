@@ -89,8 +89,8 @@ class Goal:
         target:
             The target value.
 
-        is_least:
-            Whether the target is a minimum and not a maximum.
+        is_minimum:
+            Whether the target is a minimum instead of a maximum.
 
         unit:
             The unit of both values.
@@ -99,7 +99,7 @@ class Goal:
     title: str
     measured: float
     target: float
-    is_least: bool = False
+    is_minimum: bool = False
     unit: str = "times"
 
     @property
@@ -107,7 +107,7 @@ class Goal:
         """
         Whether the goal was met.
         """
-        return self.measured >= self.target if self.is_least else self.measured <= self.target
+        return self.measured >= self.target if self.is_minimum else self.measured <= self.target
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -224,12 +224,12 @@ def goals_of(
     Yield the goals of promptkit.
     """
     ours = runs[OURS]
-    yield Goal("throughput, compared with LangChain", _ratio(runs["LangChain"], ours), 5, is_least=True)
+    yield Goal("throughput, compared with LangChain", _ratio(runs["LangChain"], ours), 5, is_minimum=True)
     yield Goal("time, compared with an f-string", _ratio(ours, runs["an f-string"]), 5)
     for count, single, double in ((rows, ours, runs[WORKERS]), (many, scaled[1], scaled[2])):
         scaling = median(alone.seconds / both.seconds for alone, both in zip(single, double, strict=True))
         yield Goal(
-            f"throughput of two processes, compared with one, {count:,} rows", scaling, 1.7, is_least=True
+            f"throughput of two processes, compared with one, {count:,} rows", scaling, 1.7, is_minimum=True
         )
     seconds = median(run.processor for run in ours) * ROWS / rows
     yield Goal(f"{ROWS:,} rows on one core", seconds, 10, unit="s")
@@ -266,7 +266,7 @@ def _print(runs: Mapping[str, list[Run]], rows: int) -> None:
 def _print_goals(goals: Sequence[Goal]) -> None:
     table = Table("goal", "measured", "target", "")
     for goal in goals:
-        target = f"at {'least' if goal.is_least else 'most'} {goal.target:g} {goal.unit}"
+        target = f"at {'least' if goal.is_minimum else 'most'} {goal.target:g} {goal.unit}"
         table.add_row(goal.title, f"{goal.measured:.2f} {goal.unit}", target, "" if goal.is_met else "MISSED")
     Console(width=110).print(table)
 

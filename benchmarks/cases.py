@@ -40,7 +40,7 @@ class Case:
     content: Callable[[Any], Any]
     expected: Any
 
-    def says_all(self, result: msgspec.Raw) -> bool:
+    def has_expected_content(self, result: msgspec.Raw) -> bool:
         """
         Return whether *result* has the expected content.
         """

@@ -35,8 +35,8 @@ def compile_new() -> float:
     return perf_counter() - started
 
 
-def best(work: Any, number: int) -> float:
-    """Return the shortest of five times of *work*, in seconds per call."""
+def measure_best(work: Any, number: int) -> float:
+    """Return the shortest time of *work* in five measurements, in seconds per call."""
     return min(repeat(work, number=number, repeat=5)) / number
 
 
@@ -46,6 +46,6 @@ def measure() -> dict[str, float]:
     texts = {"code": "fn main() {}", "language": "rust", "depth": "3"}
     return {
         f"compile {PROMPTS} prompts of three parameters": min(compile_new() for _ in range(5)),
-        "convert three typed arguments": best(lambda: arguments.read(texts), 50_000),
+        "convert three typed arguments": measure_best(lambda: arguments.read(texts), 50_000),
         **long_text.measure(),
     }

@@ -14,11 +14,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.hostile_input import CATALOG, KINDS, OPENING, Make
-from benchmarks.report import measure, ratio
+from benchmarks.report import format_figure, format_ratio
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 
-__all__ = ["MOST", "TIMES", "Growth", "grown", "opened"]
+__all__ = ["MOST", "TIMES", "Growth", "measure_growth", "open_server"]
 
 #: Ratio of the sizes of the large input and the small one.
 TIMES = 16
@@ -72,7 +72,7 @@ class Growth:
         return self.large <= max(MOST * self.small, _NOISE)
 
 
-def opened() -> Server:
+def open_server() -> Server:
     """
     Return an initialized server that discards its replies.
     """
@@ -83,7 +83,7 @@ def opened() -> Server:
 
 def _seconds(data: bytes) -> float:
     """Return the processor time that a new server takes for *data*, in seconds."""
-    server = opened()
+    server = open_server()
     gc.disable()  # a collection would add the cost of unrelated objects
     try:
         started = thread_time()
@@ -93,7 +93,7 @@ def _seconds(data: bytes) -> float:
         gc.enable()
 
 
-def grown(kind: str, make: Make, size: int, rounds: int) -> Growth:
+def measure_growth(kind: str, make: Make, size: int, rounds: int) -> Growth:
     """
     Measure one kind of input, small and large in turns. Repeat the measurement if it does not look linear.
 
@@ -121,7 +121,11 @@ def table(growths: Iterable[Growth], size: int) -> Table:
     grid.add_column("")
     for growth in growths:
         verdict = "linear" if growth.linear else "[bold red]not linear[/]"
-        times = (measure(growth.small, "s"), measure(growth.large, "s"), ratio(growth.ratio))
+        times = (
+            format_figure(growth.small, "s"),
+            format_figure(growth.large, "s"),
+            format_ratio(growth.ratio),
+        )
         grid.add_row(growth.kind, *times, verdict)
     return grid
 
@@ -154,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         growths = []
         for kind, make in _chosen(KINDS, options.only).items():
             status.update(kind)
-            growths.append(grown(kind, make, size, options.rounds))
+            growths.append(measure_growth(kind, make, size, options.rounds))
     console.print(table(growths, size))
     return int(not all(growth.linear for growth in growths))
 

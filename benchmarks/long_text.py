@@ -119,7 +119,7 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
     """
     text = long_text()
     form = text.replace("{{", "{").replace("}}", "}")
-    title = f"fill a text of {LINES} lines with {len(PLACEHOLDERS)} holes"
+    title = f"fill a text of {LINES} lines with {len(PLACEHOLDERS)} placeholders"
     yield _compared(title, lambda: fill(text, **VALUES), "str.format", lambda: form.format(**VALUES), 1.5)
     items, example = ["a", "b", "c"], Review("Fine.", [Finding("a.py", 3)])
     yield _compared(

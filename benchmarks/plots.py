@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks import rows
 from benchmarks.cases import PICTURE, TYPED, listing
 from benchmarks.peers import OURS
-from benchmarks.report import Content, cell, measure
+from benchmarks.report import Content, format_cell, format_figure
 
 COLOURS: Final = {
     OURS: "#0072b2",
@@ -119,7 +119,7 @@ def _draw_bars(axes: Any, title: str, row: Mapping[str, Any], labels: Mapping[st
     names = [name for name in reversed(labels) if name in row["servers"]]
     values = [row["servers"][name]["median"] for name in names]
     bars = axes.barh([labels[name] for name in names], values, color=[COLOURS[name] for name in names])
-    axes.bar_label(bars, [cell(row, name) for name in names], padding=3)
+    axes.bar_label(bars, [format_cell(row, name) for name in names], padding=3)
     axes.set_title(title, loc="left", fontweight="bold")
     axes.set_xlim(0, max(values) * 1.6)  # space for the labels
     axes.xaxis.set_visible(False)
@@ -142,6 +142,6 @@ def _draw_curves(
     axes.set(xscale="log", yscale="log", xlabel="prompts")
     axes.set_xticks([*of_size], [f"{size:,}" for size in of_size])
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(lambda value, _: re.sub(r"\.0+ ", " ", measure(value, unit)))
+    axes.yaxis.set_major_formatter(lambda value, _: re.sub(r"\.0+ ", " ", format_figure(value, unit)))
     axes.minorticks_off()
     axes.grid(axis="y", color="#dddddd")

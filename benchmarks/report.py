@@ -41,7 +41,7 @@ UNITS: Final = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"))
 Content = Mapping[str, Any]
 
 
-def measure(value: float, unit: str) -> str:
+def format_figure(value: float, unit: str) -> str:
     """Format a figure with three significant digits, in the largest suitable unit."""
     if unit != "s":
         return f"{value:,.{0 if value >= 1000 else 1}f} {unit}"
@@ -50,7 +50,7 @@ def measure(value: float, unit: str) -> str:
     return f"{value / scale:,.{digits}f} {name}"
 
 
-def ratio(value: float) -> str:
+def format_ratio(value: float) -> str:
     """Format the ratio of two figures."""
     digits = 0 if value >= 100 else 1 if value >= 1 else 2
     return f"{value:,.{digits}f}x"
@@ -141,7 +141,7 @@ def summary(content: Content) -> str:
     figures = next(iter(content["eras"].values()))
     names = [name for name in SUMMARY_SERVERS if name in content["servers"]]
     lines = [
-        [label, *(cell(figures[title], name) for name in names)]
+        [label, *(format_cell(figures[title], name) for name in names)]
         for title, label in SUMMARY.items()
         if title in figures
     ]
@@ -175,7 +175,7 @@ def _origin(content: Content) -> str:
         f"Measured on {content['date']} with {versions}, next to {', '.join(peers)}, on {machine['system']} "
         f"({machine['machine']}, {machine['processors']} processors), by\n\n"
         f"```sh\n{COMMAND}\n```\n\n"
-        "Each figure is the median of the rounds, and in parentheses how many times promptkit's it is."
+        "Each figure is the median of the rounds; its ratio to promptkit's figure is in parentheses."
     )
 
 
@@ -186,7 +186,7 @@ def _era(content: Content, era: str, *, spread: bool = False) -> Iterator[str]:
         measured = {name for title in titles for name in rows_by_title[title]["servers"]}
         labels = {name: label for name, label in content["servers"].items() if name in measured}
         lines = [
-            [title, *(cell(rows_by_title[title], name, spread=spread) for name in labels)]
+            [title, *(format_cell(rows_by_title[title], name, spread=spread) for name in labels)]
             for title in _by_kind(titles)
         ]
         yield f"**{kind}, {era} era**"
@@ -201,7 +201,7 @@ def _by_kind(titles: Iterable[str]) -> list[str]:
     return [title for kind in kinds.values() for title in kind]
 
 
-def cell(row: Mapping[str, Any], name: str, *, spread: bool = False) -> str:
+def format_cell(row: Mapping[str, Any], name: str, *, spread: bool = False) -> str:
     """
     Format the figure of a server with its ratio to promptkit's.
 
@@ -210,10 +210,12 @@ def cell(row: Mapping[str, Any], name: str, *, spread: bool = False) -> str:
     figure, ours = row["servers"].get(name), row["servers"].get(OURS)
     if figure is None:
         return "-"
-    text = measure(figure["median"], row["unit"])
+    text = format_figure(figure["median"], row["unit"])
     if spread and figure["median"] and len(figure["rounds"]) > 1:
         text += f" ±{(max(figure['rounds']) - min(figure['rounds'])) / 2 / figure['median']:.0%}"
-    return text if name == OURS or ours is None else f"{text} ({ratio(figure['median'] / ours['median'])})"
+    if name == OURS or ours is None:
+        return text
+    return f"{text} ({format_ratio(figure['median'] / ours['median'])})"
 
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
@@ -227,22 +229,22 @@ def _budgets(budgets: Sequence[Mapping[str, Any]]) -> str:
     lines = [
         [
             *(budget["budget"], budget["against"], budget["era"]),
-            *(ratio(budget["at_least"]), ratio(budget["measured"])),
+            *(format_ratio(budget["at_least"]), format_ratio(budget["measured"])),
             "kept" if budget["kept"] else "**missed**",
         ]
         for budget in budgets
     ]
     kept_count = sum(budget["kept"] for budget in budgets)
     heading = (
-        f"**Budgets** ({kept_count} of {len(budgets)} kept): how many times promptkit's figure the other is"
+        f"**Budgets** ({kept_count} of {len(budgets)} kept): the ratio of the other figure to promptkit's"
     )
     return f"{heading}\n\n{_table(['budget', 'against', 'era', 'at least', 'measured', ''], lines, (3, 4))}"
 
 
 def _notes(content: Content) -> Iterator[str]:
     notes = [
-        *(f"- left out: {note['server']}: {note['what']}: {note['why']}" for note in content["left_out"]),
-        *(f"- {what}: {measure(seconds, 's')}" for what, seconds in content["compiling"].items()),
+        *(f"- skipped: {note['server']}: {note['what']}: {note['why']}" for note in content["left_out"]),
+        *(f"- {what}: {format_figure(seconds, 's')}" for what, seconds in content["compiling"].items()),
     ]
     if notes:
         yield "\n".join(notes)

@@ -94,16 +94,16 @@ class Rounds:
                 self._check(peer, era)
         for number in range(count):
             self.report_progress(f"round {number + 1} of {count}: starts")
-            self._round_of_starts(ERAS[0])
+            self._measure_starts(ERAS[0])
             for era in ERAS:
                 self.report_progress(f"round {number + 1} of {count}: requests in the {era.name} era")
-                self._round_of_cases(era)
+                self._measure_cases(era)
             self.report_progress(f"round {number + 1} of {count}: many prompts")
-            self._round_of_growth(ERAS[0])
+            self._measure_growth(ERAS[0])
             for peer in self._serving(ERAS[0]):
                 if peer.name == OURS:
                     self.report_progress(f"round {number + 1} of {count}: loops, and many files")
-                    self._round_of_ours(peer, ERAS[0])
+                    self._measure_promptkit(peer, ERAS[0])
         return self._results()
 
     def _check(self, peer: Peer, era: Era) -> None:
@@ -123,15 +123,15 @@ class Rounds:
         """Return the servers that serve *era*."""
         return [peer for peer in self.peers if (era.name, peer.name) in self._cases]
 
-    def _round_of_starts(self, era: Era) -> None:
+    def _measure_starts(self, era: Era) -> None:
         """Measure the start of every server with a few prompts, in turn."""
         for _ in range(self.runner.plan.starts):
             for peer in self._serving(era):
-                self._keep(peer, era, self.runner.measure_start(peer, era))
+                self._store(peer, era, self.runner.measure_start(peer, era))
                 if peer.name == OURS:
-                    self._keep(peer, era, busy.measure_slow_start(self.runner, peer, era))
+                    self._store(peer, era, busy.measure_slow_start(self.runner, peer, era))
 
-    def _round_of_cases(self, era: Era) -> None:
+    def _measure_cases(self, era: Era) -> None:
         """Measure each case with every server, in turn."""
         with ExitStack() as open_sessions:
             sessions: dict[Peer, Session] = {}
@@ -141,14 +141,14 @@ class Rounds:
             for case in CASES * self.runner.plan.turns:
                 for peer, session in sessions.items():
                     if case in self._cases[era.name, peer.name] and peer.measures(case):
-                        self._keep(peer, era, self.runner.measure_case(session, case))
+                        self._store(peer, era, self.runner.measure_case(session, case))
                     if peer.name == OURS and case is PICTURE:
                         self._echo(era, case)
             for peer, session in sessions.items():
                 if peer.content and era is ERAS[0]:
-                    self._keep(peer, era, memory_of(session.memory(), rows.LOADED))
+                    self._store(peer, era, memory_of(session.memory(), rows.LOADED))
 
-    def _round_of_growth(self, era: Era) -> None:
+    def _measure_growth(self, era: Era) -> None:
         """Measure figures that can depend on the number of prompts: start, memory, list, one of many."""
         with ExitStack() as open_sessions:
             sessions: dict[tuple[int, Peer], Session] = {}
@@ -156,32 +156,32 @@ class Rounds:
                 if peer.content and (count != self.runner.plan.many or peer.name == OURS):
                     session = open_sessions.enter_context(self.runner.start(peer, era, count))
                     sessions[count, peer] = session
-                    self._keep(peer, era, self.runner.measure_size(session, count))
+                    self._store(peer, era, self.runner.measure_size(session, count))
             for _ in range(self.runner.plan.turns):
                 for (count, peer), session in sessions.items():
-                    self._keep(peer, era, self.runner.measure_list(session, peer, count))
+                    self._store(peer, era, self.runner.measure_list(session, peer, count))
                     if peer.name == OURS:
                         self._echo(era, listing(count))
             for _ in range(self.runner.plan.turns):
                 for (count, peer), session in sessions.items():
-                    self._keep(peer, era, self.runner.measure_among(session, count))
+                    self._store(peer, era, self.runner.measure_among(session, count))
 
     def _echo(self, era: Era, case: Case) -> None:
         """Measure echoes with the size of promptkit's last result of a case."""
         sizes = self._values.get((era.name, rows.size(case), OURS), ())
         for peer in self._serving(era):
             if not peer.content and sizes:
-                self._keep(peer, era, self.runner.measure_echo(peer, era, case, sizes[-1]))
+                self._store(peer, era, self.runner.measure_echo(peer, era, case, sizes[-1]))
 
-    def _round_of_ours(self, peer: Peer, era: Era) -> None:
+    def _measure_promptkit(self, peer: Peer, era: Era) -> None:
         """Measure the figures of promptkit only: quick prompts next to slow ones, saved files, a check."""
         for loops in LOOPS:
-            self._keep(peer, era, busy.measure_loops(self.runner, peer, era, loops))
+            self._store(peer, era, busy.measure_loops(self.runner, peer, era, loops))
         for files in self.runner.plan.files:
-            self._keep(peer, era, many_files.measure_saves(self.runner, peer, era, files))
-        self._keep(peer, era, many_files.measure_check(self.runner, self.runner.plan.checked))
+            self._store(peer, era, many_files.measure_saves(self.runner, peer, era, files))
+        self._store(peer, era, many_files.measure_check(self.runner, self.runner.plan.checked))
 
-    def _keep(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
+    def _store(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
         """Store the figures of one server, and note the error if they are incomplete."""
         try:
             for row, value in figures:

@@ -179,7 +179,7 @@ class Runner:
         """
         yield from _measure_first_replies(session, count)
         session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
-        session.settle()
+        session.wait_until_idle()
         yield from memory_of(session.memory(), rows.memory(count))
 
     def measure_list(self, session: Session, peer: Peer, count: int) -> Iterator[tuple[Row, float]]:
@@ -204,7 +204,7 @@ class Runner:
         """
         with self.start(peer, era, self.plan.sizes[0]) as session:
             echo = echo_of(case, round(size * 1024))
-            if not echo.says_all(session.ask(echo)):  # also a warm-up
+            if not echo.has_expected_content(session.ask(echo)):  # also a warm-up
                 reason = f"it does not answer with {size:.1f} KiB"
                 raise RefusedError(reason)
             yield rows.alone(case), median(session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most))
@@ -235,6 +235,6 @@ def _check(session: Session, peer: Peer, case: Case) -> None:
     """Send *case* once. Raises RefusedError if the reply is an error or has other content than expected."""
     if peer.measures(case):
         result = session.ask(case)
-        if peer.content and not case.says_all(result):
-            reason = "its answer says something else"
+        if peer.content and not case.has_expected_content(result):
+            reason = "its reply has other content"
             raise RefusedError(reason)

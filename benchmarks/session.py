@@ -14,7 +14,7 @@ import msgspec
 from benchmarks.cases import Case
 from benchmarks.wire import Era, Reply, read_reply
 
-PATIENCE = 300  # seconds until an operation times out
+TIMEOUT_S = 300  # seconds until an operation times out
 SETTLE_S = 0.5  # seconds without processor time after which a server counts as idle
 UNREAD = 1_000_000  # first id of the requests whose replies are not read
 SHORT = 1 << 16  # bytes; longer replies are not errors
@@ -72,7 +72,7 @@ class Session:
     @contextmanager
     def _time_limit(self) -> Iterator[None]:
         """Kill the server if the block takes too long."""
-        timer = Timer(PATIENCE, self._process.kill)
+        timer = Timer(TIMEOUT_S, self._process.kill)
         timer.daemon = True
         timer.start()
         try:
@@ -232,7 +232,7 @@ class Session:
         (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) / 1024
 
-    def settle(self) -> None:
+    def wait_until_idle(self) -> None:
         """
         Wait until the process uses no more processor time.
         """

@@ -99,7 +99,7 @@ def _measure(recipes: Path, rounds: int) -> Iterator[Ratio]:
     for case in (LIST, FILE):
         with _session(command) as session, _session(_ECHO) as echo:
             size = len(session.ask(case))
-            session.settle()
+            session.wait_until_idle()
             pairs = [(_median(session, case), _median(echo, echo_of(case, size - 2))) for _ in range(rounds)]
         yield Ratio(f"{case.name}, {size / 1024:,.0f} KiB, compared with the echo", *_columns(pairs), 1.3)
 

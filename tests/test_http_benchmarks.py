@@ -33,7 +33,7 @@ def test_posted_request_is_answered(rounds):
     with rounds._start(rounds.peers[0], 1, free_port()) as server:
         server.check(POST)
 
-        assert POST.case.says_all(read_reply(server.reply).result)
+        assert POST.case.has_expected_content(read_reply(server.reply).result)
         assert server.processor_time() > 0
         assert server.memory() > 1
         assert server.opened > 0
@@ -41,7 +41,7 @@ def test_posted_request_is_answered(rounds):
 
 def test_server_with_another_text_is_rejected(rounds):
     """A server is rejected if its reply has the right size but renders another text, as the floor's does."""
-    rounds._answers(rounds.peers[0])
+    rounds._answers_correctly(rounds.peers[0])
     with rounds._start(rounds.peers[1], 1, free_port()) as server:
         assert len(server.reply) == rounds._size > 200
         with pytest.raises(RefusedError, match="its answer says something else"):
@@ -52,7 +52,7 @@ def test_server_that_exits_is_skipped(rounds):
     """A server that exits is skipped and reported with its exit code."""
     broken = attrs.evolve(rounds.peers[0], name="broken", command=("false",))
 
-    assert not rounds._answers(broken)
+    assert not rounds._answers_correctly(broken)
     assert rounds.notes == {("broken", "HTTP"): "it ended with 1, or does not listen"}
 
 

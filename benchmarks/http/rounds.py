@@ -101,19 +101,19 @@ class HttpRounds:
         except AbsentError as error:
             self.notes["wrk", "everything over HTTP"] = str(error)
             return {}
-        peers = [peer for peer in self.peers if self._answers(peer)]
+        peers = [peer for peer in self.peers if self._answers_correctly(peer)]
         for number in range(count):
             self.report_progress(f"round {number + 1} of {count}, over HTTP")
-            self._round(peers)
+            self._measure_with_one_worker(peers)
             for peer in peers:
                 if peer.workers > 1:
-                    self._keep(peer, 2, self._measure_two(peer))
+                    self._store(peer, 2, self._measure_with_two_workers(peer))
         return {
             row: {name: Figure.of(values) for name, values in by_server.items()}
             for row, by_server in self._values.items()
         }
 
-    def _answers(self, peer: HttpPeer) -> bool:
+    def _answers_correctly(self, peer: HttpPeer) -> bool:
         """Start *peer* once, and return whether its reply is correct. Note the reason if it is not."""
         self.report_progress(f"{peer.label}: checking its replies over HTTP")
         try:
@@ -138,17 +138,17 @@ class HttpRounds:
         processors = cores()[0] if workers == 1 else None
         return HttpServer(command, {**shell, **settings}, port, POST, processors)
 
-    def _round(self, peers: Sequence[HttpPeer]) -> None:
+    def _measure_with_one_worker(self, peers: Sequence[HttpPeer]) -> None:
         """Measure all servers with one worker in turn, so that a slow minute affects all of them."""
         with ExitStack() as running:
             servers = {peer: running.enter_context(self._start(peer, 1, free_port())) for peer in peers}
             for peer, server in servers.items():
-                self._keep(peer, 1, _measure_first(server, self.plan))
+                self._store(peer, 1, _measure_first(server, self.plan))
             for _ in range(self.plan.loads):
                 for peer, server in servers.items():
-                    self._keep(peer, 1, _measure_load(server, self.plan))
+                    self._store(peer, 1, _measure_load(server, self.plan))
 
-    def _measure_two(self, peer: HttpPeer) -> Iterator[tuple[Row, float]]:
+    def _measure_with_two_workers(self, peer: HttpPeer) -> Iterator[tuple[Row, float]]:
         """Yield the figures of a server with two workers."""
         with self._start(peer, 2, free_port()) as server:
             load(server.port, POST, seconds=self.plan.warm_up, processors=None)
@@ -157,7 +157,7 @@ class HttpRounds:
             yield from _figures(results, server.processor_time() - before, 2)
             yield rows.http_memory(2), server.memory()
 
-    def _keep(self, peer: HttpPeer, workers: int, figures: Iterator[tuple[Row, float]]) -> None:
+    def _store(self, peer: HttpPeer, workers: int, figures: Iterator[tuple[Row, float]]) -> None:
         """Store the figures of one server, and note the error if they are incomplete."""
         try:
             for row, value in figures:

@@ -41,7 +41,7 @@ def make_importable(folder: Path) -> None:
 
 class _Projects:
     """
-    The projects with prompts in this process. If two have a module of the same name, tests get their own project's.
+    The projects with prompts in this process. If two have a module of the same name, each test gets its own.
     """
 
     def __init__(self) -> None:

@@ -57,7 +57,9 @@ def test_ratios_compare_runs_of_the_same_round():
     ]
 
 
-@pytest.mark.parametrize(("goal", "is_met"), [(Goal("", 1, 2), True), (Goal("", 1, 2, is_least=True), False)])
+@pytest.mark.parametrize(
+    ("goal", "is_met"), [(Goal("", 1, 2), True), (Goal("", 1, 2, is_minimum=True), False)]
+)
 def test_goals(goal, is_met):
-    """A goal is an upper bound, or a lower bound if `is_least` is set."""
+    """A goal is an upper bound, or a lower bound if `is_minimum` is set."""
     assert goal.is_met is is_met

@@ -47,7 +47,7 @@ def test_blanks_in_a_header_are_ignored(batch, folder, header):
 @pytest.mark.parametrize("column", NEAR_MISSES)
 class TestNearMisses:
     def test_in_a_header(self, batch, folder, column):
-        """A column that is probably a misspelt argument is refused before anything is written."""
+        """A column that is probably a misspelt argument is rejected before anything is written."""
         (folder / "t.csv").write_text(f"ticket,{column}\nslow,7\n", encoding="utf-8")
 
         result = batch("triage", "t.csv")
@@ -69,7 +69,7 @@ class TestNearMisses:
     @pytest.mark.parametrize("options", [["--map", "{}=votes"], ["--set", "votes=7"]], ids=["map", "set"])
     @pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
     def test_options_that_resolve_it(self, batch, folder, column, options, name):
-        """--map uses the column, and --set makes clear that it is another one."""
+        """--map uses the column, and --set shows that the column is not the argument."""
         rows = {"t.csv": f"ticket,{column}\nslow,7\n", "t.jsonl": f'{{"ticket": "slow", "{column}": "7"}}\n'}
         (folder / name).write_text(rows[name], encoding="utf-8")
 
@@ -80,7 +80,7 @@ class TestNearMisses:
 
     @pytest.mark.parametrize("engine", ["pyarrow", "polars", "pandas"])
     def test_in_a_data_frame(self, engine, column):
-        """`Renderer` refuses a data frame with a misspelt column."""
+        """`Renderer` rejects a data frame with a misspelt column."""
         library = pytest.importorskip(engine)
         data = {"ticket": ["a"], column: [7]}
         table = library.table(data) if engine == "pyarrow" else library.DataFrame(data)
@@ -155,7 +155,7 @@ def test_number_of_unused_columns_is_limited(batch, folder):
 
 @pytest.mark.parametrize("name", ["t.csv", "t.tsv"])
 def test_empty_cells_are_missing(batch, folder, name):
-    """An empty cell in CSV means that the argument is missing, also for text. In JSON, "" is a value."""
+    """An empty cell in CSV means that the argument is missing, even for text. In JSON, "" is a value."""
     source = """
         from promptkit import prompt
 

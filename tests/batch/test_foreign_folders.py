@@ -115,7 +115,7 @@ def is_one_line(result):
 class TestEntriesThatAreNotFiles:
     @pytest.mark.parametrize(("kind", "name"), ODD_ENTRIES.items())
     def test_new_batch_rejects_odd_entries(self, kind, name, batch, folder, victim):
-        """A new batch refuses such an entry without reading, writing or removing anything."""
+        """A new batch rejects entries other than files, without reading, writing or removing anything."""
         (folder / "out").mkdir()
         create_entry(kind, folder / "out" / name, victim)
         before = snapshot(folder)
@@ -131,7 +131,7 @@ class TestEntriesThatAreNotFiles:
 
     @pytest.mark.parametrize(("kind", "name"), [*ODD_ENTRIES.items(), ("pipe", "requests-00003.jsonl")])
     def test_resumed_batch_rejects_odd_entries(self, kind, name, batch, unfinished, victim):
-        """A resumed batch refuses such an entry, even with a valid checkpoint, and changes nothing."""
+        """A resumed batch rejects such an entry, even with a valid checkpoint, and changes nothing."""
         create_entry(kind, unfinished / name, victim)
         before = snapshot(unfinished.parent)
 
@@ -178,7 +178,7 @@ class TestEntriesThatAreNotFiles:
 class TestOutputFolder:
     @pytest.mark.parametrize("out", ["out", "out/inner"])
     def test_link_is_not_followed(self, out, batch, folder, tmp_path_factory):
-        """A relative output folder that is a link is refused, because it can come with the repository."""
+        """A relative output folder that is a link is rejected, because it can come with the repository."""
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         (folder / "out").symlink_to(elsewhere)
 
@@ -200,7 +200,7 @@ class TestOutputFolder:
 
     @pytest.mark.parametrize("kind", ["file", "dangling link", "pipe"])
     def test_other_entry_in_place_of_the_folder(self, kind, batch, folder, victim):
-        """A file, a pipe or a dangling link as output folder is refused with a one-line error."""
+        """A file, a pipe or a dangling link as output folder is rejected with a one-line error."""
         if kind == "file":
             (folder / "out").write_bytes(b"")
         else:
@@ -268,7 +268,7 @@ class TestCheckpoints:
         ids=str,
     )
     def test_checkpoint_that_contradicts_the_files(self, changes, batch, unfinished, folder):
-        """A checkpoint that contradicts the files is refused, and the folder stays unchanged."""
+        """A checkpoint that contradicts the files is rejected, and the folder stays unchanged."""
         file = unfinished / CHECKPOINT
         file.write_bytes(json.dumps({**json.loads(file.read_bytes()), **changes}).encode().ljust(512))
         before = snapshot(folder)
@@ -293,7 +293,7 @@ class TestCheckpoints:
         ids=range(6),
     )
     def test_invalid_checkpoint(self, data, batch, unfinished, folder):
-        """An invalid checkpoint file of any size is refused, and the folder stays unchanged."""
+        """An invalid checkpoint file of any size is rejected, and the folder stays unchanged."""
         (unfinished / CHECKPOINT).write_bytes(data)
         before = snapshot(folder)
 
@@ -305,7 +305,7 @@ class TestCheckpoints:
         assert snapshot(folder) == before
 
     def test_checkpoint_without_files(self, batch, unfinished, folder):
-        """A checkpoint without its request files is refused."""
+        """A checkpoint without its request files is rejected."""
         for file in unfinished.iterdir():
             if file.name != CHECKPOINT:
                 file.unlink()
@@ -320,7 +320,7 @@ class TestCheckpoints:
         "name", ["requests-00009.jsonl", "requests-000001.jsonl", "requests-x.jsonl", "requests-\u0661.jsonl"]
     )
     def test_foreign_request_file(self, name, batch, unfinished, folder):
-        """A request file that the batch cannot have written is refused and stays."""
+        """A request file that the batch cannot have written is rejected and stays."""
         (unfinished / name).write_bytes(b"mine")
         before = snapshot(folder)
 

@@ -52,7 +52,7 @@ class TestTablesThatAreNotFiles:
     @pytest.mark.parametrize("name", ["t.csv", "t.jsonl", "t", "t.parquet", "t.arrow"])
     @pytest.mark.parametrize("kind", KINDS)
     def test_odd_entries_are_rejected(self, kind, name, batch, folder):
-        """A table that is not a regular file is refused with a one-line error, without waiting for data."""
+        """A table that is not a regular file is rejected with a one-line error, without waiting for data."""
         create_entry(kind, folder / name)
 
         for arguments in (("triage", name), ("--join", "r.jsonl", name)):
@@ -92,7 +92,7 @@ class TestResults:
     @posix
     @pytest.mark.parametrize("kind", KINDS[:-1])
     def test_odd_result_file_is_rejected(self, kind, batch, folder):
-        """A result file that is a pipe or a device is refused with a one-line error."""
+        """A result file that is a pipe or a device is rejected with a one-line error."""
         create_entry(kind, folder / "r.jsonl")
 
         result = batch("--join", "r.jsonl", "t.csv")
@@ -122,7 +122,7 @@ class TestResults:
 
     @posix
     def test_linked_result_folder_is_rejected(self, batch, folder, tmp_path_factory):
-        """A relative link as the result folder is refused, because it can come with the repository."""
+        """A relative link as the result folder is rejected, because it can come with the repository."""
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         (elsewhere / "a.jsonl").write_text(result_line("1-0123456789abcdef", "A"), encoding="utf-8")
         (folder / "results").symlink_to(elsewhere)
@@ -162,7 +162,7 @@ class TestResults:
         assert "'r.jsonl' has no result at byte 0: " in result.err
 
     def test_endless_line(self, batch, folder):
-        """A huge file without line ends is refused once the maximum line length is exceeded."""
+        """A huge file without line ends is rejected once the maximum line length is exceeded."""
         with (folder / "r.jsonl").open("wb") as file:
             file.truncate(2**36)
 
@@ -322,7 +322,7 @@ class TestHeaders:
         ids=range(3),
     )
     def test_unreadable_header(self, data, reason, batch, folder):
-        """An unreadable header is refused with a one-line error."""
+        """An unreadable header is rejected with a one-line error."""
         (folder / "t.csv").write_bytes(data)
 
         result = batch("triage", "t.csv")
@@ -362,7 +362,7 @@ class TestTypedTables:
     @pytest.mark.parametrize("name", ["t.parquet", "t.arrow", "t.feather"])
     @pytest.mark.parametrize("part", [0, 4, 0.3, 0.9])
     def test_truncated_file(self, name, part, batch, folder):
-        """A truncated file is refused with a one-line error."""
+        """A truncated file is rejected with a one-line error."""
         write_table(folder / name)
         data = (folder / name).read_bytes()
         (folder / name).write_bytes(data[: part if isinstance(part, int) else int(len(data) * part)])
@@ -374,7 +374,7 @@ class TestTypedTables:
         assert f"{name!r} cannot be read: " in result.err
 
     def test_offsets_beyond_the_data(self, batch, folder):
-        """Invalid offsets in an Arrow file are refused, because pyarrow would crash on them."""
+        """Invalid offsets in an Arrow file are rejected, because pyarrow would crash on them."""
         pa = pytest.importorskip("pyarrow")
         table = pa.table({"ticket": ["a"] * 8, "tags": [[1, 2]] * 8})
         with pa.OSFile(str(folder / "t.arrow"), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:

@@ -244,7 +244,7 @@ def test_delimiter_option(batch, folder, delimiter, character):
 
 @pytest.mark.parametrize("delimiter", ["", ";;", "\n", '"', "TAB"])
 def test_invalid_delimiter_option(batch, folder, capsys, delimiter):
-    """Another value of --delimiter is refused."""
+    """Another value of --delimiter is rejected."""
     with pytest.raises(SystemExit):
         batch("triage", "t.csv", "--delimiter", delimiter)
 

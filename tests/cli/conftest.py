@@ -61,7 +61,7 @@ def forked(tmp_path_factory):
 
 @pytest.fixture
 def in_process(recipes, monkeypatch):
-    """Load both sides of `diff` in this process. That each has its own is the claim of other tests."""
+    """Load both sides of `diff` in this process. Other tests verify that each side has its own process."""
 
     def ask(folder, request, moved, _environment=None):
         with chdir(folder), forgetting_modules(folder):

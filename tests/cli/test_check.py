@@ -381,7 +381,7 @@ class TestRender:
 
     @pytest.mark.parametrize("is_async", [False, True])
     def test_texts_that_are_read_are_checked(self, is_async, recipes, folder, capsys):
-        """A text file is checked when it is read, also if the source does not show its path."""
+        """A text file is checked when it is read, even if the source does not show its path."""
         folder = recipes(
             guide="""
             from promptkit import Text, prompt
@@ -466,7 +466,7 @@ class TestRender:
 
     def test_prompts_that_always_fail_are_not_counted(self, recipes, folder, capsys):
         """
-        A prompt or resource with an error because of which it always fails is not counted as served. An error
+        A prompt or resource that always fails because of an error is not counted as served. An error
         of another prompt with the same name, which is not served, does not count.
         """
         recipes(

@@ -103,10 +103,7 @@ def faulty(recipes, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["check", "serve"])
 def test_unserved_prompts_are_reported(project, recipes, tmp_path, name):
-    """
-    Each command warns about prompts in a file named like a test ; it still
-    succeeds.
-    """
+    """Each command warns about prompts in a file named like a test, but succeeds."""
     recipes(test_forgotten=REVIEW)
     code, out, err = command(name, "recipes", cwd=tmp_path)
 

@@ -1,4 +1,4 @@
-"""A note of written files from an unknown repository: it leads no command out of its folder."""
+"""A note of written files from an unknown repository cannot lead a command out of its folder."""
 
 import json
 import os
@@ -269,7 +269,7 @@ class TestDigests:
         assert "own/a has changed since it was written" in err
         assert entry.exists()
 
-    def test_missing_files_are_no_error(self, command, tmp_path):
+    def test_missing_files_are_not_an_error(self, command, tmp_path):
         """Missing files are removed from the note."""
         command.write_note("own", {"a": DIGEST, "b/c": DIGEST})
 

@@ -110,7 +110,7 @@ class TestLoading:
 
 class TestOutput:
     def test_batch(self, run, project):
-        """`batch` renders a prompt for each row, also in several processes."""
+        """`batch` renders a prompt for each row, even in several processes."""
         (project / "rows.csv").write_text("diff,depth\nx,quick\ny,thorough\n")
 
         code, _, err = run(

@@ -70,7 +70,7 @@ class TestOwners:
 
     def test_foreign_link_to_an_own_file(self, shared, run):
         """
-        A foreign link to an own file is rejected, because the target would be resolved in the foreign folder.
+        Another user's link to an own file is rejected: the target would be resolved in the foreign folder.
         """
         (shared / "own" / "settings").write_text(TABLE.format("theirs"))
         (shared / "pyproject.toml").unlink()
@@ -102,7 +102,7 @@ class TestOwners:
         assert run("list", "recipes", cwd=shared)[0] == 0
 
     def test_sudo(self, shared, monkeypatch, run):
-        """Root works for the user who called sudo."""
+        """Root acts for the user who called sudo."""
         monkeypatch.setenv("SUDO_UID", "1234")
 
         assert run("list", cwd=shared / "own")[0] == 0

@@ -240,7 +240,7 @@ class TestIdentity:
         return find_server_info([str(folder)])
 
     def test_name_and_version_of_the_package(self, built, tmp_path):
-        """Name and version are those of the package, also if options set them."""
+        """Name and version are those of the package, even if options set them."""
         wheel, _, _ = built("--name", "other", "--version", "3.2.1")
         info = self.served(wheel, tmp_path)
 
@@ -348,7 +348,7 @@ class TestRegistry:
     @pytest.mark.parametrize("description", ["Prompts.", "word " * 50])
     @pytest.mark.parametrize("repository", [None, "https://github.com/acme/prompts"])
     def test_entry_matches_the_published_schema(self, repository, description):
-        """Every entry is valid by the registry's published schema."""
+        """Every entry is valid according to the registry's published schema."""
         metadata = structs.replace(METADATA, description=description)
         server = server_entry("a/b", repository, metadata, compiler.compile([]))
         schema = json.loads(REGISTRY_SCHEMA.read_text(encoding="utf-8"))
@@ -421,7 +421,7 @@ class TestRegistry:
         assert (entry["description"], len(expected) <= 100) == (expected, True)
 
     def test_cut_is_reported(self, package):
-        """The wheel has the full description, and the cut of the registry's is reported."""
+        """The wheel has the full description, and the truncation of the registry's is reported."""
         _, out, _ = package("--description", "word " * 30)
 
         assert "the description is truncated in server.json" in out
@@ -689,7 +689,7 @@ GET = modern(2, "prompts/get", {"name": "review", "arguments": {"code": "x"}})
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory):
-    """The wheel of two folders of one name, in two projects, with Markdown prompts."""
+    """The wheel of two folders of the same name, in two projects, with Markdown prompts."""
     folder = tmp_path_factory.mktemp("teams")
     for team in ("acme", "ops"):
         prompts = folder / team / "prompts"

@@ -246,7 +246,7 @@ class TestOddFiles:
     @pytest.mark.parametrize("kind", ["pipe", "socket"])
     @pytest.mark.parametrize("name", ["data", "data.txt", "_helper.py"])
     def test_pipes_and_sockets(self, name, kind, acme, package_error):
-        """They are refused by name, and nothing waits for their other end."""
+        """Pipes and sockets are rejected by name, without waiting for their other end."""
         put(kind, acme / "prompts" / name, "")
 
         assert package_error() == f"{name!r} cannot be packaged: it is not a regular file"
@@ -378,7 +378,7 @@ class TestSecrets:
 
     @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
     def test_private_files(self, mode, acme, package, package_error):
-        """A file that only its owner can read is rejected, with a fix if it may be published."""
+        """A file that only its owner can read is rejected, with a fix if it can be published."""
         file = acme / "prompts" / "notes.txt"
         file.write_text("precious", encoding="utf-8")
         file.chmod(mode)

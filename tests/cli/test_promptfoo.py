@@ -182,7 +182,7 @@ CHANGED_TEXTS = [
 
 @pytest.mark.parametrize("text", CHANGED_TEXTS)
 def test_text_that_promptfoo_would_change(render, text):
-    """Such a text is printed as a message in JSON with escaped braces, so that it arrives unchanged."""
+    """Such text is printed as a message in JSON with escaped braces, so that promptfoo does not change it."""
     output = render("say", text=text)[1]
 
     assert json.loads(expand_template(output)) == [{"role": "user", "content": text}]

@@ -1,4 +1,4 @@
-"""Commands with `--server`: the prompts of a server of another program, which is not trusted."""
+"""Commands with `--server`: the prompts of another MCP server, which is not trusted."""
 
 import json
 import re
@@ -24,7 +24,7 @@ PROMPTS = [
 TOOL = {"name": "add", "description": "Add.", "inputSchema": {"type": "object"}}
 
 
-def says(text, role="user"):
+def build_reply(text, role="user"):
     """Return the reply of a prompt with one message."""
     return {"messages": [{"role": role, "content": {"type": "text", "text": text}}]}
 
@@ -32,7 +32,7 @@ def says(text, role="user"):
 UNKNOWN = {"error": {"code": -32602, "message": "unknown"}}
 REPLIES = {
     "prompts/list": {"prompts": PROMPTS},
-    "prompts/get": {"review": says("Review it."), "plan": says("Plan it."), **UNKNOWN},
+    "prompts/get": {"review": build_reply("Review it."), "plan": build_reply("Plan it."), **UNKNOWN},
     "resources/list": {"resources": [{"uri": "docs://a", "name": "a", "description": "A"}]},
     "resources/templates/list": {"resourceTemplates": []},
     "resources/read": UNKNOWN,
@@ -93,7 +93,7 @@ def test_render_requests_the_prompt_with_the_given_arguments(run, server):
 
 
 def test_render_reports_a_missing_argument_without_a_request(run, server):
-    code, _, errors = run("render", *server(prompts_get=says("never")), "review", "tone=x")
+    code, _, errors = run("render", *server(prompts_get=build_reply("never")), "review", "tone=x")
 
     assert code == 1
     assert "'code' is missing" in errors
@@ -167,7 +167,7 @@ def test_check_reports_a_case_of_an_unknown_prompt(run, server):
 
 def test_check_renders_only_if_asked(run, server, tmp_path):
     for options, requested in (([], False), (["--render"], True)):
-        reply = says("Bye.", role="assistant")
+        reply = build_reply("Bye.", role="assistant")
         code, output, _ = run("check", *server(prompts_get=reply), *options)
 
         assert code == 0
@@ -179,14 +179,14 @@ def test_check_renders_the_cases(run, server):
     rejected = {"error": {"code": -32602, "message": "too long"}}
 
     code, output, _ = run(
-        "check", "--render", *server(prompts_get={"plan": says("x"), "review": rejected, **UNKNOWN})
+        "check", "--render", *server(prompts_get={"plan": build_reply("x"), "review": rejected, **UNKNOWN})
     )
 
     assert code == 1
     assert "cases.toml:2: error PK231: prompt 'review': the case 'a mean' is rejected: too long" in output
 
 
-def test_check_knows_what_clients_do_with_the_prompts(run, server):
+def test_check_reports_the_limitations_of_clients(run, server):
     _, output, _ = run("check", "--client", "zed", "--client", "claude-code", *server())
 
     assert "PK501: prompt 'review': Zed hides it, because it has 2 arguments" in output
@@ -208,7 +208,7 @@ def test_diff_compares_two_servers(run, server):
     arguments = [{**PROMPTS[0]["arguments"][0]}, {**PROMPTS[0]["arguments"][1], "required": True}]
     new = server(
         prompts_list={"prompts": [{**PROMPTS[0], "arguments": arguments}]},
-        prompts_get={"review": says("Look at it."), **UNKNOWN},
+        prompts_get={"review": build_reply("Look at it."), **UNKNOWN},
     )
 
     code, output, _ = run("diff", *server(), *new)
@@ -232,7 +232,7 @@ def test_diff_compares_a_file_with_a_server(run, server):
     Path("old.json").write_text(run("list", "--json", "--texts", *server())[1], encoding="utf-8")
 
     same = run("diff", *server(), "old.json")
-    code, output, _ = run("diff", "--text", *server(prompts_get=says("Look at it.")), "old.json")
+    code, output, _ = run("diff", "--text", *server(prompts_get=build_reply("Look at it.")), "old.json")
 
     assert same == (0, "nothing that clients see has changed since old.json\n", "")
     assert code == 0

@@ -141,7 +141,7 @@ class TestCheck:
         assert expected in capsys.readouterr().out
 
     def test_skill_that_fails_in_other_time_zones(self, recipes, capsys, monkeypatch):
-        """A skill that cannot be made in another start is an error too."""
+        """A skill that cannot be built in another start is an error too."""
         monkeypatch.delenv("TZ", raising=False)
         source = "@skill(description='x')\ndef a():\n    return str(1 // ('TZ' not in os.environ))\n"
         folder = recipes(a=f"import os\nfrom promptkit import skill\n{source}")
@@ -308,7 +308,7 @@ class TestExport:
         assert (tmp_path / "out" / "notes" / "run.sh").stat().st_mode & 0o100
         assert not (tmp_path / "out" / "notes" / "SKILL.md").stat().st_mode & 0o100
 
-    def test_generated_files_are_no_conflict(self, project, tmp_path):
+    def test_generated_files_do_not_conflict(self, project, tmp_path):
         """Bytecode and files of file managers do not prevent an export."""
         assert main(["export", "skills", "out", "--target", "recipes"]) == 0
         (tmp_path / "out" / "notes" / ".DS_Store").touch()

@@ -112,8 +112,8 @@ COMMANDS = {
     "render --out": (["render", "recipes", "show", "--out", "media"], ["media", "media/show-1.png"]),
 }
 
-#: What a Python file, or a file that the user has named for its content, leads to is used: recipes are code,
-#: and its author can read whatever the user can.
+#: Links in place of Python files, and of files that the user has named for their content, are followed:
+#: recipes are code, whose author can read whatever the user can.
 FOLLOWED = {"rows.csv", "pyproject.toml", "recipes/extra.py", "recipes/cases_review.py"}
 
 KINDS = ["file", "nothing", "folder", "pipe", "device", "folder in place"]

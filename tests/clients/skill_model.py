@@ -19,7 +19,7 @@ _RESPONSE: dict[str, Any] = {
 #: A tool of Codex that does nothing here, while it still starts its servers.
 _WAITING = "list_mcp_resources"
 
-#: The number of requests after which the model waits no longer for a tool.
+#: The number of requests after which the model stops waiting for a tool.
 _MAX_REQUESTS = 100
 
 
@@ -38,7 +38,7 @@ class SkillModel(ScriptedModel):
 
     @property
     def results(self) -> list[str]:
-        """The results of the called tools, as text, from the last request that has them."""
+        """The results of the called tools, as text, from the last request that contains results."""
         return max((_results_of(request) for request in self._requests), key=len, default=[])
 
     def _reply_to(self, path: str, request: dict[str, Any]) -> list[dict[str, Any]]:

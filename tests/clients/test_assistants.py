@@ -383,10 +383,11 @@ def test_opencode_fills_in_the_text(  # noqa: PLR0917
     name, text, assistants, run_as_user, user, observe, versions
 ):
     """
-    For each argument, opencode sends its position, and replaces it in the text with a word that was typed.
+    Each argument is filled by opencode with a positional placeholder, which a typed word then replaces in the
+    rendered text.
 
-    The last position in the text gets the rest. Optional arguments keep their defaults. If a position is
-    invalid, the prompt is lost, and the model gets only the words.
+    The last placeholder in the text gets all remaining words. Optional arguments keep their defaults. If a
+    placeholder is invalid, the prompt is lost, and the model gets only the words.
     """
     _, environment = user
     with ScriptedModel() as model:

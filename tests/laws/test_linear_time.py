@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from benchmarks import hostile
-from benchmarks.hostile import MOST, TIMES, Growth, grown, opened
+from benchmarks.hostile import MOST, TIMES, Growth, measure_growth, open_server
 from benchmarks.hostile_input import KINDS, TYPES
 
 pytestmark = pytest.mark.timeout(120)
@@ -19,7 +19,7 @@ SIZE = 64
 
 def count_calls(data: bytes) -> int:
     """Return the number of function calls, also of C functions, for what a new server receives."""
-    server = opened()
+    server = open_server()
     counts = Counter[str]()
     before = sys.getprofile()
     gc.disable()  # at Python's nesting limit, callbacks of the garbage collector would exceed the stack
@@ -97,9 +97,9 @@ class TestReport:
                 for _ in range(len(data)):
                     data.find(b"!")
 
-        monkeypatch.setattr(hostile, "opened", Slow)
+        monkeypatch.setattr(hostile, "open_server", Slow)
 
-        assert not grown("quadratic", lambda size: b"x" * size, 2_000, 1).linear
+        assert not measure_growth("quadratic", lambda size: b"x" * size, 2_000, 1).linear
 
 
 def test_every_type_is_called():

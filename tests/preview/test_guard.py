@@ -63,7 +63,7 @@ def test_pages_require_the_token(browser, path, token):
 
 
 def test_stale_cookie_is_rejected(browser):
-    """A cookie of an earlier start is rejected, also for posts."""
+    """A cookie of an earlier start is rejected, even for posts."""
     browser.cookies.set("promptkit-8137", "old")
 
     assert browser.get("/").status_code == 403

@@ -34,7 +34,7 @@ def render_prompt(function, values=None, **options):
 class TestFitted:
     @pytest.mark.parametrize("is_async", [False, True])
     def test_a_rendering_has_the_parts_that_fit_dropped(self, is_async):
-        """A rendering has a report for each text with dropped parts, also of asynchronous prompts."""
+        """A rendering has a report for each text with dropped parts, even for asynchronous prompts."""
 
         def summarize():
             return fit("a", optional("b" * 20), tokens=2)

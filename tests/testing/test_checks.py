@@ -41,7 +41,7 @@ class TestExamples:
 
     def test_defaults_can_be_rejected(self):
         """
-        A prompt may reject its defaults with a `PromptError`, since no caller has sent them. Any other
+        A prompt can reject its defaults with a `PromptError`, since no caller has sent them. Any other
         exception is a failure.
         """
 
@@ -84,7 +84,7 @@ class TestExamples:
 class TestGenerated:
     @pytest.mark.parametrize("error", [PromptError("no"), EmptyPromptError("other")])
     def test_generated_arguments_can_be_rejected(self, error):
-        """A prompt may reject generated arguments with an error meant for the caller."""
+        """A prompt can reject generated arguments with an error meant for the caller."""
         assert check_generated(failing(error)) is None
 
     def test_reason_if_no_arguments_render(self):

@@ -363,7 +363,7 @@ class TestTargets:
 
 class TestLoops:
     def test_client_works_in_asynchronous_tests(self):
-        """All methods work within a running event loop, also for prompts that run a loop themselves."""
+        """All methods work within a running event loop, even for prompts that run a loop themselves."""
 
         @prompt
         def runs_a_loop():

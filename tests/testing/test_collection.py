@@ -292,7 +292,7 @@ class TestCases:
     @pytest.mark.filterwarnings("error")
     def test_each_case_has_its_own_snapshot(self, project, run, pytester):
         """
-        Cases have different snapshots, also if their names differ only in characters that file names cannot
+        Cases have different snapshots, even if their names differ only in characters that file names cannot
         have, in case, or beyond the longest file name. Snapshots of removed cases are removed.
         """
         cases = "".join(f"review.case({name!r}, {name!r})\n" for name in self.NAMES)
@@ -338,7 +338,7 @@ class TestCases:
 
 
 def test_prompts_of_one_function_have_their_own_diagnostics(project, run):
-    """A diagnostic fails the test of its own prompt, also if several prompts are made from one function."""
+    """A diagnostic fails the test of its own prompt, even if several prompts are made from one function."""
     project(
         many="""
             from typing import Annotated
@@ -673,7 +673,7 @@ class TestMarkdown:
         return write
 
     def test_a_folder_without_python(self, write, run):
-        """Each Markdown prompt and each of its cases is a test, also in a folder without Python files."""
+        """Each Markdown prompt and each of its cases is a test, even in a folder without Python files."""
         write(
             "prompts/fix.prompt.md", "---\ncases:\n  one: {issue: x}\n  two: {issu: y}\n---\nFix {{issue}}."
         )

@@ -11,7 +11,7 @@ PROMPTS = [
 ]
 
 
-def says(text):
+def build_reply(text):
     """Return the reply of a prompt with one message."""
     return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
 
@@ -24,7 +24,7 @@ def server(pytester, scripted):
     def options(text="Review it."):
         replies = {
             "prompts/list": {"prompts": PROMPTS},
-            "prompts/get": {"review": says(text), **UNKNOWN},
+            "prompts/get": {"review": build_reply(text), **UNKNOWN},
             "resources/list": {"resources": []},
             "tools/list": {"tools": []},
         }

@@ -55,7 +55,7 @@ def test_every_case_of_a_skill_is_a_test(write_project, run):
 
 
 def test_case_that_ranks_another_skill_first(write_project, run):
-    """A case fails with the skill that ranks first, and the other tests do not."""
+    """A case fails and names the skill that ranks first; the other tests pass."""
     write_project("review my code")
 
     result = run("--promptkit", "recipes")

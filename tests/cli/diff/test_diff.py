@@ -117,7 +117,7 @@ def greet(name: str):
 class TestNotCompared:
     @pytest.fixture(autouse=True)
     def texts(self, repository):
-        """Three prompts whose texts have changed; only the last can be rendered for made-up arguments."""
+        """Three prompts whose texts have changed; only the last can be rendered with generated arguments."""
         for name, value in PLACEHOLDERS.items():
             (repository / "recipes" / f"{name}.md").write_text(f"Old {{{{{value}}}}}.", encoding="utf-8")
         commit(repository, READING)
@@ -136,7 +136,7 @@ class TestNotCompared:
             "not compared: prompt 'quote': FileNotFoundError: [Errno 2] No such file or directory: 'sample'",
         ]
 
-    def test_every_format_names_them(self, diff, tmp_path):
+    def test_every_format_names_skipped_prompts(self, diff, tmp_path):
         """JSON, annotations, the summary and the comment name the prompts that were not compared."""
         comment, summary = tmp_path / "comment.md", tmp_path / "summary.md"
         _, as_json, _ = diff("--json")
@@ -150,8 +150,8 @@ class TestNotCompared:
         for file in (comment, summary):
             assert "\nNot compared: ` prompt 'deploy' `, ` prompt 'quote' `\n" in file.read_text()
 
-    def test_no_change_is_not_claimed(self, repository, diff):
-        """Without a change, the summary says that something could not be compared."""
+    def test_summary_without_changes_mentions_skipped_prompts(self, repository, diff):
+        """Without a change, the summary reports that something could not be compared."""
         commit(repository, READING)  # with the new texts
 
         assert diff()[1].startswith("no changes since HEAD, but 2 items could not be compared\n")

@@ -1,4 +1,4 @@
-"""Revisions of a repository of an unknown author: git runs no other program, and fetches nothing."""
+"""Revisions in an unknown author's repository: git runs no other program, and fetches nothing."""
 
 import os
 from pathlib import Path
@@ -119,7 +119,7 @@ def test_git_that_hangs(repository, monkeypatch):
 
 
 def test_missing_worktree(repository, tmp_path):
-    """The error of git for a configured worktree that does not exist takes one line."""
+    """Git's error about a configured worktree that does not exist takes one line."""
     git(repository, "config", "core.worktree", str(tmp_path / "elsewhere"))
 
     assert error_at().startswith("fatal: ")

@@ -49,7 +49,7 @@ def test_standard_input_is_empty(recipes):
 
 @pytest.fixture
 def forged_error(monkeypatch, tmp_path):
-    """A function that returns the error for a process that prints something else than an answer."""
+    """A function that returns the error for a process that prints anything other than an answer."""
 
     def forge(printed):
         def run(*_, stdout, **__):

@@ -3,7 +3,7 @@ What clients do with the files that are written for them, by their documentation
 
 Claude Code: https://code.claude.com/docs/en/skills#available-string-substitutions. Gemini CLI:
 https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/custom-commands.md, and `quote` of shell-quote.
-`test_assistants.py` holds these against the clients themselves.
+`test_assistants.py` verifies this with the clients themselves.
 """
 
 import re

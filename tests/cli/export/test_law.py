@@ -95,7 +95,7 @@ COMMANDS = {
     ("form", "name"), [(form, name) for form, files in COMMANDS.items() for name in files], ids=str
 )
 def test_round_trip_of_an_import(form, name, tmp_path, monkeypatch):
-    """What `import` writes is exported, and importing that gives the same text, also without arguments."""
+    """What `import` writes is exported, and importing that gives the same text, even without arguments."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / name).write_text(COMMANDS[form][name])

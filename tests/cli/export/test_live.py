@@ -117,7 +117,7 @@ def drops_bytes():
     return output != b"e\xc2\x80\n"
 
 
-#: Text for which that happens, which makes invalid UTF-8.
+#: Text in which such a shell drops a byte, so that the result is invalid UTF-8.
 DROPPED = re.compile("\n(?:" + "|".join(MARKER[:size] for size in range(1, len(MARKER))) + ")[^\0-\x7f]")
 
 

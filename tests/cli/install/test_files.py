@@ -117,7 +117,7 @@ class TestConcurrentChanges:
 
 class TestFileProperties:
     def test_mode_and_owner_are_kept(self, file, project, promptkit):
-        """Who may read it is as before, and whose it is."""
+        """The replaced file has the permissions and the owner of the old one."""
         file.chmod(0o640)
         if os.geteuid() == 0:
             os.chown(file, 12345, 54321)

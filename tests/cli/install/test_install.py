@@ -131,7 +131,7 @@ class TestEachClient:
         assert file.read_text() == "{[: not\n"
 
     def test_uninstall_without_a_server(self, name, project, promptkit):
-        """Without such a server nothing changes, and no file is created."""
+        """If there is no such server, nothing changes, and no file is created."""
         code, out, _ = promptkit("uninstall", name)
 
         assert code == 0
@@ -171,7 +171,7 @@ class TestOverHttp:
         assert url_in(INSTALLABLE[name], entries(name)["prompts-example-com"]) == URL
 
     def test_uninstall_needs_the_url(self, name, project, promptkit):
-        """Only its URL identifies such an entry as promptkit's."""
+        """An entry with a URL is recognized as promptkit's only by that URL."""
         promptkit("install", name, "--url", URL, "--name", "team")
         code, _, err = promptkit("uninstall", name, "--name", "team")
         assert code == 1
@@ -214,7 +214,7 @@ class TestTokens:
         assert out.endswith(f"    {title} sends the token in TEAM_TOKEN: set it where you start {title}\n")
 
     def test_later_installs_keep_the_token(self, name, project, promptkit):
-        """The token stays without the option, changes with it."""
+        """The variable stays without the option, and changes with it."""
         argv = ("install", name, "--name", "team")
         promptkit(*argv, "--url", URL, "--token-env", "TEAM_TOKEN")
         before = config_path(name).read_text()
@@ -239,7 +239,7 @@ def test_other_headers_are_kept(project, promptkit):
 
 @pytest.mark.parametrize("name", sorted({*WITH_URL} - {*WITH_TOKEN}))
 def test_client_without_variables(name, project, usage_error):
-    """A client that sends no values of variables is rejected, and the message has another way."""
+    """A client that does not send values of variables is rejected, and the message suggests another way."""
     message = usage_error("install", name, "--url", URL, "--token-env", "TOKEN")
 
     assert f"argument --token-env: {CLIENTS[name].title} " in message

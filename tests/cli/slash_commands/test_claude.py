@@ -1,5 +1,5 @@
 """
-Commands of Claude Code: the conversion of each mark, and the reported losses.
+Commands of Claude Code: the conversion of each placeholder, and the reported losses.
 
 The rules are from https://code.claude.com/docs/en/skills.
 """
@@ -223,7 +223,7 @@ class TestFrontmatter:
         assert caught.value.line == line
 
     @pytest.mark.parametrize("names", ["{a: b}", "[a, [b]]", "[a, {b: c}]", "a 1"])
-    def test_arguments_that_are_no_names(self, names):
+    def test_arguments_that_are_not_names(self, names):
         """A field `arguments` with anything but names is dropped and reported."""
         command = read_claude_command("x", f"---\narguments: {names}\n---\n$a $ARGUMENTS")
 

@@ -1,5 +1,5 @@
 """
-Commands of Gemini CLI: the conversion of each mark, and the reported losses.
+Commands of Gemini CLI: the conversion of each placeholder, and the reported losses.
 
 The expected renderings follow the client's own code (`FileCommandLoader` and its processors).
 """
@@ -51,7 +51,7 @@ class TestCompleteFile:
 
     def test_served_prompt(self, import_files, tmp_path):
         """
-        Arguments, output and files replace their marks; a command that is not run has its arguments filled
+        Arguments, output and files replace their placeholders; a command that is not run has arguments filled
         in.
         """
         (tmp_path / "docs").mkdir()

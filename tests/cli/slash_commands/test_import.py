@@ -51,7 +51,7 @@ ${input:name:Which?} of ${input:name} and ${input:other}.
 
 
 def test_written_markdown(import_files, tmp_path):
-    """A command without programs and files is one Markdown prompt, whose text has no marks."""
+    """A command without programs and files is one Markdown prompt, whose text has only placeholders."""
     result = import_files(
         "claude-commands", {"git/a b.md": "---\nargument-hint: [a: b]\n---\nLook\n$ARGUMENTS {{arguments}}\n"}
     )

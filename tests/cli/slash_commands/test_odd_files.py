@@ -219,7 +219,7 @@ def refuse_closed(listdir):
     return call
 
 
-#: By format: text that ended the whole import, or could.
+#: By format: text that once ended the whole import, or could have.
 ODD = {
     "claude-commands": [
         "---\n\n---\nx",
