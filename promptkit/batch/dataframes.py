@@ -24,7 +24,7 @@ class _TableKind(Struct, frozen=True):
     with_columns: Callable[[Any, _Columns, ColumnTypes], Any]
 
 
-def supported_table(table: Any) -> Any:
+def to_supported_table(table: Any) -> Any:
     """
     Return a supported table; other tables with an Arrow stream are converted to a pyarrow Table.
 

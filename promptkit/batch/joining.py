@@ -108,8 +108,8 @@ def open_results(results: Path, batch: Folder, *, by_number: bool) -> Iterator[R
     """
     with closing(sqlite3.connect("")) as database:
         database.executescript(_TABLES)
-        database.executemany(_ADD, _results(results, by_number=by_number))
-        database.executemany("INSERT INTO rejected VALUES (?, ?, ?)", _rejected(batch))
+        database.executemany(_ADD, _read_results(results, by_number=by_number))
+        database.executemany("INSERT INTO rejected VALUES (?, ?, ?)", _read_rejected(batch))
         yield Results(database)
 
 
@@ -169,7 +169,7 @@ def join_results(
             yield {"line": line, "row": row, "answer": answer, **parsed_column, "error": error}
 
 
-def _rejected(batch: Folder) -> Iterator[tuple[str, str | None, str]]:
+def _read_rejected(batch: Folder) -> Iterator[tuple[str, str | None, str]]:
     """Yield the line, the key and the reason of each row that the batch has rejected."""
     path = f"{batch.path.name}/{REJECTED}"
     with explain_read_errors(path, OSError), ExitStack() as stack:
@@ -177,7 +177,7 @@ def _rejected(batch: Folder) -> Iterator[tuple[str, str | None, str]]:
             file = stack.enter_context(batch.open_for_reading(REJECTED))
         except FileNotFoundError:
             return
-        for position, line in _lines(file, path):
+        for position, line in _read_lines(file, path):
             try:
                 rejected = msgspec.json.decode(line, type=Rejection)
                 number = str(rejected.line)
@@ -187,11 +187,11 @@ def _rejected(batch: Folder) -> Iterator[tuple[str, str | None, str]]:
             yield number, rejected.key, rejected.reason
 
 
-def _results(results: Path, *, by_number: bool) -> Iterator[tuple[str, str | None, str | None]]:
+def _read_results(results: Path, *, by_number: bool) -> Iterator[tuple[str, str | None, str | None]]:
     """Yield the key, the answer and the error of each result."""
-    for name, open_file in _files(results).items():
+    for name, open_file in _find_files(results).items():
         with explain_read_errors(name, OSError), open_file() as file:
-            for position, line in _lines(file, name):
+            for position, line in _read_lines(file, name):
                 result, identifier = _parse_result(line, name, position)
                 try:
                     answer, error = answer_of(result)
@@ -200,7 +200,7 @@ def _results(results: Path, *, by_number: bool) -> Iterator[tuple[str, str | Non
                 yield _row_number(identifier, name) if by_number else identifier, answer, error
 
 
-def _files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
+def _find_files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
     """Return the files of results by their paths, as functions that open them."""
     with explain_read_errors(str(results), OSError):
         if not results.is_dir():
@@ -213,7 +213,7 @@ def _files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
     return {str(results / name): partial(folder.open_for_reading, name) for name in names}
 
 
-def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+def _read_lines(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
     """Yield the non-blank lines of results with their positions."""
     position = 0
     while line := file.readline(_MAX_LINE + 1):

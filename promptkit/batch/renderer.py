@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from promptkit.batch.dataframes import ColumnTypes, columns_of, rows_of, supported_table, with_columns
+from promptkit.batch.dataframes import ColumnTypes, columns_of, rows_of, to_supported_table, with_columns
 from promptkit.batch.rows import Columns, RowError
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
@@ -279,8 +279,8 @@ class Renderer:
 
             ColumnError: If the column of a required parameter is missing, or a column is probably misspelt.
         """
-        supported = supported_table(table)
-        return with_columns(supported, self._rendered(supported), self.types)  # type: ignore[no-any-return]  # of that kind
+        supported = to_supported_table(table)
+        return with_columns(supported, self._render_table(supported), self.types)  # type: ignore[no-any-return]  # of that kind
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """
@@ -291,13 +291,13 @@ class Renderer:
                 probably misspelt.
         """
         for batch in batches:
-            rendered = with_columns(batch, self._rendered(batch, self.key), self.types)
+            rendered = with_columns(batch, self._render_table(batch, self.key), self.types)
             if self.key is not None:
                 keys = [None if key is None else str(key) for key in batch.column(self.key).to_pylist()]
                 rendered = with_columns(rendered, {self.key: keys}, {self.key: False})
             yield rendered.select([*([] if self.key is None else [self.key]), *self.types])
 
-    def _rendered(self, table: Any, key: str | None = None) -> dict[str, list[Any]]:
+    def _render_table(self, table: Any, key: str | None = None) -> dict[str, list[Any]]:
         matched, renderings, errors = self.matched, list[Any](), list[str | None]()
         if (names := columns_of(table)) is not None:
             matched.check(names, key)

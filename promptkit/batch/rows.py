@@ -68,7 +68,7 @@ class RowError(PromptkitError, ValueError):
         return "; ".join(text for _, text in self.reasons)
 
 
-def listed(names: Sequence[str], count: int | None = None) -> str:
+def list_names(names: Sequence[str], count: int | None = None) -> str:
     """List names for an error message, with a limit. If they are the first of more, *count* is the total."""
     text, rest = ", ".join(map(repr, names[:MAX_LISTED])), (count or len(names)) - MAX_LISTED
     return f"{text}, and {rest:,} more" if rest > 0 else text
@@ -82,7 +82,7 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
         ColumnError: If the column does not exist; the message lists the columns.
     """
     if key is not None and key not in columns:
-        msg = f"the key column {key!r} does not exist; the columns are {listed(columns)}"
+        msg = f"the key column {key!r} does not exist; the columns are {list_names(columns)}"
         raise ColumnError(msg)
 
 
@@ -212,7 +212,7 @@ class Columns:
             msg = (
                 f"the table has no column {', '.join(map(repr, missing))} for prompt "
                 f"{self.arguments.owner!r}; "
-                f"its columns are {listed(available)}: map one of them to the argument"
+                f"its columns are {list_names(available)}: map one of them to the argument"
             )
             raise ColumnError(msg)
         if (spelling_error := self._spelling_error(available)) is not None:
@@ -256,7 +256,7 @@ class Columns:
             name, kind = argument.name, type(value)
             if kind in _SCALARS:
                 sent[name] = value
-            elif kind in _CONTAINERS or (value_typed := _typed(value, argument.annotation)) is None:
+            elif kind in _CONTAINERS or (value_typed := _convert_to_type(value, argument.annotation)) is None:
                 sent[name] = _as_json(value, name)
             else:
                 typed[name] = value_typed
@@ -274,7 +274,7 @@ def _is_misspelt(column: Any, expected: str) -> bool:
 _is_near: Final = lru_cache(maxsize=10_000)(is_misspelt)
 
 
-def _typed(value: Any, annotation: Any) -> Any:
+def _convert_to_type(value: Any, annotation: Any) -> Any:
     """Convert a value to a type, or return None: a naive datetime can be local time in the author's zone."""
     with suppress(msgspec.ValidationError, TypeError, ValueError):
         if not (isinstance(value, datetime) and value.tzinfo is None):

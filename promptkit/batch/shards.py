@@ -103,7 +103,7 @@ class Checkpoint(Struct, forbid_unknown_fields=True):
     last: str = ""
 
 
-def batch_files(folder: Folder) -> dict[str, int]:
+def find_batch_files(folder: Folder) -> dict[str, int]:
     """
     Return the size of each file in *folder* that is named like a file of a batch.
 
@@ -331,7 +331,7 @@ def open_batch(
         if folder is None:
             done = Checkpoint(command)
         else:
-            batch_files(folder)  # rejects a link in place of the folder before creating anything
+            find_batch_files(folder)  # rejects a link in place of the folder before creating anything
             folder.create()
             try:
                 stack.enter_context(folder.locked())
@@ -342,14 +342,14 @@ def open_batch(
                 raise UnfinishedBatchError(msg) from None
             if force:
                 _discard_batch(folder, command)
-            done = _checkpoint(folder, command, resume=resume or force)
+            done = _load_checkpoint(folder, command, resume=resume or force)
         yield BatchWriter(folder, form, done, stack)
 
 
 def _discard_batch(folder: Folder, command: str) -> None:
     """Mark the files in a folder as an unfinished batch without rows, so that resuming it replaces them."""
     checkpoint = Checkpoint(command)
-    if not _matches_files(checkpoint, batch_files(folder)):
+    if not _matches_files(checkpoint, find_batch_files(folder)):
         raise _batch_error(folder.path.name, "has other files of requests")
     folder.write(CHECKPOINT, _encode_checkpoint(checkpoint))
 
@@ -359,9 +359,9 @@ def _encode_checkpoint(checkpoint: Checkpoint) -> bytes:
     return msgspec.json.encode(checkpoint).ljust(_CHECKPOINT_SIZE)
 
 
-def _checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
+def _load_checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
     """Return the checkpoint to start from, and remove the files of requests that come after it."""
-    files = batch_files(folder)
+    files = find_batch_files(folder)
     if not any(files.values()):  # nothing was written, not even a checkpoint
         return Checkpoint(command)
     if CHECKPOINT not in files:

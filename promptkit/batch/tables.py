@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from promptkit.batch.dataframes import rows_of
-from promptkit.batch.rows import RowError, listed
+from promptkit.batch.rows import RowError, list_names
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.suggestions import near_file
@@ -178,7 +178,10 @@ def open_table(path: str, delimiter: str | None = None) -> Iterator[Table]:
     error_type = Exception if is_arrow else OSError  # pyarrow raises its own exceptions
     with ExitStack() as stack:
         with explain_read_errors(path, error_type):
-            table = _arrow_table(Path(path)) if is_arrow else _text_table(path, suffix, delimiter, stack)
+            if is_arrow:
+                table = _open_arrow_table(Path(path))
+            else:
+                table = _open_text_table(path, suffix, delimiter, stack)
         yield structs.replace(table, chunks=_read(table.chunks, path, error_type))
 
 
@@ -213,7 +216,7 @@ def _chunks_of(rows: Iterable[_Position]) -> Iterator[Chunk]:
         yield Chunk(first, rows_of_chunk, end)
 
 
-def _text_table(path: str, suffix: str, delimiter: str | None, stack: ExitStack) -> Table:
+def _open_text_table(path: str, suffix: str, delimiter: str | None, stack: ExitStack) -> Table:
     if path != "-":
         file = stack.enter_context(open_input(path))
     elif sys.stdin is not None:
@@ -229,7 +232,7 @@ def _text_table(path: str, suffix: str, delimiter: str | None, stack: ExitStack)
     first = beginning.lstrip()[:1]
     is_json = suffix in _JSON or (suffix not in _DELIMITERS and first in (b"{", b"["))
     if delimiter is not None or not is_json:
-        return _csv_table(file, suffix, delimiter, size)
+        return _open_csv_table(file, suffix, delimiter, size)
     if suffix not in _JSON_LINES and _OPEN_OBJECT.match(beginning):
         msg = f"{path!r} is a JSON object on several lines: write an array of objects, or one on each line"
         raise RowsError(msg)
@@ -243,7 +246,7 @@ def _size_of(stream: BufferedReader) -> int | None:
     return status.st_size if stat.S_ISREG(status.st_mode) else None
 
 
-def _lines(stream: BufferedReader) -> Iterator[tuple[int, bytes, int]]:
+def _read_lines(stream: BufferedReader) -> Iterator[tuple[int, bytes, int]]:
     """Yield the number of each line, its data, and its end; of a line that is too long, only the start."""
     number = end = 0
     while data := stream.readline(_MAX_ROW + 1):
@@ -254,7 +257,7 @@ def _lines(stream: BufferedReader) -> Iterator[tuple[int, bytes, int]]:
 
 
 def _json_rows(stream: BufferedReader) -> Iterator[_Position]:
-    for number, data, end in _lines(stream):
+    for number, data, end in _read_lines(stream):
         if len(data) > _MAX_ROW:
             yield number, _too_long_error(), end
         elif not data.isspace():
@@ -302,7 +305,7 @@ def _from_json(raw: bytes) -> Row:
     return row
 
 
-def _csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, size: int | None) -> Table:
+def _open_csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, size: int | None) -> Table:
     csv.field_size_limit(_MAX_ROW)
     lines = _CsvLines(stream)
     try:
@@ -324,7 +327,7 @@ def _csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, size:
         raise RowsError(msg)
     header = [name.strip() for name in header]
     if duplicates := sorted(name for name, count in Counter(header).items() if name and count > 1):
-        msg = f"the header repeats {listed(duplicates)}: use each column name once"
+        msg = f"the header repeats {list_names(duplicates)}: use each column name once"
         raise RowsError(msg)
     read, chunks = partial(_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines))
     return Table(header, read, chunks, size, blank_is_missing=True)
@@ -344,7 +347,7 @@ class _CsvLines:
     """The lines of a CSV table as text, with the number and the end of the last line read."""
 
     def __init__(self, stream: BufferedReader) -> None:
-        self._lines = _lines(stream)
+        self._lines = _read_lines(stream)
         self.number = self.end = self.row_start = 0
 
     def __iter__(self) -> "_CsvLines":
@@ -410,7 +413,7 @@ def _too_long_error() -> RowError:
     return _line_error(f"is longer than {_MAX_ROW:,} bytes")
 
 
-def _arrow_table(file: Path) -> Table:
+def _open_arrow_table(file: Path) -> Table:
     """Open a file of typed columns."""
     open_regular_file(file).close()  # pyarrow would also open a pipe
     try:

@@ -137,7 +137,7 @@ class ChunkRenderer:
                 row = row_of(raw, self.read)
                 if not row.keys() <= columns.keys():
                     columns |= dict.fromkeys(row)
-                identifier, data, length = self._request(number, row, matched)
+                identifier, data, length = self._build_request(number, row, matched)
             except Exception as error:  # noqa: BLE001 (a failing row does not stop the batch)
                 key = None if self.renderer.key is None else key_text(row.get(self.renderer.key))
                 reasons = self.renderer.row_error(error).reasons
@@ -162,13 +162,13 @@ class ChunkRenderer:
             matched.unused(columns),
         )
 
-    def _request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
+    def _build_request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
         values = {column: value or None for column, value in row.items()} if self.blank_is_missing else row
         sent, typed = matched.extract_arguments(values)
         rendering = renderer.render_row(sent, typed)
         try:
-            identifier = self._identifier(number, row, {**sent, **typed}, form)
+            identifier = self._build_identifier(number, row, {**sent, **typed}, form)
             data = _one_line(msgspec.json.encode(form.line(identifier, renderer.body(rendering)))) + b"\n"
         except UnicodeEncodeError:
             msg = "a value contains an unpaired surrogate"
@@ -178,7 +178,7 @@ class ChunkRenderer:
             raise RowError.of(msg)
         return identifier, data, len(rendering if isinstance(rendering, str) else rendering.text)
 
-    def _identifier(self, number: int, row: Row, arguments: Mapping[str, Any], form: LineFormat) -> str:
+    def _build_identifier(self, number: int, row: Row, arguments: Mapping[str, Any], form: LineFormat) -> str:
         key, name = self.renderer.key, self.renderer.prompt.options.name
         if key is None:
             content = msgspec.json.encode((name, arguments), enc_hook=repr, order="sorted")
@@ -242,7 +242,7 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
         threads = stack.enter_context(ThreadPoolExecutor(workers))  # starts its threads later: see _context
         for _ in range(workers):
             idle.put(_start_worker(render, stack))
-        yield partial(_in_order, threads, render_elsewhere, workers * _CHUNKS_PER_WORKER)
+        yield partial(_map_in_order, threads, render_elsewhere, workers * _CHUNKS_PER_WORKER)
 
 
 def _start_worker(render: ChunkRenderer, stack: ExitStack) -> "Connection[Any, Any]":
@@ -263,7 +263,7 @@ def _context() -> Any:
     return get_context("fork" if is_single_threaded else "spawn")
 
 
-def _in_order(
+def _map_in_order(
     threads: Executor, render: Callable[[Chunk], RenderedChunk], limit: int, chunks: Iterable[Chunk]
 ) -> Iterator[RenderedChunk]:
     """Yield the results for *chunks* in order, with at most *limit* of them in memory."""

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from promptkit.batch.dataframes import columns_of, rows_of, supported_table
+from promptkit.batch.dataframes import columns_of, rows_of, to_supported_table
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.rows import RowError
 from promptkit.declarations.prompts import Prompt
@@ -71,7 +71,7 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
     from inspect_ai.dataset import Sample
 
     renderer = Renderer(prompt, columns=columns or {}, values=values or {})
-    table, samples = supported_table(rows), []
+    table, samples = to_supported_table(rows), []
     if (names := columns_of(table)) is not None:
         renderer.matched.check(names, key)
     for number, row in enumerate(rows_of(table, names or ()), 1):

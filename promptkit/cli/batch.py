@@ -17,13 +17,13 @@ from promptkit import compiler
 from promptkit.answers import parse_answer
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import LINE_FORMATS, Renderer
-from promptkit.batch.rows import MAX_LISTED, ColumnError, listed
+from promptkit.batch.rows import MAX_LISTED, ColumnError, list_names
 from promptkit.batch.shards import (
     CHECKPOINT,
     REJECTED,
     Checkpoint,
     UnfinishedBatchError,
-    batch_files,
+    find_batch_files,
     open_batch,
 )
 from promptkit.batch.tables import RowsError, Table, open_table
@@ -68,7 +68,7 @@ def run(options: Namespace, output: Output) -> int:
                 return explain_absence(options, recipes, compiler.compile(recipes).diagnostics)
             prompt = prompts[0]
             return (
-                _join(options, table, out, output, _parser(options, prompt))
+                _join(options, table, out, output, _make_parser(options, prompt))
                 if options.join
                 else _Batch(options, prompt, table, folder, out).write(output)
             )
@@ -140,7 +140,7 @@ class _Batch:
         """Write the files, or with ``--dry-run`` count their content, and print a summary."""
         options = self._options
         # The previous run may have been killed after its last row.
-        if options.resume and (files := batch_files(self._folder)) and CHECKPOINT not in files:
+        if options.resume and (files := find_batch_files(self._folder)) and CHECKPOINT not in files:
             output.print_lines([f"{options.out!r} already has a finished batch: nothing is left to do"])
             return Exit.FAILED if REJECTED in files else Exit.OK
         hint = "" if options.dry_run else ": continue with --resume"
@@ -155,9 +155,9 @@ class _Batch:
             where = f"{error.filename!r}: " if isinstance(error.filename, str) else ""
             reason = f"{where}{error.strerror or error}{hint}"
             return fail(f"cannot write to {self._folder.path.name!r}: {reason}", Exit.FAILED)
-        output.print_lines(_summary(done, options.out, characters if options.dry_run else None))
+        output.print_lines(_format_summary(done, options.out, characters if options.dry_run else None))
         if self._unused:
-            output.print_lines([f"not used: {listed([*self._unused])}"])
+            output.print_lines([f"not used: {list_names([*self._unused])}"])
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
@@ -170,7 +170,7 @@ class _Batch:
             open_batch(
                 folder, self._line_format, self._fingerprint(), resume=options.resume, force=options.force
             ) as writer,
-            _progress(table.size) as advance,
+            _show_progress(table.size) as advance,
         ):
             if options.key is not None:
                 writer.require_unique_keys()
@@ -197,7 +197,7 @@ class _Batch:
 
 
 @contextmanager
-def _progress(size: int | None) -> Iterator[Callable[[int], object]]:
+def _show_progress(size: int | None) -> Iterator[Callable[[int], object]]:
     """Show on a terminal how much of the table is processed."""
     stream = stderr_stream()
     if not stream.isatty():
@@ -210,7 +210,7 @@ def _progress(size: int | None) -> Iterator[Callable[[int], object]]:
         yield lambda end: progress.update(task, completed=end)
 
 
-def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[str]:
+def _format_summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[str]:
     verb = "wrote" if characters is None else "would write"
     files = counted(done.shard if done.requests else 0, "file")
     yield f"{verb} {counted(done.requests, 'request')} ({done.bytes:,} bytes) to {files} in {folder!r}"
@@ -221,7 +221,7 @@ def _summary(done: Checkpoint, folder: str, characters: int | None) -> Iterator[
         yield f"rejected {counted(done.rejected, 'row')}{where}"
 
 
-def _parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str], Any]:
+def _make_parser(options: Namespace, prompt: Prompt[..., Any]) -> Callable[[str], Any]:
     """Return the function that parses answers to a prompt."""
     answer = prompt.options.answer
     if answer is None:
@@ -249,7 +249,7 @@ def _join(
         what = "an answer" if parse is None else "a valid answer"
         print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")
     if unused:
-        print_error(f"{counted(unused, 'result')} without a row: {listed(keys, unused)}")
+        print_error(f"{counted(unused, 'result')} without a row: {list_names(keys, unused)}")
     return Exit.FAILED if unanswered or unused else Exit.OK
 
 

@@ -113,7 +113,7 @@ class Call(Struct, frozen=True):
         words = (f"{name}={'<secret>' if name in secret else short_repr(value)}" for name, value in sent)
         return ", ".join(words) or "its defaults"
 
-    def refusal(self, outcome: object) -> str | None:
+    def find_rejection(self, outcome: object) -> str | None:
         """
         Return the message of the `PromptError` that a prompt raises for its defaults or generated arguments.
 
@@ -206,7 +206,7 @@ def report_failure(label: str, error: BaseException, redactor: Redactor) -> int:
     return fail(redactor.redacted(f"{label} failed{f' at {line}' if line else ''}"), Exit.FAILED)
 
 
-def encoded(item: Item, result: Any) -> bytes:
+def encode_result(item: Item, result: Any) -> bytes:
     """
     Return the encoded result for a client of the latest handshake revision.
 
@@ -306,14 +306,14 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
     """
     diagnostics: dict[Diagnostic, None] = {}  # different examples often have the same diagnostics
     calls = saved_calls(item) or _example_calls(item)
-    refusals, is_rendered = list[str](), False
+    rejections, is_rendered = list[str](), False
     for call in calls:
         texts: list[TextRead] = []
         with collecting(texts_read, texts):
             outcome = call.outcome()
-        if (refusal := call.refusal(outcome)) is not None:
-            refusals.append(refusal)
-        elif (failure := _failure(call, outcome)) is not None:
+        if (rejection := call.find_rejection(outcome)) is not None:
+            rejections.append(rejection)
+        elif (failure := _find_failure(call, outcome)) is not None:
             diagnostics[failure] = None
             if call.case is None:
                 break
@@ -322,19 +322,19 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
             diagnostics |= dict.fromkeys(check_rendering(item, outcome, texts, call))
     if not calls:
         return diagnostics, reason_not_rendered(item)
-    return diagnostics, None if is_rendered or diagnostics or not refusals else refusals[0]
+    return diagnostics, None if is_rendered or diagnostics or not rejections else rejections[0]
 
 
-def _encoding_error(item: Item, outcome: Any) -> ValueError | None:
+def _find_encoding_error(item: Item, outcome: Any) -> ValueError | None:
     """Return the error if an outcome has half of a surrogate pair, which UTF-8 cannot encode."""
     try:
-        encoded(item, outcome)
+        encode_result(item, outcome)
     except ValueError as error:
         return error
     return None
 
 
-def _failure(call: Call, outcome: Any) -> Diagnostic | None:
+def _find_failure(call: Call, outcome: Any) -> Diagnostic | None:
     """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
     item, case, owner = call.item, call.case, owner_of(call.item)
     if case is not None and (mismatch := case.mismatch(outcome)) is not None:
@@ -343,7 +343,7 @@ def _failure(call: Call, outcome: Any) -> Diagnostic | None:
         if case.location.file.endswith(".md"):  # cases in front matter declare no errors
             hint = "correct the values of the case, or the prompt"
         return owner.diagnostic(Rule.CASE_FAILS, message, hint, case.location)
-    error = outcome if isinstance(outcome, BaseException) else _encoding_error(item, outcome)
+    error = outcome if isinstance(outcome, BaseException) else _find_encoding_error(item, outcome)
     if error is None or (case is not None and is_refused(error)):
         return None
     rule, hint = Rule.RESOURCE_FAILS, "fix it"

@@ -62,13 +62,13 @@ def run(options: Namespace, output: Output) -> int:
 
 def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence[str] | None = None) -> int:
     """Print the diagnostics of recipes, or of an MCP server if the names of its *tools* are given."""
-    secret_file_errors = list(_secret_file_errors(options))
+    secret_file_errors = list(_find_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     diagnostics = [*checks.lint_catalog(catalog)]
     diagnostics += lint_listing(catalog, options.max_tokens or LISTING_TOKENS)
     notes: dict[str, Any] = {} if tools is None else {"tools": tools}
     if tools is None:
-        diagnostics += _unstable_skills(catalog, options.targets)
+        diagnostics += _find_unstable_skills(catalog, options.targets)
         notes["not_described"] = [prompt.name for prompt in catalog.prompts if not prompt.description]
         if instructions := find_server_info(options.targets).instructions:
             file = find_project_file(options.targets[0]) or ""
@@ -108,7 +108,7 @@ def _check_size(workflow: Workflow, call: Call, limit: int) -> Iterator[Diagnost
         yield owner_of(call.item).diagnostic(Rule.TOO_MANY_TOKENS, message, _SIZE_HINT, location)
 
 
-def _secret_file_errors(options: Namespace) -> Iterator[str]:
+def _find_secret_file_errors(options: Namespace) -> Iterator[str]:
     """Yield why a server would reject the given token file and key file."""
     for file, read in ((options.token_file, TokenFile), (options.state_keys, read_key_file)):
         try:
@@ -152,7 +152,7 @@ def _print(catalog: Catalog, notes: Mapping[str, Any], output: Output, *, is_git
     else:
         print_diagnostics(catalog.diagnostics, output)
         output.print_lines(
-            [_summary(catalog, notes.get("tools")), *(text for _, text in _format_notes(notes))]
+            [_format_summary(catalog, notes.get("tools")), *(text for _, text in _format_notes(notes))]
         )
 
 
@@ -169,7 +169,7 @@ def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -
     return [item for item in items if owner_of(item) not in failing]
 
 
-def _summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
+def _format_summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
     kinds: dict[str, Sequence[object]] = {
         "prompt": _without_failing(catalog.prompts, catalog.diagnostics),
         "resource": _without_failing(catalog.resources, catalog.diagnostics),
@@ -189,12 +189,12 @@ def _summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
     return ", ".join([f"{all_served} {'can be served' if tools is None else 'checked'}", *counts])
 
 
-def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagnostic]:
+def _find_unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagnostic]:
     """Yield a diagnostic for each file of a skill written in Python that differs between two starts."""
     skills = [skill for skill in catalog.skills if not skill.location.file.endswith(SKILL_FILE)]
     if not skills:
         return
-    first, second = (_skill_digests(targets, {**os.environ, **start}) for start in _STARTS)
+    first, second = (_build_skill_digests(targets, {**os.environ, **start}) for start in _STARTS)
     for skill in skills:
         for file in skill.files:
             uri = skill.uri_of(file.path)
@@ -205,7 +205,7 @@ def _unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagn
                 yield owner.diagnostic(Rule.UNSTABLE_SKILL, message, _UNSTABLE_HINT)
 
 
-def _skill_digests(targets: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
+def _build_skill_digests(targets: Sequence[str], environment: Mapping[str, str]) -> dict[str, str]:
     """Build the skills in another process, and return the digests of their files by URI."""
     listed = run_promptkit("list", "--json", *targets, env=environment).stdout
     skills = json.loads(listed or "{}").get("skills", ())

@@ -86,14 +86,14 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
     @prompt(tool=_READS)
     def list_prompts() -> str:
         """List the prompts of the project with their arguments, the resources and the skills."""
-        return _output("list", *targets, *markdown)
+        return _run_command("list", *targets, *markdown)
 
     @prompt(tool=_READS)
     def check_prompts(
         render: Annotated[bool, Arg("Whether to render every prompt with its examples and cases")] = True,  # noqa: FBT002 (models name it)
     ) -> str:
         """Report every problem in the prompts, with its code, its location and a fix."""
-        return _output("check", *targets, *markdown, *(["--render"] if render else []))
+        return _run_command("check", *targets, *markdown, *(["--render"] if render else []))
 
     @prompt(tool=_READS)
     def render_prompt(
@@ -102,12 +102,12 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
     ) -> str:
         """Render a prompt with arguments, and return its messages as a model gets them."""
         words = [f"{key}={'@' * value.startswith('@')}{value}" for key, value in arguments.items()]
-        return _output("render", *named, name, *words, *markdown)
+        return _run_command("render", *named, name, *words, *markdown)
 
     @prompt(tool=_READS)
     def render_cases(name: Annotated[str, Arg("The name of a prompt")]) -> str:
         """Render every saved case of a prompt, each under a heading."""
-        return _output("render", *named, name, *markdown, "--cases")
+        return _run_command("render", *named, name, *markdown, "--cases")
 
     @prompt(tool=_READS)
     def explain_code(code: Annotated[str, Arg("A code that check reports", examples=["PK207"])]) -> str:
@@ -134,7 +134,7 @@ def explain(code: str) -> str:
     return f"# {code}\n\n{match[1].strip()}"
 
 
-def _output(command: str, *words: str) -> str:
+def _run_command(command: str, *words: str) -> str:
     """Run a command of promptkit, and return its output."""
     try:
         process = run_promptkit(command, *words, timeout=_COMMAND_S)

@@ -27,7 +27,7 @@ from promptkit.cli.diff_changes import (
     not_compared,
     text_changes,
 )
-from promptkit.cli.diff_sides import Answer, Calls, ItemState, SentCall, answer_of, compare_sides, key_of
+from promptkit.cli.diff_sides import Answer, Calls, ItemState, SentCall, build_answer, compare_sides, key_of
 from promptkit.cli.loading import open_named_server
 from promptkit.cli.output import Output
 from promptkit.cli.repository import Repository, RevisionError
@@ -87,7 +87,7 @@ def run(options: Namespace, output: Output) -> int:
         return _run_on_servers(options, output)
     try:
         repository = Repository()
-        ends = repository.ends(options.revision)
+        ends = repository.find_ends(options.revision)
         if options.text:
             revisions = " and ".join(filter(None, ends))
             print_error(f"rendering the cases of {revisions}: this runs the code of that revision")
@@ -100,11 +100,11 @@ def run(options: Namespace, output: Output) -> int:
             variables=options.variables,
         )
     except RevisionError as error:
-        return fail(_line(error), Exit.USAGE)
+        return fail(_one_line(error), Exit.USAGE)
     for (answer, *_), revision in zip(sides, ends, strict=True):
         when = "" if revision is None else f" at {revision}"
         for file, line, message in answer.errors:
-            print_error(_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
+            print_error(_one_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
     since = ends[0] if ends[1] is None else f"{ends[0]}, up to {ends[1]}"
     return _report(options, output, sides, since, repository.path)
 
@@ -120,7 +120,7 @@ def _run_on_servers(options: Namespace, output: Output) -> int:
     sides = _compare_servers(options)
     for answer in (*sides[0], *sides[1]):
         for *_, message in answer.errors:
-            print_error(_line(message))
+            print_error(_one_line(message))
     since = options.servers[0] if options.servers[1:] else options.revision
     return _report(options, output, sides, since, str)
 
@@ -148,18 +148,18 @@ def _compare_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]:
             key_of(item): {call.case_name: SentCall(call.sent, "case") for call in saved_calls(item)}
             for item in new.catalog.declared
         }
-        new_answer = _answer(new.catalog, calls)
+        new_answer = _ask_server(new.catalog, calls)
     if has_two:
         with open_named_server(options, 0) as old:
-            return [_answer(old.catalog, calls)], [new_answer]
+            return [_ask_server(old.catalog, calls)], [new_answer]
     for key, state in new_answer.items.items():
         if key.startswith("skill "):  # a file has only the digests
             state.files = {path: (digest, None) for path, (digest, _) in state.files.items()}
-    return [_answer_in_file(options.revision)], [new_answer]
+    return [_read_answer(options.revision)], [new_answer]
 
 
-def _answer(catalog: Catalog, calls: Calls) -> Answer:
-    answer = answer_of(catalog, calls)
+def _ask_server(catalog: Catalog, calls: Calls) -> Answer:
+    answer = build_answer(catalog, calls)
     for state in answer.items.values():
         state.without_calls = _NO_CASE if state.without_calls else None
     answer.calls = {key: cases for key, cases in calls.items() if cases}
@@ -167,7 +167,7 @@ def _answer(catalog: Catalog, calls: Calls) -> Answer:
     return answer
 
 
-def _answer_in_file(path: str) -> Answer:
+def _read_answer(path: str) -> Answer:
     """Return the answer of the server whose lists and texts are in a file."""
     try:
         data: Any = msgspec.json.decode(read_named_file(path, _MAX_FILE_BYTES))
@@ -179,7 +179,7 @@ def _answer_in_file(path: str) -> Answer:
         reason = f"it was not written by promptkit list --json --texts: {error}"
         raise LoadError(path, reason) from None
     catalog = catalog_of(listing)
-    answer = _answer(catalog, {})
+    answer = _ask_server(catalog, {})
     for item in catalog.declared:
         if cases := texts.get(name_of(item)):
             answer.outcomes[key_of(item)] = cases
@@ -208,11 +208,11 @@ def _report(
     skipped = not_compared(old[0], new[0])
     if options.text:
         changes = text_changes(old, new)
-        summary = count_cases(changes, since, skipped)
+        summary = summarize_cases(changes, since, skipped)
         heading, command = f"{_MARK}\n\n## Rendered text", "promptkit diff --text"
     else:
         changes = changes_between(old[0], new[0])
-        summary = count_changes(changes, since, skipped)
+        summary = summarize_changes(changes, since, skipped)
         heading, command = "## Prompts", "promptkit diff"
     breaks = any(change.breaking for change in changes)
     if options.format == "json":
@@ -228,7 +228,7 @@ def _report(
     else:
         _print_text(changes, output)
         lines = [f"not compared: {owner}: {reason}" for owner, reason in skipped.items()]
-        output.print_lines([summary, *map(_line, lines)])
+        output.print_lines([summary, *map(_one_line, lines)])
     path = options.comment if options.text else options.summary
     is_written = path is None or _write(
         path, as_markdown(heading, summary, changes, command, skipped), appends=not options.text
@@ -236,7 +236,7 @@ def _report(
     return Exit.USAGE if not is_written else Exit.FAILED if breaks else Exit.OK
 
 
-def _line(message: object) -> str:
+def _one_line(message: object) -> str:
     """Return a message on one line, escaped because the recipes or git wrote a part of it."""
     return escape_invisible(str(message), one_line=True)
 
@@ -265,11 +265,11 @@ def _print_text(changes: Changes, output: Output) -> None:
     console = console_on(output, output.width)
     for change in changes:
         if isinstance(change, TextChange):
-            head = Text(_line(change), "bold")
+            head = Text(_one_line(change), "bold")
             lines = map(_styled_words, changed_words(change.before or "", change.after or ""))
         else:
             effect = effect_of(change)
-            head = Text.assemble((effect, _STYLES[effect]), f": {_line(change)}")
+            head = Text.assemble((effect, _STYLES[effect]), f": {_one_line(change)}")
             lines = map(_styled_line, change.diff)
         for text in (head, *lines):
             console.print(text, soft_wrap=True)
@@ -340,7 +340,7 @@ def as_markdown(
         parts.append(f"Not compared: {names}{more}")
     remaining = _MAX_CHARACTERS - sum(map(len, parts))
     for position, change in enumerate(changes):
-        part = _item(change)
+        part = _format_item(change)
         remaining -= len(part) + 2
         if remaining < 0:
             parts.append(f"{len(changes) - position} more changes are not shown: run `{command}` to see all.")
@@ -349,7 +349,7 @@ def as_markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def _item(change: Difference | TextChange) -> str:
+def _format_item(change: Difference | TextChange) -> str:
     line = f"- **{effect_of(change)}**: {_code_span(str(change))}"
     if not (lines := change.diff):
         return line
@@ -365,7 +365,7 @@ def _code_span(text: str) -> str:
     return f"{ticks} {line} {ticks}"
 
 
-def count_changes(changes: Sequence[Difference], revision: str, skipped: Collection[str] = ()) -> str:
+def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Collection[str] = ()) -> str:
     """Return the numbers of breaking and of harmless changes as text."""
     if not changes and skipped:
         return f"no changes since {revision}, but {counted(len(skipped), 'item')} could not be compared"
@@ -376,7 +376,7 @@ def count_changes(changes: Sequence[Difference], revision: str, skipped: Collect
     return f"{', '.join(numbers)} since {revision}"
 
 
-def count_cases(changes: Sequence[TextChange], revision: str, skipped: Collection[str] = ()) -> str:
+def summarize_cases(changes: Sequence[TextChange], revision: str, skipped: Collection[str] = ()) -> str:
     """Return the number of changed renderings as text."""
     changed = [change for change in changes if not change.is_unsteady]
     if not changed and skipped:

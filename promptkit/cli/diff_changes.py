@@ -443,7 +443,7 @@ class SinceCommit:
         """
         with self._lock:
             repository = Repository(feature="this comparison")
-            compared = version, repository.commit("HEAD")
+            compared = version, repository.resolve_commit("HEAD")
             if compared != self._compared:
                 sides = compare_sides(repository, (compared[1], None), self._targets, by_cases=True)
                 self._changes, self._compared = text_changes(*sides), compared

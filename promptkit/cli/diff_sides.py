@@ -243,7 +243,7 @@ def ask(
             The current folder of the process.
 
         request:
-            The targets to load; whether to compare cases; and the calls as JSON, see `answer_of`.
+            The targets to load; whether to compare cases; and the calls as JSON, see `build_answer`.
 
         moved:
             The actual folder of the recipes, and the folder to report instead.
@@ -322,7 +322,7 @@ def main() -> None:
         capture_output(restore=False) as output,
     ):
         try:
-            reply = _Reply(answer=_answer(*request))
+            reply = _Reply(answer=_answer_request(*request))
         except LoadError as error:
             reply = _Reply(unloadable=(error.target, error.reason))
         except BaseException as error:  # noqa: BLE001 (recipes can raise anything; the parent handles Ctrl-C)
@@ -330,11 +330,11 @@ def main() -> None:
         print(json.dumps(msgspec.to_builtins(reply)), file=output)
 
 
-def _answer(targets: Sequence[str], by_cases: bool, calls: Any) -> Answer:  # noqa: FBT001 (from JSON)
+def _answer_request(targets: Sequence[str], by_cases: bool, calls: Any) -> Answer:  # noqa: FBT001 (from JSON)
     random.seed(_SEED)
     with fixed_clock():
         catalog = compiler.compile(load_recipes(targets, cases=True))
-        return answer_of(catalog, msgspec.convert(calls, Calls | None), by_cases=by_cases)
+        return build_answer(catalog, msgspec.convert(calls, Calls | None), by_cases=by_cases)
 
 
 def fixed_clock() -> AbstractContextManager[object]:
@@ -346,7 +346,7 @@ def fixed_clock() -> AbstractContextManager[object]:
     return time_machine.travel(NOW, tick=False)
 
 
-def answer_of(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool = False) -> Answer:
+def build_answer(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool = False) -> Answer:
     """
     Return the answer of a side.
 
@@ -363,7 +363,7 @@ def answer_of(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool = 
     own_calls = {key_of(item): _own_calls(item, by_cases=by_cases) for item in catalog.declared}
     calls = own_calls if calls is None else calls
     outcomes = {
-        key: {label: _outcome(item, call) for label, call in calls.get(key, {}).items()}
+        key: {label: _render_call(item, call) for label, call in calls.get(key, {}).items()}
         for item in catalog.declared
         for key in [key_of(item)]
     }
@@ -416,7 +416,7 @@ def _reason_without_calls(item: Item) -> str:
     return f"no sample value can be generated for {', '.join(names)}: give an example, or save a case"
 
 
-def _outcome(item: Item, sent: SentCall) -> str:
+def _render_call(item: Item, sent: SentCall) -> str:
     """Return the transcript of a call, or the reason why there is none."""
     # The call can come from the other side, where the prompt has no `sample=False`.
     if sent.source != "case" and isinstance(item, CompiledPrompt) and not item.sample:
@@ -424,7 +424,7 @@ def _outcome(item: Item, sent: SentCall) -> str:
     random.seed(_SEED)
     call = Call(item, sent.sent)
     outcome = call.outcome(_MAX_SAMPLE_S if sent.source == "sample" else None)
-    if sent.source != "case" and (reason := call.refusal(outcome)) is not None:
+    if sent.source != "case" and (reason := call.find_rejection(outcome)) is not None:
         return call.redactor.redacted(f"{NOT_RENDERED}{reason}")
     return call.text_of(outcome)
 

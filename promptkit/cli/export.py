@@ -155,7 +155,7 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
     collected = _Collected()
     for name in names:
         try:
-            entry_files = _files(options, folder, catalog, name, collected.lines)
+            entry_files = _build_files(options, folder, catalog, name, collected.lines)
         except ClientFileError as error:
             rejected = collected.rejected.setdefault(error.reason, [])
             rejected += [] if error.prompt is None else [error.prompt]
@@ -182,7 +182,7 @@ def _entry_name(form: str, name: str) -> str:
     return f"{name}{_COMMANDS[form][0]}" if form in _COMMANDS else client_files.skill_name(name)
 
 
-def _files(
+def _build_files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str, lines: list[str]
 ) -> Mapping[str, dict[str, HashedBytes]]:
     """Return the files for a prompt or a skill, by entry of the folder; append lines on frozen values."""
@@ -200,13 +200,13 @@ def _files(
         return files_by_skill(skill for skill in catalog.skills if skill.name == name)
     prompt, entry = catalog[name], _entry_name(form, name)
     if options.live:
-        command = LiveCommand(prompt, _target(options), _end_line(folder, entry))
+        command = LiveCommand(prompt, _target(options), _choose_end_line(folder, entry))
         if form in _COMMANDS:
             _, _, live_content = _COMMANDS[form]
             return {entry: {FILE: HashedBytes(live_content(command))}}
         files = client_files.live_skill_files(command)
     else:
-        frozen = freeze(prompt, _values(options, prompt), lossy=options.lossy)
+        frozen = freeze(prompt, _read_values(options, prompt), lossy=options.lossy)
         if form in _COMMANDS:
             _, frozen_content, _ = _COMMANDS[form]
             files = {FILE: HashedBytes(frozen_content(frozen))}
@@ -220,7 +220,7 @@ def _files(
     return {entry: client_files.require_explicit_use(files) if form == "codex" else files}
 
 
-def _values(options: Namespace, prompt: CompiledPrompt) -> dict[str, str]:
+def _read_values(options: Namespace, prompt: CompiledPrompt) -> dict[str, str]:
     """Return the values of ``--set`` for the arguments of a prompt."""
     words = [word for word in options.set if word.partition("=")[0] in prompt.arguments.by_name]
     try:
@@ -230,7 +230,7 @@ def _values(options: Namespace, prompt: CompiledPrompt) -> dict[str, str]:
         raise ClientFileError(msg) from None
 
 
-def _end_line(folder: Folder, entry: str) -> str:
+def _choose_end_line(folder: Folder, entry: str) -> str:
     """Return the line that ends typed input; an existing file keeps its line, so that it does not change."""
     try:
         match = _END_PATTERN.search(folder.read(entry, _MAX_BYTES))

@@ -43,7 +43,7 @@ class ServedWords(Struct, frozen=True):
     unknown: tuple[str, ...]
 
 
-def served_words(words: Sequence[str], convert_path: Callable[[str], str] = str) -> ServedWords:
+def parse_served_words(words: Sequence[str], convert_path: Callable[[str], str] = str) -> ServedWords:
     """
     Separate options from targets.
 
@@ -73,7 +73,7 @@ def served_words(words: Sequence[str], convert_path: Callable[[str], str] = str)
 
 def parse_served(settings: ClientConfiguration, entry: Any) -> ServedWords:
     """Return the arguments of ``serve`` in an entry of a client's configuration."""
-    return served_words(served_in(settings, entry) or ())
+    return parse_served_words(served_in(settings, entry) or ())
 
 
 def print_clients(

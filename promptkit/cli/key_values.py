@@ -52,12 +52,12 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
     for word in words:
         key, equals, value = word.partition("=")
         description = "a word without '='" if arguments.secret else repr(word)
-        _check(equals, f"{description} is not an argument: write KEY=VALUE, or KEY=@FILE")
-        _check(key not in values, f"{key!r} is given twice")
+        _require(equals, f"{description} is not an argument: write KEY=VALUE, or KEY=@FILE")
+        _require(key not in values, f"{key!r} is given twice")
         values[key] = value
     from_input = [repr(key) for key, value in values.items() if value == "@-"]
     hint = "write the others to files, and pass KEY=@FILE"
-    _check(
+    _require(
         len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {hint}"
     )
     return {key: _read_value(arguments, key, value, folder) for key, value in values.items()}
@@ -83,11 +83,11 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
         ArgumentSyntaxError: If the end is missing, or the input is not text, or too long.
     """
     data = _read("--typed", "-", Path(), "standard input")
-    text = _decoded(data, "the typed arguments are not UTF-8")
+    text = _decode(data, "the typed arguments are not UTF-8")
     typed = text.removeprefix(".").removesuffix(f"\n{end}\n")
     is_complete = len(typed) == len(text) - len(f".\n{end}\n") and end not in typed
     hint = "omit text that the client interprets, such as ``` in Claude Code, or write it to a file"
-    _check(is_complete, f"the client changed or truncated the typed arguments: {hint}")
+    _require(is_complete, f"the client changed or truncated the typed arguments: {hint}")
     typed = typed.replace("\r\n", "\n").replace("\r", "\n")
     names = [argument.name for argument in arguments.ordered]
     if not typed.strip():
@@ -113,7 +113,7 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
         raise ArgumentSyntaxError(msg) from None
     hint = "put words that belong together in quotes" if names else "the prompt takes no arguments"
     message = f"values typed: {len(words)}, arguments left for them: {len(remaining)}; {hint}"
-    _check(len(words) <= len(remaining), message)
+    _require(len(words) <= len(remaining), message)
     return {**values, **dict(zip(remaining, words, strict=False))}
 
 
@@ -145,11 +145,11 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
     """
     if not value.startswith("@") or value.startswith("@@"):
         hint = f"write it to a file and pass {key}=@FILE"
-        _check(not _SURROGATE.search(value), f"{key!r} requires text, but its value is not UTF-8: {hint}")
+        _require(not _SURROGATE.search(value), f"{key!r} requires text, but its value is not UTF-8: {hint}")
         _check_not_file_name(arguments.by_name.get(key), value, folder)
         return value.removeprefix("@")
     name = value[1:]
-    _check(name, f"{key!r} has no file name after '@': write {key}=@FILE, or {key}=@@ for the text '@'")
+    _require(name, f"{key!r} has no file name after '@': write {key}=@FILE, or {key}=@@ for the text '@'")
     source = "standard input" if name == "-" else repr(name)
     data = _read(key, name, folder, source)
     argument = arguments.by_name.get(key)
@@ -157,11 +157,11 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(data)
-    text = _decoded(data, f"{key!r} requires text, but {source} is not UTF-8")
+    text = _decode(data, f"{key!r} requires text, but {source} is not UTF-8")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _decoded(data: bytes, reason: str) -> str:
+def _decode(data: bytes, reason: str) -> str:
     """Return UTF-8 as text. Raises ArgumentSyntaxError with *reason* for other bytes."""
     try:
         return data.decode("utf-8-sig")
@@ -189,7 +189,7 @@ def _check_not_file_name(argument: Argument | None, value: str, folder: Path) ->
         looks_like_name = len(value) <= _MAX_NAME_LENGTH and _FILE_NAME.fullmatch(value)
         is_name = looks_like_name or os.path.isfile(folder / value)  # noqa: PTH113 (any text is allowed)
         name, example = argument.name, "" if argument.arg.secret else f", as in {argument.name}=@{value}"
-        _check(not is_name, f"{name!r} is the name of a file, not its content: put @ before it{example}")
+        _require(not is_name, f"{name!r} is the name of a file, not its content: put @ before it{example}")
 
 
 def _accepts_bytes(argument: Argument) -> bool:
@@ -205,7 +205,7 @@ def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     max_size, is_input = Limits().line, name == "-"
     too_much = f"{key!r} cannot be read from {source}: it has more than {max_size:,} bytes"
-    _check(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
+    _require(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
     try:
         if not is_input:
             return read_named_file(folder / name, max_size)
@@ -216,10 +216,10 @@ def _read(key: str, name: str, folder: Path, source: str) -> bytes:
         hint = near_file(name, folder) if isinstance(error, FileNotFoundError) else ""
         msg = f"{key!r} cannot be read from {source}: {getattr(error, 'strerror', None) or error}{hint}"
         raise ArgumentSyntaxError(msg) from None
-    _check(len(data) <= max_size, too_much)
+    _require(len(data) <= max_size, too_much)
     return data
 
 
-def _check(is_fine: object, reason: str) -> None:
+def _require(is_fine: object, reason: str) -> None:
     if not is_fine:
         raise ArgumentSyntaxError(reason)

@@ -100,7 +100,7 @@ def _print(catalog: Catalog, identity: ServerInfo, output: Output) -> None:
     console = console_on(output, output.width)
     items = (*catalog.declared, *catalog.skills)
     server = [] if identity == UNKNOWN else [[*_server_lines(identity)]]
-    blocks = [*server, *([_head(item), *_parts(item)] for item in items)]
+    blocks = [*server, *([_format_head(item), *_format_parts(item)] for item in items)]
     for block in blocks:
         for indent, parts in zip(chain((0,), repeat(4)), block, strict=False):
             text = Text.assemble(*parts, overflow="fold")  # breaks words that are too long
@@ -122,7 +122,7 @@ def _server_lines(identity: ServerInfo) -> Iterator[_Line]:
         yield (f"instructions: {_one_line(identity.instructions)}",)
 
 
-def _head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> _Line:
+def _format_head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> _Line:
     """Return the kind, name and description of an item."""
     kind, uri = "prompt", None
     if isinstance(item, CompiledResource):
@@ -135,7 +135,7 @@ def _head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> _Line:
     return (f"{kind} ", "dim"), (_one_line(item.name), "bold"), *asides, description
 
 
-def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> Iterator[_Line]:
+def _format_parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> Iterator[_Line]:
     """Yield a line for each argument of an item, or one line for the files of a skill."""
     if isinstance(item, CompiledPrompt | CompiledResource):
         yield from map(_describe_argument, item.arguments.ordered)
@@ -147,7 +147,7 @@ def _parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> Iterato
 
 def _describe_argument(argument: Argument) -> _Line:
     """Return an argument with its type, default, time zone and description."""
-    presence = "required" if argument.required else _default(argument)
+    presence = "required" if argument.required else _format_default(argument)
     if argument.arg.timezone is not None:
         presence += f", in {argument.arg.timezone} unless it has an offset"
     words = described(argument.arg.description, [argument.reader.hint] if argument.reader.meanings else [])
@@ -163,7 +163,7 @@ def _one_line(text: str) -> str:
     return escape_invisible(" ".join(text.split()))
 
 
-def _default(argument: Argument) -> str:
+def _format_default(argument: Argument) -> str:
     """Return the default of an argument, as users would type it."""
     is_none = argument.default is NO_DEFAULT or argument.default is None
     text = "" if is_none else _signature_default(argument)

@@ -157,7 +157,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     patterns = _LICENSES if metadata.license_files is None else metadata.license_files
     licenses = {path: reader.read(root, path) for path in _find_licenses(Folder(root), patterns)}
     readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
-    identity = _identity(metadata, root)
+    identity = _build_identity(metadata, root)
     words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_words(serve)]
     texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_served_project(identity))}
     name, wheel = _build_wheel(metadata, contents, licenses, texts, words)
@@ -166,7 +166,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     served = {f"{part.path}/{path}": file.data for part in contents for path, file in part.files.items()}
     served |= {f"{part.root}pyproject.toml": texts["pyproject.toml"].encode() for part in contents}
     bundle = Bundle(metadata, identity, catalog, served, _targets(contents), words)
-    bundles = dict(_bundle_files(bundle, options, notes))
+    bundles = dict(_build_bundles(bundle, options, notes))
     _write(out, {name: wheel, "server.json": f"{text}\n".encode(), **bundles})
     paths = [str(Path(options.out, file)) for file in (name, "server.json")]
     output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
@@ -182,17 +182,17 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     return Exit.OK
 
 
-def _bundle_files(bundle: Bundle, options: Namespace, notes: list[str]) -> Iterator[tuple[str, bytes]]:
+def _build_bundles(bundle: Bundle, options: Namespace, notes: list[str]) -> Iterator[tuple[str, bytes]]:
     """Yield the files of the bundles that were requested, and add notes about them."""
     name = bundle.metadata.name
-    if options.mcpb:
+    if options.build_mcpb:
         file = f"{name}-{bundle.metadata.version}.mcpb"
         notes.append(f"wrote {Path(options.out, file)} for Claude Desktop")
-        yield file, bundle.mcpb()
-    if options.plugin:
+        yield file, bundle.build_mcpb()
+    if options.build_plugin:
         folder = f"{name}-plugin"
         notes.append(f"wrote {Path(options.out, folder)} for Claude Code")
-        for path, data in bundle.plugin(notes).items():
+        for path, data in bundle.build_plugin(notes).items():
             yield f"{folder}/{path}", data
 
 
@@ -280,7 +280,7 @@ def _targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
     return [(f"{part.prefix}=" if part.prefix else "", part.path) for part in contents]
 
 
-def _identity(metadata: Metadata, root: Path) -> ServerInfo:
+def _build_identity(metadata: Metadata, root: Path) -> ServerInfo:
     """Return the identity of a package's server: the project's, with the package's name and version."""
     file = str(root / "pyproject.toml")
     document = read_pyproject(file) or {}

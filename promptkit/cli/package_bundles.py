@@ -104,7 +104,7 @@ class Bundle(Struct, frozen=True):
     targets: list[tuple[str, str]]
     options: list[str]
 
-    def mcpb(self) -> bytes:
+    def build_mcpb(self) -> bytes:
         """Return an MCPB file: a zip archive with a manifest and the server."""
         files = {"manifest.json": _json(self._manifest()), **self._server_files()}
         files["pyproject.toml"] = tomli_w.dumps(
@@ -127,7 +127,7 @@ class Bundle(Struct, frozen=True):
                 bundle.writestr(entry, data, zipfile.ZIP_DEFLATED)
         return archive.getvalue()
 
-    def plugin(self, notes: list[str]) -> dict[str, bytes]:
+    def build_plugin(self, notes: list[str]) -> dict[str, bytes]:
         """
         Return the files of a plugin: the server, the skills, and commands for prompts that can be frozen.
 
@@ -254,7 +254,7 @@ def registry_name(requested: str | None, package: str, root: Path) -> tuple[str,
 def _remote(root: Path) -> str:
     """Return the URL of git's remote ``origin``; ``""`` if there is none."""
     try:
-        return Repository(str(root)).git("remote", "get-url", "origin")
+        return Repository(str(root)).run_git("remote", "get-url", "origin")
     except RevisionError:
         return ""
 

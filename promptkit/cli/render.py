@@ -18,7 +18,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.calls import Call, Item, as_json, encoded, report_failure, saved_calls
+from promptkit.cli.calls import Call, Item, as_json, encode_result, report_failure, saved_calls
 from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.key_values import (
@@ -198,7 +198,7 @@ class _Request:
         elif form in VENDORS:
             self._output.print_json(_vendor_data(exports.FORMS[form], result, redactor, lossy=lossy))
         elif form == "json":
-            self._output.print_json(as_json(encoded(call.item, result), redactor))
+            self._output.print_json(as_json(encode_result(call.item, result), redactor))
         else:
             text = _as_markdown(result, files) if form == "markdown" else _as_text(call.item, result)
             self._output.print_content(redactor.redacted(text))

@@ -55,7 +55,7 @@ class Repository:
             msg = f"{feature} needs git, which is not installed, or not on the PATH"
             raise RevisionError(msg)
         try:
-            top = self.git("rev-parse", "--show-toplevel")
+            top = self.run_git("rev-parse", "--show-toplevel")
         except RevisionError as error:
             where = os.path.abspath(folder)  # noqa: PTH100 (the folder might not exist)
             msg = f"{feature} needs a git repository, but {where!r} is not in one that git can read: {error}"
@@ -67,7 +67,7 @@ class Repository:
         path = Path(file)
         return path.relative_to(self.root).as_posix() if path.is_relative_to(self.root) else file
 
-    def ends(self, revisions: str) -> tuple[str, str | None]:
+    def find_ends(self, revisions: str) -> tuple[str, str | None]:
         """
         Return the two ends of a comparison: a revision; and another revision, or None for the working tree.
 
@@ -86,15 +86,15 @@ class Repository:
         return (self._merge_base(old, last) if new.startswith(".") else old), last
 
     def _merge_base(self, old: str, new: str) -> str:
-        commits = self.commit(old), self.commit(new)
+        commits = self.resolve_commit(old), self.resolve_commit(new)
         try:
-            return self.git("merge-base", *commits)[:12]
+            return self.run_git("merge-base", *commits)[:12]
         except RevisionError:
             hint = self._shallow or f"write {old}..{new}"
             msg = f"{old!r} and {new!r} have no common ancestor: {hint}"
             raise RevisionError(msg) from None
 
-    def commit(self, revision: str) -> str:
+    def resolve_commit(self, revision: str) -> str:
         """
         Return the hash of the commit that *revision* names.
 
@@ -102,9 +102,9 @@ class Repository:
             RevisionError: If it does not exist.
         """
         try:
-            return self.git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+            return self.run_git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
         except RevisionError:
-            commits = self.git("rev-list", "--all", "--max-count=1")
+            commits = self.run_git("rev-list", "--all", "--max-count=1")
             hint = "use a commit, a branch or a tag" if commits else "commit something first"
             msg = f"unknown revision {revision!r}: {self._shallow or hint}"
             raise RevisionError(msg) from None
@@ -112,7 +112,7 @@ class Repository:
     @property
     def _shallow(self) -> str:
         """How to fetch the commits that a shallow clone lacks; "" for a full clone."""
-        if self.git("rev-parse", "--is-shallow-repository") != "true":
+        if self.run_git("rev-parse", "--is-shallow-repository") != "true":
             return ""
         return (
             "this clone is shallow and lacks older commits: run git fetch --unshallow, "
@@ -131,9 +131,9 @@ class Repository:
         """
         index = {"GIT_INDEX_FILE": str(folder.with_name(f"{folder.name}.index"))}
         checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
-        self.git("read-tree", commit, environment=index)
-        self._check_depth(commit, self.git("ls-files", "-z", environment=index).split("\0"))
-        self.git(*self._no_filters(), *checkout_index, environment=index)
+        self.run_git("read-tree", commit, environment=index)
+        self._check_depth(commit, self.run_git("ls-files", "-z", environment=index).split("\0"))
+        self.run_git(*self._no_filters(), *checkout_index, environment=index)
         remove_outward_links(folder)
         Folder(folder, ".git").create()  # marks the root of the project
 
@@ -148,7 +148,7 @@ class Repository:
 
     def _no_filters(self) -> list[str]:
         """Return the options that disable all configured filters. Raises RevisionError."""
-        keys = self.git("config", "--null", "--name-only", "--list").split("\0")
+        keys = self.run_git("config", "--null", "--name-only", "--list").split("\0")
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
             if "=" in name:  # -c would end the name there
@@ -157,7 +157,7 @@ class Repository:
         settings = ("smudge=", "process=", "required=false")
         return [word for name in names for setting in settings for word in ("-c", f"filter.{name}.{setting}")]
 
-    def git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
+    def run_git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
         """
         Run git at the root of the repository, and return its output.
 
@@ -196,7 +196,7 @@ def checkout(
     if revision is None:
         yield current, targets, (current, current)
         return
-    commit = repository.commit(revision)
+    commit = repository.resolve_commit(revision)
     with scratch_folder("promptkit-diff-") as scratch:
         copy_root = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
         root = repository.root

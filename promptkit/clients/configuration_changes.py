@@ -109,7 +109,7 @@ class EntryChange(Struct, frozen=True):
         entry = read_servers(self.file).get(self.name)
         # Another program could have the client's name.
         check(
-            _holds(entry, self.entry),
+            _contains(entry, self.entry),
             f"{self.commands[0][0]} exited successfully, but did not change the file",
         )
         return backup
@@ -145,7 +145,7 @@ def plan_change(
         _check_ours(file, name, current, url)
     entry = server(current).entry(file.settings, current) if server else None
     after, commands = contents.text, list[list[str]]()
-    if not _holds(current, entry):
+    if not _contains(current, entry):
         after = table.with_entry(name, entry)
         commands = _own_commands(file, name, current, ServerTable(file.settings, after).entries.get(name))
     return EntryChange(file, contents, after, name, current, entry, file.is_client_found, commands)
@@ -181,7 +181,7 @@ def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None)
     raise ForeignEntryError(msg)
 
 
-def _holds(current: Any, entry: _Entry) -> bool:
+def _contains(current: Any, entry: _Entry) -> bool:
     """Return whether *current* has all settings of *entry*; users can have added further ones."""
     if entry is None:
         return current is None

@@ -65,7 +65,7 @@ def read(text: str) -> dict[str, Any]:
     """
     if not text.strip():
         return {}
-    plain = _blanked(_TRAILING_COMMAS, _blanked(_COMMENTS, text))
+    plain = _blank_out(_TRAILING_COMMAS, _blank_out(_COMMENTS, text))
     try:
         data: dict[str, Any] = json.loads(
             plain, object_pairs_hook=_build_object, parse_constant=_reject_constant
@@ -99,19 +99,19 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
     """
     if not text.strip():
         return f"{json.dumps(_nested(path, value), indent=2, ensure_ascii=False)}\n"
-    bare = _blanked(_COMMENTS, text)
-    plain = _blanked(_TRAILING_COMMAS, bare)
-    container = _object_at(plain, bare, plain.index("{"))
+    bare = _blank_out(_COMMENTS, text)
+    plain = _blank_out(_TRAILING_COMMAS, bare)
+    container = _parse_object(plain, bare, plain.index("{"))
     unit = next(_indents(text, container), "") or "  "  # that of the first member on a separate line
     for depth, name in enumerate(path, 1):
         if name not in container.members:
-            return _with_new(text, container, name, _nested(path[depth:], value), unit)
+            return _append_member(text, container, name, _nested(path[depth:], value), unit)
         member = container.members[name]
         if depth < len(path):
-            container = _object_at(plain, bare, member.value)
+            container = _parse_object(plain, bare, member.value)
     if value is None:
-        return _without(text, bare, container, member)
-    dumped = _dumped(value, text, _indent_at(text, member.start), unit)
+        return _remove_member(text, bare, container, member)
+    dumped = _dump(value, text, _indent_at(text, member.start), unit)
     return f"{text[: member.value]}{dumped}{text[member.end :]}"
 
 
@@ -137,14 +137,14 @@ def _reject_constant(name: str) -> None:
     raise FileEditError(msg)
 
 
-def _blanked(pattern: re.Pattern[str], text: str) -> str:
+def _blank_out(pattern: re.Pattern[str], text: str) -> str:
     """Replace the ``blanked`` matches of a pattern with spaces, preserving all positions."""
     return pattern.sub(
         lambda match: re.sub(r"[^\r\n]", " ", match[0]) if match["blanked"] else match[0], text
     )
 
 
-def _object_at(plain: str, bare: str, start: int) -> _Object:
+def _parse_object(plain: str, bare: str, start: int) -> _Object:
     """Parse the object at *start* in a text without trailing commas; *bare* still has them."""
     members: dict[str, _Member] = {}
     position = _after_gap(plain, start + 1)
@@ -167,7 +167,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
 _after_gap: Final = partial(_end_of, _GAP)
 
 
-def _with_new(text: str, container: _Object, name: str, value: Any, unit: str) -> str:
+def _append_member(text: str, container: _Object, name: str, value: Any, unit: str) -> str:
     """Append a new member after the last one and the comments on its line."""
     newline, outer = newline_of(text), _indent_at(text, container.start)
     indent = [outer + unit, *_indents(text, container)][-1]
@@ -178,12 +178,12 @@ def _with_new(text: str, container: _Object, name: str, value: Any, unit: str) -
         comma, trailing_comma = ("", ",") if last.comma else (",", "")
     else:
         end = position = _end_of(_COMMENTS_AFTER, text, container.start + 1)
-    member = f"{newline}{indent}{json.dumps(name)}: {_dumped(value, text, indent, unit)}{trailing_comma}"
+    member = f"{newline}{indent}{json.dumps(name)}: {_dump(value, text, indent, unit)}{trailing_comma}"
     closing = "" if "\n" in text[position : container.end] else f"{newline}{outer}"
     return f"{text[:end]}{comma}{text[end:position]}{member}{closing}{text[position:]}"
 
 
-def _without(text: str, bare: str, container: _Object, member: _Member) -> str:
+def _remove_member(text: str, bare: str, container: _Object, member: _Member) -> str:
     """Remove a member, with the whitespace before it and its comma."""
     start, end = len(text[: member.start].rstrip()), member.comma or member.end
     before = [sibling for sibling in container.members.values() if sibling.start < member.start]
@@ -198,7 +198,7 @@ def _without(text: str, bare: str, container: _Object, member: _Member) -> str:
     return head + text[end:]
 
 
-def _dumped(value: Any, text: str, indent: str, unit: str) -> str:
+def _dump(value: Any, text: str, indent: str, unit: str) -> str:
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
     return f"{newline_of(text)}{indent}".join(lines)
 

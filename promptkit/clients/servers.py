@@ -117,7 +117,7 @@ def local_server(
     Raises:
         LoadError: If a target does not exist, or is a module that can only be imported in the current folder.
     """
-    paths = (_located(target, file) for target in targets)
+    paths = (_locate_target(target, file) for target in targets)
     return InstalledServer(name, (*_promptkit(file), "serve", *paths), variables=variables)
 
 
@@ -193,7 +193,7 @@ def _promptkit(file: ConfigurationFile) -> tuple[str, ...]:
     return ("promptkit",) if Path(path).is_absolute() else (path, *start[1:])
 
 
-def _located(target: str, file: ConfigurationFile) -> str:
+def _locate_target(target: str, file: ConfigurationFile) -> str:
     name, _ = split_target(target)
     if locate_target(target) is not None:
         return with_path(target, file.format_path(name))

@@ -87,7 +87,7 @@ def set_entry(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -
     (parent, name), lines, newline = path, text.splitlines(keepends=True), newline_of(text)
     container = _find(lines, parent, 0, len(lines))
     if container is None:
-        return insert_lines(text, _dumped({parent: {name: value}}, 0, newline), "")
+        return insert_lines(text, _dump({parent: {name: value}}, 0, newline), "")
     end = _end(lines, container)
     index = _find(lines, name, container + 1, end)
     first, last = (end, end) if index is None else (index, _end(lines, index))
@@ -99,7 +99,7 @@ def set_entry(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -
         lines[container] = re.sub(r":[ \t]*\{\}", ":", lines[container], count=1)
     else:
         depth = _indent(siblings[0])
-    entry = "" if value is None else _dumped({name: value}, depth, newline)
+    entry = "" if value is None else _dump({name: value}, depth, newline)
     return insert_lines("".join(lines[:first]), entry, "".join(lines[last:]))
 
 
@@ -132,7 +132,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
 
-def _dumped(value: Mapping[str, Any], depth: int, newline: str) -> str:
+def _dump(value: Mapping[str, Any], depth: int, newline: str) -> str:
     """Format a mapping."""
     from ruamel.yaml import YAML
 

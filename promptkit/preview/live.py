@@ -86,7 +86,7 @@ class CatalogVersion:
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
         return f"Not loaded: {count} in {_join_names(tuple(files))}." if errors else ""
 
-    def next(self, catalog: Catalog) -> "CatalogVersion":
+    def next_version(self, catalog: Catalog) -> "CatalogVersion":
         """Return the version of a newer catalog."""
         before = self.catalog
         old, new = _index_items(before), _index_items(catalog)
@@ -205,7 +205,7 @@ class LiveCatalog:
     def publish(self, catalog: Catalog) -> None:
         """Replace the catalog. Thread-safe."""
         with self._lock:
-            self._newest = self._newest.next(catalog)
+            self._newest = self._newest.next_version(catalog)
             self._wake()
 
     def report(self, catalog: Catalog) -> None:

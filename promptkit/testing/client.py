@@ -400,7 +400,7 @@ class Client:
 
             ProtocolError: If the skill is unknown.
         """
-        return _received_skill(self.get_skill(name), self.read_resource)
+        return _receive_skill(self.get_skill(name), self.read_resource)
 
     def complete(
         self, name: str, argument: str, typed: str = "", chosen: Mapping[str, str] | None = None
@@ -470,7 +470,7 @@ def _validate_revision(date: str | None) -> str:
     return date
 
 
-def _received_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
+def _receive_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
     """Read all files of a skill, and verify them like a host must."""
     folder = listed.uri.removesuffix(f"/{SKILL_FILE}")
     files: dict[str, bytes] = {}

@@ -446,7 +446,7 @@ class CheckedFile(pytest.File):
     def case_items(self, prompt: CompiledPrompt, check: RenderingCheck) -> "Iterator[PromptItem]":
         """Yield the items of the cases of a prompt."""
         for case in prompt.saved():
-            test = _case_test(prompt, case, check)
+            test = _make_case_test(prompt, case, check)
             yield self.item(f"{prompt.name}[{case.name}]", test, case.location.line)
 
 
@@ -544,7 +544,9 @@ def make_result_test(checked: CheckResult, check_rendering: RenderingCheck) -> C
     return test
 
 
-def _case_test(prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck) -> Callable[..., None]:
+def _make_case_test(
+    prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck
+) -> Callable[..., None]:
     """Return a test that a case is rejected as expected, or matches its snapshot without diagnostics."""
 
     def test(request: pytest.FixtureRequest) -> None:
@@ -555,10 +557,10 @@ def _case_test(prompt: CompiledPrompt, case: Case, check_rendering: RenderingChe
             return
         _require_no_diagnostics(check_rendering(prompt, rendered, texts))
         if request.config.pluginmanager.hasplugin("syrupy"):
-            from promptkit.testing.snapshots import changes_of
+            from promptkit.testing.snapshots import compare_with_snapshot
 
             snapshot = request.getfixturevalue("promptkit_snapshot")
-            if (changes := changes_of(prompt, case, rendered, snapshot)) is not None:
+            if (changes := compare_with_snapshot(prompt, case, rendered, snapshot)) is not None:
                 raise CheckError(changes)
 
     return test

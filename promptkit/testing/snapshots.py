@@ -15,7 +15,7 @@ from promptkit.files.reading import read_regular_file
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe
-from promptkit.testing.transcripts import differences, transcript, visible_whitespace
+from promptkit.testing.transcripts import format_differences, transcript, visible_whitespace
 
 with needed_by("promptkit_snapshot", "syrupy"):
     from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
@@ -123,7 +123,7 @@ def _read_snapshot(file: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")  # version control can change line endings
 
 
-def changes_of(
+def compare_with_snapshot(
     prompt: CompiledPrompt, case: Case, rendered: Workflow, snapshot: "SnapshotAssertion"
 ) -> str | None:
     """
@@ -147,4 +147,4 @@ def changes_of(
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         return f"{label} has a snapshot that cannot be read: {file}: {reason}"
-    return differences(f"{label} renders different text (- snapshot, + current)", old_text or "", text)
+    return format_differences(f"{label} renders different text (- snapshot, + current)", old_text or "", text)

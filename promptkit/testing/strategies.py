@@ -73,7 +73,7 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     Raises:
         CompileError: If the prompt does not compile.
     """
-    compiled = _compiled(prompt)
+    compiled = _compile(prompt)
     arguments = compiled.arguments.ordered
     values = st.fixed_dictionaries(
         {argument.name: argument_texts(argument) for argument in arguments if not argument.has_default},
@@ -94,7 +94,7 @@ def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:
     Raises:
         CompileError: If the prompt does not compile.
     """
-    return wire_arguments(prompt).map(_compiled(prompt).arguments.read)
+    return wire_arguments(prompt).map(_compile(prompt).arguments.read)
 
 
 def try_generated(prompt: AnyPrompt, test: Callable[[dict[str, str]], None]) -> None:
@@ -114,7 +114,7 @@ def try_generated(prompt: AnyPrompt, test: Callable[[dict[str, str]], None]) -> 
     configured(given(wire_arguments(prompt))(test))()
 
 
-def _compiled(prompt: AnyPrompt) -> CompiledPrompt:
+def _compile(prompt: AnyPrompt) -> CompiledPrompt:
     return prompt.compiled if isinstance(prompt, Prompt) else prompt
 
 

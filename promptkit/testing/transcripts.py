@@ -166,13 +166,13 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
         return None
     if operator == "!=":
         return [f"{head}: they are equal", *(_format_line(line.text, full=full) for line in lines_of(left))]
-    hint = _hint(left, right)
+    hint = _suggest_comparison(left, right)
     differ = "the transcripts differ (- right, + left)"
     head = f"{head}: values of these types are never equal: compare {hint}" if hint else f"{head}: {differ}"
     return [head, *_diff_lines([*lines_of(right)], [*lines_of(left)], full=full)]
 
 
-def differences(head: str, old: str, new: str) -> str:
+def format_differences(head: str, old: str, new: str) -> str:
     """Return a line-by-line diff of two texts under *head*."""
     old_lines, new_lines = list(map(Line, old.splitlines())), list(map(Line, new.splitlines()))
     return "\n".join([head, *_diff_lines(old_lines, new_lines, full=True)])
@@ -190,7 +190,7 @@ def _explain_search(operator: str, text: object, turns: object, *, full: bool) -
     return [head, *(_format_line(line, full=full) for line in selected)]
 
 
-def _hint(left: object, right: object) -> str | None:
+def _suggest_comparison(left: object, right: object) -> str | None:
     """
     Suggest what to compare instead if values of these types are never equal; None if they can be equal.
     """

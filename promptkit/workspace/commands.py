@@ -123,7 +123,7 @@ def _run(
     if (failure := _describe_failure(outcome, timeout, check=check)) is not None:
         msg = f"{command_text} {failure}{_first_error_line(outcome)}"
         raise PromptError(msg)
-    return _cut(outcome.output.decode(errors="replace").rstrip("\r\n"), limit)
+    return _truncate_output(outcome.output.decode(errors="replace").rstrip("\r\n"), limit)
 
 
 def _words(command: Iterable[Word]) -> list[str]:
@@ -137,14 +137,14 @@ def _words(command: Iterable[Word]) -> list[str]:
             kind = type(word).__name__
             msg = f"run(...): word {position} must be text or a path, not {kind}: convert it to str first"
             raise TypeError(msg)
-        words.append(_validated(text))
+        words.append(_validate_word(text))
     if not words:
         msg = "run(...) needs a program: pass the command word by word, as in run('git', 'status')"
         raise TypeError(msg)
     return words
 
 
-def _validated(word: str) -> str:
+def _validate_word(word: str) -> str:
     """Return a word that can be an argument of a program. Raises PromptError for other text."""
     try:
         is_valid = b"\0" not in os.fsencode(word)
@@ -178,7 +178,7 @@ def _first_error_line(outcome: Outcome) -> str:
     return f": {escape_invisible(first, one_line=True)}" if first else ""
 
 
-def _cut(text: str, limit: int) -> str:
+def _truncate_output(text: str, limit: int) -> str:
     """Truncate a text to *limit* characters, with a final line that reports it."""
     if len(text) <= limit:
         return text

@@ -65,7 +65,7 @@ def in_process(recipes, monkeypatch):
 
     def ask(folder, request, moved, _environment=None):
         with chdir(folder), forgetting_modules(folder):
-            answer = msgspec.to_builtins(diff_sides._answer(*request))
+            answer = msgspec.to_builtins(diff_sides._answer_request(*request))
         text = json.dumps(answer).replace(str(moved[0]), str(moved[1]))
         return msgspec.convert(json.loads(text), diff_sides.Answer)
 

@@ -18,7 +18,7 @@ def compile_recipes(recipes, **files):
 
 def next_version(before, after):
     """Return the catalog version that follows when one catalog replaces another."""
-    return CatalogVersion(before).next(after)
+    return CatalogVersion(before).next_version(after)
 
 
 class TestCatalogVersion:

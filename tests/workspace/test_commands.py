@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from promptkit.errors import PromptError
 from promptkit.language.context import RequestCancelledError, cancelled_by
 from promptkit.workspace import run, run_async
-from promptkit.workspace.commands import _cut
+from promptkit.workspace.commands import _truncate_output
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the commands are those of POSIX")
 
@@ -154,10 +154,10 @@ class TestLimit:
     @given(text=st.text(st.sampled_from("ab \né")), limit=st.integers(1, 30))
     def test_truncated_output_is_a_prefix(self, text, limit):
         """Truncated output is a prefix within the limit, followed by its length."""
-        prefix, _, notice = _cut(text, limit).rpartition("\n")
+        prefix, _, notice = _truncate_output(text, limit).rpartition("\n")
 
         if len(text) <= limit:
-            assert _cut(text, limit) == text
+            assert _truncate_output(text, limit) == text
         else:
             assert text.startswith(prefix)
             assert 0 < len(prefix) <= limit

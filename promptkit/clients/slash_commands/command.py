@@ -205,10 +205,10 @@ def split_parts(text: str, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> 
 
 def join_texts(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return *parts* with adjacent texts joined and empty texts removed."""
-    return tuple(_joined(parts))
+    return tuple(_join(parts))
 
 
-def _joined(parts: Iterable[Part]) -> Iterator[Part]:
+def _join(parts: Iterable[Part]) -> Iterator[Part]:
     for is_text, run in groupby(parts, lambda part: isinstance(part, TextPart)):
         if not is_text:
             yield from run

@@ -7,7 +7,7 @@ import pytest
 
 from promptkit import compiler
 from promptkit.cli.diff_changes import BREAKING, Difference, changes_between
-from promptkit.cli.diff_sides import answer_of
+from promptkit.cli.diff_sides import build_answer
 from promptkit.loader.loader import load
 
 HEAD = """
@@ -217,8 +217,8 @@ def changes(recipes):
         def catalog(source):
             return compiler.compile(load(recipes(f"side{next(numbers)}/recipes", a=HEAD + dedent(source))))
 
-        old = answer_of(catalog(before))  # before the other module of this name is imported
-        return changes_between(old, answer_of(catalog(after), old.calls))
+        old = build_answer(catalog(before))  # before the other module of this name is imported
+        return changes_between(old, build_answer(catalog(after), old.calls))
 
     return compare
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given, settings
 
-from promptkit.cli.diff import as_markdown, count_cases
+from promptkit.cli.diff import as_markdown, summarize_cases
 from promptkit.cli.diff_changes import Difference, TextChange
 from tests.cli.diff.github import ALPHABET, FOREIGN, assert_foreign_text_is_code
 
@@ -53,7 +53,7 @@ def test_format():
     changes = [TextChange("prompt 'a'", "x", "[user]\nOld words.", "[user]\nNew words.")]
     changes += [TextChange("prompt 'a'", "y", "", None)]
 
-    assert as_markdown("## Title", count_cases(changes, "main"), changes, "x") == (
+    assert as_markdown("## Title", summarize_cases(changes, "main"), changes, "x") == (
         "## Title\n\n` 2 renderings changed since main `\n\n"
         "- **harmless**: ` prompt 'a': 'x' renders different text `\n\n"
         "  ```diff\n   [user]\n  -Old words.\n  +New words.\n  ```\n\n"

@@ -95,7 +95,7 @@ def test_answer_that_is_too_large(forged_error, monkeypatch):
 
 def test_internal_error_is_one_line(recipes, monkeypatch, capfd):
     """An error in promptkit, for example because a recipe broke it, takes one line."""
-    broken = "import promptkit.cli.diff_sides as s\nimport sys\nsys.modules['__main__'].answer_of = None\n"
+    broken = "import promptkit.cli.diff_sides as s\nimport sys\nsys.modules['__main__'].build_answer = None\n"
     folder = recipes(breaks=broken + PROMPT)
 
     with pytest.raises(RevisionError, match="failed: TypeError: 'NoneType' object is not callable"):

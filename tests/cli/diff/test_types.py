@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from promptkit import compiler, prompt
 from promptkit.cli.diff_changes import accepts_all
-from promptkit.cli.diff_sides import answer_of
+from promptkit.cli.diff_sides import build_answer
 from promptkit.testing import wire_arguments
 
 
@@ -117,7 +117,7 @@ PROMPTS = [prompt_with_argument(kind) for kind in TYPES]
 
 def alternatives(asking):
     """Return the alternatives that the argument of a prompt accepts."""
-    (item,) = answer_of(compiler.compile([asking])).items.values()
+    (item,) = build_answer(compiler.compile([asking])).items.values()
     return item.arguments["value"].alternatives
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.cli.diff import count_cases
+from promptkit.cli.diff import summarize_cases
 from promptkit.cli.diff_changes import TextChange, changed_words, text_changes
 from promptkit.cli.diff_sides import Answer, SentCall
 
@@ -36,7 +36,7 @@ class TestChanges:
         (change,) = text_changes([old, old], [new, side({"p": {"x": "3"}})])
 
         assert str(change) == "p: 'x' renders different text, each time"
-        assert count_cases([change], "HEAD") == "all text is the same as at HEAD"
+        assert summarize_cases([change], "HEAD") == "all text is the same as at HEAD"
 
     @pytest.mark.parametrize(
         ("old", "new", "breaks"),
