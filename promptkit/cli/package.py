@@ -185,11 +185,11 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
 def _build_bundles(bundle: Bundle, options: Namespace, notes: list[str]) -> Iterator[tuple[str, bytes]]:
     """Yield the files of the bundles that were requested, and add notes about them."""
     name = bundle.metadata.name
-    if options.build_mcpb:
+    if options.mcpb:
         file = f"{name}-{bundle.metadata.version}.mcpb"
         notes.append(f"wrote {Path(options.out, file)} for Claude Desktop")
         yield file, bundle.build_mcpb()
-    if options.build_plugin:
+    if options.plugin:
         folder = f"{name}-plugin"
         notes.append(f"wrote {Path(options.out, folder)} for Claude Code")
         for path, data in bundle.build_plugin(notes).items():
