@@ -115,7 +115,7 @@ def test_git_that_hangs(repository, monkeypatch):
     git(repository, "config", "include.path", str(repository / "pipe"))
     monkeypatch.setattr("promptkit.cli.repository._MAX_S", 0.5)
 
-    assert error_at().endswith("git rev-parse did not finish within 0.5 s: a file of git may be a pipe")
+    assert error_at().endswith("git rev-parse did not finish within 0.5 s: one of its files may be a pipe")
 
 
 def test_missing_worktree(repository, tmp_path):
