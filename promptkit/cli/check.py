@@ -164,7 +164,7 @@ _FAILS: Final = (
 
 
 def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
-    """Return the items without those that fail to render because of an error."""
+    """Return the items without an error that makes their rendering fail."""
     failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _FAILS}
     return [item for item in items if owner_of(item) not in failing]
 

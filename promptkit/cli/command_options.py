@@ -207,7 +207,7 @@ def _add_complete(complete: ArgumentParser) -> None:
     add("name", metavar="NAME", help="the name of a prompt, or the URI template of a resource")
     add("argument", metavar="ARGUMENT", help="the argument of the prompt, or the variable of the template")
     add("typed", metavar="TYPED", nargs="?", help="the text typed so far")
-    chosen = "an argument that already has a value, as for render; ARGUMENT=TYPED works instead of TYPED"
+    chosen = "a value of another argument, in the syntax of render; ARGUMENT=TYPED works instead of TYPED"
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
     _add_target_options(complete)
     _add_json(complete, "print the JSON that a client gets")
@@ -221,9 +221,9 @@ def _add_dev(dev: ArgumentParser) -> None:
     add_targets(dev)
     number = "the port of the preview; 0 picks a free one (default: 8137, or a free one)"
     dev.add_argument("--port", type=_port, metavar="NUMBER", help=number)
-    editor = "open locations in this editor, with URLs such as vscode://file/..."
+    editor = "open source locations in this editor, with URLs such as vscode://file/..."
     dev.add_argument("--editor", choices=EDITORS, default="", help=editor)
-    mcp = "offer tools to a coding agent over stdio instead: list, check, render, cases, explain a code"
+    mcp = "offer tools to a coding agent over stdio instead: list, check and render prompts, explain codes"
     dev.add_argument("--mcp", action="store_true", help=mcp)
     no_open = "print the address without opening a browser"
     dev.add_argument("--no-open", dest="opens", action="store_false", help=no_open)
@@ -307,7 +307,7 @@ def _add_batch(batch: ArgumentParser) -> None:
     _add_target_options(batch)
     column = "read ARGUMENT from this column (default: the column with its name); can be repeated"
     add("--map", type=_name_and_value, metavar="COLUMN=ARGUMENT", help=column, **_REPEATED)
-    value = "set an argument for all rows, as for render; can be repeated"
+    value = "set an argument for all rows, in the syntax of render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
     field = "add a field to every request, as in temperature=0.2; can be repeated"
     add("--field", type=_field, metavar="NAME=JSON", help=field, **_REPEATED)
@@ -350,7 +350,7 @@ def _add_export(export: ArgumentParser) -> None:
         "out of date"
     )
     add("--live", action="store_true", help=live)
-    value = "freeze an argument at this value instead of its default, as for render; can be repeated"
+    value = "freeze an argument at this value, not its default, in the syntax of render; can be repeated"
     add("--set", metavar="ARGUMENT=VALUE", help=value, **_REPEATED)
     lossy = "write a file even if the prompt fences, truncates or indents typed text, and the file does not"
     add("--lossy", action="store_true", help=lossy)

@@ -219,7 +219,7 @@ def open_named_server(
             The options of the command.
 
         number:
-            The position of the server among those that the command names.
+            The index of the server; `diff` can name two.
 
         lint:
             Whether to report probable mistakes.

@@ -182,7 +182,7 @@ class CheckedFiles(Struct, frozen=True):
             For each file, its own diagnostics and its prompts, in the order of their definitions.
 
         check_rendering:
-            Returns the diagnostics of a rendering, without those that the sources have.
+            Returns the diagnostics of a rendering, except those of the sources.
     """
 
     by_path: Mapping[Path, Sequence[CheckResult]]

@@ -205,17 +205,17 @@ class TestPrompt:
         assert '<pre class="content raw" hx-ignore>\nReview this python:\n\n- **x**</pre>' in page
         assert "about 3 tokens" in page
 
-    def test_parts_that_fit_left_out_are_shown(self, serve_preview):
+    def test_parts_that_fit_omitted_are_shown(self, serve_preview):
         """The parts that `fit` dropped or cut are listed below the turns, without secrets."""
         page = serve_preview(shelf=BUDGET).page("/prompts/summarize?notes=hunter2hunter2")
         text = extract_text(page)
 
-        assert "To stay within 40 tokens, fit left out:" in text
+        assert "To stay within 40 tokens, fit omitted:" in text
         assert "part 3, priority 0.2: 200 characters:" in text
         assert "text of part 2, priority 0.7: " in text
-        assert "of 400 characters are left" in text
+        assert "of 400 characters are kept" in text
         assert "hunter2" not in page.replace('value="hunter2hunter2"', "")
-        assert "fit left out" not in extract_text(serve_preview(shelf=RECIPE).page("/prompts/review?code=x"))
+        assert "fit omitted" not in extract_text(serve_preview(shelf=RECIPE).page("/prompts/review?code=x"))
 
     def test_errors_are_shown_once(self, serve_preview):
         """Errors are shown at their fields, and nowhere else; the state names the fields."""
