@@ -103,10 +103,10 @@ def test_both_eras_are_shown(content):
 def test_one_round_has_no_spread():
     """The range of the rounds is shown only if there are several."""
     row = {"unit": "s", "servers": {OURS: {"median": 1e-3, "rounds": [1e-3]}}}
-    assert report.cell(row, OURS, spread=True) == "1.00 ms"
+    assert report.format_cell(row, OURS, spread=True) == "1.00 ms"
 
     row["servers"][OURS]["rounds"] = [1e-3, 1.2e-3]
-    assert report.cell(row, OURS, spread=True) == "1.00 ms ±10%"
+    assert report.format_cell(row, OURS, spread=True) == "1.00 ms ±10%"
 
 
 def test_summary_for_the_readme(content):

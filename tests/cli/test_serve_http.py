@@ -183,8 +183,8 @@ class TestErrors:
         assert message.startswith("promptkit: http://0.0.0.0:")
         assert message.endswith(
             " can be reached from other machines without authentication: serve at 127.0.0.1, "
-            "require tokens with --issuer or --token-file, or pass --no-auth if every caller can "
-            "use these prompts\n"
+            "require tokens with --issuer or --token-file, or pass --no-auth to let every "
+            "caller use these prompts\n"
         )
 
     @pytest.mark.parametrize(
