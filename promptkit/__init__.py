@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from promptkit.language.messages import Message, Workflow
     from promptkit.language.text import Text
     from promptkit.language.turns import assistant, cache_point, system, user
-    from promptkit.types.scalars import register_type
+    from promptkit.types.scalar_types import register_type
 
 __all__ = [
     "AnsweredPrompt",
@@ -65,7 +65,7 @@ _MODULES: Final = {
     "declarations.prompts": ("AnsweredPrompt", "Prompt", "prompt"),
     "declarations.resources": ("Resource", "resource"),
     "declarations.skills": ("Skill", "skill"),
-    "types.scalars": ("register_type",),
+    "types.scalar_types": ("register_type",),
     "errors": ("ArgumentsError", "CompileError", "PromptError", "PromptkitError", "UnknownPromptError"),
     "language.annotations": ("Arg", "Tool"),
     "language.content": ("Content",),

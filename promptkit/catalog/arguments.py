@@ -16,7 +16,7 @@ from promptkit.types.error_messages import invalid_value, reason_of, shortened
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, plain
 from promptkit.types.scalar_parsers import Read, holds_more
-from promptkit.types.scalars import Reader
+from promptkit.types.scalar_types import Reader
 from promptkit.types.schemas import Definitions, type_schema, with_words
 from promptkit.types.unstructuring import can_be_sent, json_of, text_of
 

@@ -25,7 +25,8 @@ from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
 from promptkit.language.content import noted_reprs
 from promptkit.language.context import Context
 from promptkit.language.media import Icon
-from promptkit.language.messages import FREE_MESSAGES, MessageBuilder, Workflow, make_workflow
+from promptkit.language.messages import Workflow, make_workflow
+from promptkit.language.results import FREE_MESSAGES, MessageBuilder
 from promptkit.language.validation import UnsendableError
 from promptkit.types.functions import is_asynchronous, run_async
 from promptkit.types.schemas import answer_schema

@@ -15,7 +15,7 @@ from promptkit.errors.exceptions import UnknownToolError
 from promptkit.errors.suggestions import nearest, similar_names
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
 from promptkit.types.parsing import reader_of
-from promptkit.types.scalars import Reader
+from promptkit.types.scalar_types import Reader
 from promptkit.types.structuring import structurer
 
 

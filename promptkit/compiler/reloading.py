@@ -60,7 +60,7 @@ _CACHES: Final = {
 }
 
 #: The same, for registered types, which old versions of recipes may need.
-_TYPES: Final = {"promptkit.types.scalars": "forget_replaced"}
+_TYPES: Final = {"promptkit.types.scalar_types": "forget_replaced"}
 
 
 class Reloader:

@@ -30,7 +30,7 @@ from promptkit.types.error_messages import short, shortened
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
 from promptkit.types.parsing import reader_of
-from promptkit.types.scalars import Reader
+from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import is_row, text_of, typed_text
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.declarations.markdown_fields import MarkdownError
+from promptkit.declarations.front_matter_yaml import MarkdownError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import MediaError, ResultError
 from promptkit.errors.rules import Rule
@@ -24,7 +24,7 @@ from promptkit.errors.suggestions import is_misspelt
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.files import confine, decoded_text, note_read, read_confined, split_front_matter
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import MessageBuilder, Workflow
+from promptkit.language.messages import Workflow
 from promptkit.language.placeholders import (
     FOREIGN_WORDS,
     TAG,
@@ -33,6 +33,7 @@ from promptkit.language.placeholders import (
     TextWithPlaceholders,
     append_indented,
 )
+from promptkit.language.results import MessageBuilder
 from promptkit.language.text import filled_text
 from promptkit.language.turns import Part, assistant, system, user
 

@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 import attrs
 
 from promptkit.catalog.cases import Case
+from promptkit.declarations.front_matter_yaml import Field, MarkdownError, read_fields
 from promptkit.declarations.markdown_body import Body, BodyError, parse_body, read_text
-from promptkit.declarations.markdown_fields import Field, MarkdownError, read_fields
 from promptkit.declarations.options import Options, icons_of, name_slug
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report

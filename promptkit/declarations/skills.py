@@ -20,7 +20,8 @@ from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import folder_of, note_read
-from promptkit.language.messages import Message, workflow_from
+from promptkit.language.messages import Message
+from promptkit.language.results import workflow_from
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, check_optional_text, describe, optional_text
 from promptkit.types.functions import FORWARD

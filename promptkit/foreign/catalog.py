@@ -46,7 +46,7 @@ from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
 from promptkit.lints.prompts import with_lints
 from promptkit.lints.skills import lint_skill
-from promptkit.types.scalars import SCALARS
+from promptkit.types.scalar_types import SCALARS
 
 #: Time limit of a call, in seconds: the connection's own limit comes first, and names the request.
 _TIMEOUT_S: Final = 35.0

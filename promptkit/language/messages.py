@@ -1,5 +1,8 @@
 """
-Messages and workflows, and conversion of the results of prompts to them.
+`Message` and `Workflow`, and the positions of cache points in them.
+
+`promptkit.language.turns` creates them, and `promptkit.language.results` converts the results of prompts to
+them.
 
 The position of a cache point is the index of a message and an offset into its text, as in
 `Workflow.cache_points`. While more parts may follow, a point after a text has the offset at which the next
@@ -8,17 +11,16 @@ part would start; once everything is joined, such a point moves to the end of th
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from io import IOBase
 from operator import add
 from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
-from promptkit.language.bounds import MAX_REPLY_BYTES, Bound, read_all
+from promptkit.language.bounds import read_all
 from promptkit.language.content import Content, note_repr
 from promptkit.language.media import Image, Showable, render_png
 from promptkit.language.text import Text, plain_text
-from promptkit.language.validation import Role, UnsendableError, checked_role, describe, is_role_tuple
+from promptkit.language.validation import Role, UnsendableError, checked_role, describe
 
 #: What ``+`` joins with a message or a workflow. Text and content become user turns, and None is ignored.
 Joinable: TypeAlias = "str | Content | Message | Workflow | None"
@@ -466,108 +468,3 @@ def _sum(head: Workflow, tail: Workflow) -> Workflow:
     tail_points = shift_points(tail.cache_points, tail.system, len(head.messages), before)
     points = resolve_points((*head_points, *tail_points), system)
     return make_workflow(head.messages + tail.messages, system, None, points)
-
-
-#: Results with at most this many messages are not measured, for speed: most prompts have no more.
-FREE_MESSAGES: Final = 4
-
-
-def workflow_from(result: Any, limit: int = MAX_REPLY_BYTES) -> Workflow:
-    """
-    Return the result of a prompt as a workflow. Text and content become user turns.
-
-    Args:
-        result:
-            Text, content, a message, a workflow, None, or a sequence or iterator of these.
-
-        limit:
-            The limit of a reply, in bytes.
-
-    Raises:
-        UnsendableError: If *result* contains any other value; the error has its path.
-
-        TooLongError: If *result* does not fit into a reply.
-
-        ValueError: If system parts in *result* have different annotations.
-    """
-    builder = MessageBuilder(limit)
-    builder.add(result)
-    return builder.workflow()
-
-
-class MessageBuilder:
-    """
-    A builder that collects messages, system parts and cache points into a workflow.
-
-    Args:
-        limit:
-            The limit of a reply, in bytes.
-    """
-
-    __slots__ = ("_bound", "_counted", "_messages", "_points", "_systems", "_uncounted_until")
-
-    def __init__(self, limit: int = MAX_REPLY_BYTES) -> None:
-        self._messages: list[Message] = []
-        self._systems: list[Text] = []
-        self._points: list[tuple[int, int]] = []
-        self._bound = Bound(limit)
-        self._counted, self._uncounted_until = 0, FREE_MESSAGES
-
-    def add(self, value: Any, path: tuple[int, ...] = ()) -> None:
-        """
-        Add the content of *value*, whose indexes in the prompt's result are *path*, outermost first.
-
-        Raises:
-            UnsendableError: If *value* contains a value that no message can hold.
-
-            TooLongError: If the result does not fit into a reply.
-        """
-        if isinstance(value, Workflow):
-            if value.system is not None or value.cache_points:
-                self._add_system(value)
-            self._messages += value.messages
-        elif isinstance(value, Message):
-            self._messages.append(value)
-        elif not self._add_block(value, path):
-            for position, item in enumerate(value):
-                self.add(item, (*path, position))
-        if len(self._messages) > self._uncounted_until:
-            self._count()
-
-    def workflow(self) -> Workflow:
-        """Return the collected workflow. Raises ValueError if system parts have different annotations."""
-        system = system_text(*self._systems) if self._systems else None
-        points = resolve_points(self._points, system) if self._points else ()
-        return make_workflow(tuple(self._messages), system, None, points)
-
-    def _add_block(self, value: Any, path: tuple[int, ...]) -> bool:
-        """Add a single block or an empty value. Return False if *value* is a sequence or iterator instead."""
-        if type(value) is list:
-            return False
-        try:
-            block = to_block(value)
-        except UnsendableError:
-            # Sets have no order, and the lines of files are not messages.
-            is_sequence = isinstance(value, Sequence | Iterator) and not is_role_tuple(value)
-            if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
-                raise UnsendableError(value, path) from None
-            return False
-        if block is not None:
-            self._messages.append(message_of("user", block))
-        return True
-
-    def _add_system(self, workflow: Workflow) -> None:
-        """Add the system part and the cache points of a workflow."""
-        if workflow.cache_points:
-            self._points += shift_points(
-                workflow.cache_points, workflow.system, len(self._messages), self._systems
-            )
-        self._bound.count(workflow.system)
-        if workflow.system is not None:
-            self._systems.append(workflow.system)
-
-    def _count(self) -> None:
-        for message in self._messages[self._counted :]:
-            self._bound.count(message)
-        self._counted = len(self._messages)
-        self._uncounted_until = self._counted + FREE_MESSAGES

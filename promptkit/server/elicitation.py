@@ -41,7 +41,7 @@ from promptkit.server.pending import PendingRequest
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_closed, is_list, plain
 from promptkit.types.parsing import reader_of
-from promptkit.types.scalars import Reader
+from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import typed_text
 
 #: How long to wait for an answer, in seconds. A `requestState` is valid for the same time.

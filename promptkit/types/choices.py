@@ -17,7 +17,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.types.enum_sources import meanings_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.scalar_parsers import Read
-from promptkit.types.scalars import Reader
+from promptkit.types.scalar_types import Reader
 
 #: Longer text is not a sum of flags, and takes long to parse as a number.
 _MAX_DIGITS: Final = 40

@@ -28,7 +28,7 @@ from promptkit.types.kinds import (
     surrogate_of,
     tag_of,
 )
-from promptkit.types.scalars import scalar_of
+from promptkit.types.scalar_types import scalar_of
 from promptkit.types.unstructuring import json_of
 
 #: The maximum depth of an example, which ends recursive types.

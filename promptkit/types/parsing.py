@@ -37,7 +37,7 @@ from promptkit.types.kinds import (
     surrogate_of,
 )
 from promptkit.types.scalar_parsers import Read
-from promptkit.types.scalars import SCALARS, Reader, ScalarType, scalar_of
+from promptkit.types.scalar_types import SCALARS, Reader, ScalarType, scalar_of
 from promptkit.types.structuring import is_leaf, sized, structurer
 from promptkit.types.unstructuring import text_of
 

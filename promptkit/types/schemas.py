@@ -38,7 +38,7 @@ from promptkit.types.kinds import (
     tag_of,
 )
 from promptkit.types.parsing import reader_of
-from promptkit.types.scalars import scalar_of
+from promptkit.types.scalar_types import scalar_of
 from promptkit.types.unstructuring import can_be_sent, json_of
 
 Schema: TypeAlias = dict[str, Any]

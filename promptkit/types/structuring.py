@@ -48,7 +48,7 @@ from promptkit.types.kinds import (
     tag_of,
 )
 from promptkit.types.scalar_parsers import Read, convert_key
-from promptkit.types.scalars import scalar_of
+from promptkit.types.scalar_types import scalar_of
 from promptkit.types.unstructuring import json_of
 
 _UNKNOWN_MEMBER: Final = "is not a member of this object"

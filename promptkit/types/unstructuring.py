@@ -7,7 +7,7 @@ import msgspec
 
 from promptkit.types.choices import member_text
 from promptkit.types.kinds import Member, has_parts, is_record, members_of_record, surrogate_of, tag_of
-from promptkit.types.scalars import scalar_of_value
+from promptkit.types.scalar_types import scalar_of_value
 
 #: The types of JSON's own values, which most defaults and choices have.
 _JSON_TYPES: Final = (str, int, float, bool, type(None))

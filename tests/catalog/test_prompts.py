@@ -11,7 +11,7 @@ from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assist
 from promptkit.catalog.prompts import FunctionRenderer
 from promptkit.errors import EmptyPromptError
 from promptkit.errors.diagnostics import Location
-from promptkit.language.messages import FREE_MESSAGES
+from promptkit.language.results import FREE_MESSAGES
 from tests.ids import shown
 
 LOCATION = Location("<recipe>", 7)

@@ -24,7 +24,7 @@ from promptkit.catalog.completion import Completer
 from promptkit.errors import ResultError
 from promptkit.fragments import bullets, numbered, table
 from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError, read_all
-from promptkit.language.messages import workflow_from
+from promptkit.language.results import workflow_from
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS

@@ -18,7 +18,7 @@ from promptkit import (
     user,
 )
 from promptkit.fragments import section
-from promptkit.language.messages import workflow_from
+from promptkit.language.results import workflow_from
 from promptkit.language.turns import CachePoint
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from promptkit import prompt, resource
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, workflow_from
+from promptkit.language.messages import Message, Workflow
+from promptkit.language.results import workflow_from
 from promptkit.language.text import Text
 from promptkit.language.turns import assistant, cache_point, system, user
 from promptkit.language.validation import UnsendableError, describe

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from promptkit.compiler import reloading
-from promptkit.types.scalars import SCALARS
+from promptkit.types.scalar_types import SCALARS
 from tests.compiler.test_reload_steps import Author
 
 #: The start of each version: its MARK shows whether anything still references the module.

@@ -22,7 +22,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.types.kinds import Constraints, constrained
 from promptkit.types.parsing import reader_of
-from promptkit.types.scalars import SCALARS, ScalarType, text_scalar
+from promptkit.types.scalar_types import SCALARS, ScalarType, text_scalar
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of, text_of
 from tests.wire import MODERN, Client
@@ -196,7 +196,10 @@ class TestOneEntry:
 class TestEveryRecord:
     def test_every_built_in_type_has_a_value_here(self):
         """Every built-in type has a value in these tests."""
-        code = "from promptkit.types.scalars import SCALARS; print(*(kind.__qualname__ for kind in SCALARS))"
+        code = (
+            "from promptkit.types.scalar_types import SCALARS; "
+            "print(*(kind.__qualname__ for kind in SCALARS))"
+        )
         # A separate process, because other tests register types.
         built_in = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
