@@ -53,8 +53,8 @@ _START: Final = re.compile(
 #: The tokens outside strings that matter for the extent of a value.
 _TOKEN: Final = re.compile(r"""["'“{}\[\],:]""")
 
-#: The rest of a string by its opening quotation mark, and whether it is the value of a member. A quotation
-#: mark in it that is not escaped ends it only if JSON can continue there, or if a comma is missing after it.
+#: Patterns of the rest of a string, by its opening quotation mark and whether it is the value of a member. An
+#: unescaped quotation mark in it ends it only if JSON can continue there, or if a comma is missing after it.
 _REST_OF_STRING: Final = {
     (opening, is_value): re.compile(
         rf"(?: [^{closing}\\] | \\. | {closing} (?! {continuation} ) )*+ {closing}", re.DOTALL | re.VERBOSE
@@ -94,7 +94,7 @@ class JsonValue(Struct, frozen=True):
     is_too_deep: bool = False
 
 
-def find_values(text: str, *, fences: bool = True) -> Iterator[JsonValue]:
+def find_values(text: str, *, fences_end_values: bool = True) -> Iterator[JsonValue]:
     """
     Yield the outermost values in *text*.
 
@@ -102,11 +102,11 @@ def find_values(text: str, *, fences: bool = True) -> Iterator[JsonValue]:
         text:
             A model's answer.
 
-        fences:
+        fences_end_values:
             Whether a line with a code fence ends a value that is not closed. Otherwise, it can be a part of a
             string.
     """
-    marks = [mark.span() for mark in _FENCE.finditer(text)] if fences else []
+    marks = [mark.span() for mark in _FENCE.finditer(text)] if fences_end_values else []
     starts, ends = [0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)]
     for start, end in zip(starts, ends, strict=True):
         position = start
@@ -172,7 +172,7 @@ def parse_answer(text: str, answer: Any, *, allow_cut: bool = False) -> Any:
 
     There can be prose and code fences around the JSON. If there are several JSON values, the last valid one
     counts. With the extra ``answers``, malformed JSON of up to 128 KiB is repaired: wrong commas and
-    quotation marks, line breaks in strings, comments, the constants of Python.
+    quotation marks, line breaks in strings, comments, Python's constants.
 
     Args:
         text:
@@ -232,13 +232,13 @@ def _values(text: str) -> Iterator[JsonValue]:
     """
     Yield the JSON values in an answer, from the last to the first.
 
-    Then follow the values that have a line with a code fence in a string.
+    Values with a code-fence line inside a string come after all others.
     """
     values = deque(find_values(text), _MAX_VALUES)
     yield from reversed(values)
     yield from (
         value
-        for value in reversed(deque(find_values(text, fences=False), _MAX_VALUES))
+        for value in reversed(deque(find_values(text, fences_end_values=False), _MAX_VALUES))
         if value.is_closed and value not in values
     )
 

@@ -15,7 +15,7 @@ from promptkit.types.descriptions import default_clause, described
 from promptkit.types.error_messages import invalid_value, reason_of, shortened
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, plain
-from promptkit.types.scalar_parsers import Read, holds_more
+from promptkit.types.scalar_parsers import Read, has_more_values
 from promptkit.types.scalar_types import Reader
 from promptkit.types.schemas import Definitions, type_schema, with_words
 from promptkit.types.unstructuring import can_be_sent, json_of, text_of
@@ -167,9 +167,9 @@ class Arguments(Struct, frozen=True):
         """
         The argument values of each example call; empty if a required argument has no example.
 
-        The first call has only the required arguments. Then follow as many calls as the argument with the
-        most examples has: call N uses the Nth example of each argument, or its first example if it has fewer.
-        Optional arguments without examples are omitted.
+        The first call has only the required arguments. It is followed by one call for each example of the
+        argument that has the most: call N uses the Nth example of each argument, or its first example if it
+        has fewer. Optional arguments without examples are omitted.
         """
         examples = {argument.name: argument.examples for argument in self.ordered}
         # Defaults from environment variables differ between machines, so they do not count.
@@ -283,7 +283,7 @@ class Arguments(Struct, frozen=True):
             if isinstance(text, str)
             and len(text) > max_values
             and self.by_name[name].reader.is_several
-            and holds_more(text, max_values)
+            and has_more_values(text, max_values)
         )
         if errors:
             raise ArgumentsError(self.owner, errors, self.kind)

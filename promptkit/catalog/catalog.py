@@ -100,7 +100,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return len({error.location.file for error in self.errors})
 
     def __getitem__(self, name: str) -> CompiledPrompt:
-        """Raises `UnknownPromptError` if no prompt has this name."""
+        """Return the prompt called *name*. Raises `UnknownPromptError` if there is none."""
         try:
             return self._by_name[name]
         except KeyError:
@@ -248,9 +248,9 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def find_fixed(self, uri: str) -> CompiledResource | None:
         """
-        Return the resource with this URI, declared or a file of a skill, or None.
+        Return the resource with this URI, either declared or a file of a skill; None if there is none.
 
-        The URI can be written with characters that are not escaped, or with escapes in lowercase.
+        The URI can contain unescaped characters, and escapes in lowercase.
         """
         uri = normalized(uri)
         if (resource := self._fixed.get(uri)) is not None:

@@ -26,7 +26,7 @@ from promptkit.language.content import noted_reprs
 from promptkit.language.context import Context
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow, make_workflow
-from promptkit.language.results import FREE_MESSAGES, MessageBuilder
+from promptkit.language.results import UNCOUNTED_MESSAGES, MessageBuilder
 from promptkit.language.validation import UnsendableError
 from promptkit.types.functions import is_asynchronous, run_async
 from promptkit.types.schemas import answer_schema
@@ -45,7 +45,7 @@ TAGS: Final = "promptkit/tags"
 
 
 def prefixed_name(prefix: str, name: str) -> str:
-    """Return the name of a prompt in a target with a prefix; ``""`` is none."""
+    """Return the name of a prompt in a target with a prefix; ``""`` is no prefix."""
     return f"{prefix}-{name}" if prefix else name
 
 
@@ -180,11 +180,11 @@ class FunctionRenderer(Struct, frozen=True):
                     await result.aclose()
                 raise self._result_error(error, "yielded") from None
             position += 1
-        return self._finish(messages.workflow())
+        return self._finish(messages.build())
 
     def _workflow(self, result: object, limit: int) -> Workflow:
         if isinstance(result, Workflow):
-            if result.messages[FREE_MESSAGES:]:  # a value repeated in it takes memory once it is encoded
+            if result.messages[UNCOUNTED_MESSAGES:]:  # until encoded, repeated values share memory
                 self._convert(result, limit)
             return result if result.messages and self.answer is None else self._finish(result)
         if isinstance(result, Iterator):
@@ -221,7 +221,7 @@ class FunctionRenderer(Struct, frozen=True):
             messages.add(result)
         except (UnsendableError, TooLongError) as error:
             raise self._result_error(error, "returned") from None
-        return messages.workflow()
+        return messages.build()
 
     def _check_texts(self, rendered: Workflow | str, reprs: Sequence[str]) -> None:
         """Raise ResultError if a text contains one of *reprs*, which were made while the function ran."""
@@ -282,8 +282,9 @@ class CompiledPrompt(Struct, frozen=True):
             How long a reply can be reused for the same arguments, in seconds.
 
         elicit:
-            Whether the user is asked for missing and invalid arguments: in any case, never, or with None only
-            for ``prompts/get``. With ``"always"``, optional arguments that were not sent are enough to ask.
+            Whether the user is asked for missing and invalid arguments: in any case (True), never (False), or
+            only for ``prompts/get`` (None). With ``"always"``, the user is asked in any case, even if only
+            optional arguments were not sent.
 
         tool:
             The author's description of its behavior as a tool; False if it is not offered as a tool.

@@ -1,7 +1,7 @@
 """
 Ranking of short texts by the words that they share with a request, as in search: TF-IDF and cosines.
 
-It knows no synonyms and no meaning. A model that chooses can do better, and worse.
+It recognizes neither synonyms nor meaning. A model can choose better, or worse.
 """
 
 import re
@@ -16,7 +16,7 @@ _WORD: Final = (
     r"|[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+"
 )
 
-#: Words without a topic: those of English, and those of any description of a skill and any request for one.
+#: Words without a topic: common English words, and words in any description of a skill or request for one.
 _WITHOUT_TOPIC: Final = """
     a about above after again all also am an and any are as at be because been before being below between both
     but by can could d did do does doing don down during each etc few for from further get had has have having
@@ -86,7 +86,7 @@ class Ranking:
         )
 
     def pairs(self, above: float) -> Iterator[tuple[float, int, int]]:
-        """Yield the cosine and the numbers of each two texts whose cosine is *above* a limit."""
+        """Yield the cosine and the numbers of each pair of texts whose cosine exceeds *above*."""
         for number, vector in enumerate(self._vectors):
             for other, cosine in self._cosines(vector).items():
                 if other > number and cosine > above:

@@ -37,7 +37,7 @@ _TEXTS: Final = (
 _MAX_TRIED: Final = 64
 _MAX_DEPTH: Final = 8
 
-#: Maximum number of choices of an argument for a call with each of them.
+#: Maximum number of choices of an argument, if there is a call with each of them.
 _MAX_CHOICES: Final = 20
 
 
@@ -50,8 +50,8 @@ def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
             The arguments of a prompt or a resource.
 
     Returns:
-        The calls, whose arguments are the author's examples where there are any. Without a value for a
-        required argument there is no call.
+        The calls. They use the author's examples where there are any. If no value is known for a required
+        argument, there are no calls.
     """
     texts = {argument.name: sample_text(argument) for argument in arguments.ordered}
     complete = {name: text for name, text in texts.items() if text is not None}
@@ -73,7 +73,7 @@ def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def _choices(argument: Argument) -> list[str]:
-    """Return the texts of the values of a `Literal`, an `Enum` or a `bool`, unless they are many."""
+    """Return the texts of the values of a `Literal`, an `Enum` or a `bool`, unless there are too many."""
     definitions = Definitions({}, places=True)
     schema, _ = type_schema(argument.annotation, definitions)
     choices: list[Any] = []
@@ -85,7 +85,7 @@ def _choices(argument: Argument) -> list[str]:
 
 
 def sample_text(argument: Argument) -> str | None:
-    """Return a valid text for an argument that is not its default, or None if none was found."""
+    """Return a valid text for an argument that is not its default, or None if no such text is known."""
     if argument.examples:
         return text_of(argument.examples[0])
     definitions = Definitions({}, places=True)
@@ -141,7 +141,7 @@ def _strings(schema: Schema) -> Iterator[str]:
 
 
 def _numbers(schema: Schema) -> Iterator[float]:
-    """Yield multiples that are small, or close to the bounds, and the number between the bounds."""
+    """Yield small multiples, multiples close to the bounds, and the number midway between the bounds."""
     step = schema.get("multipleOf", 1 if schema["type"] == "integer" else 0.5)
     keys = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
     bounds = [schema[key] for key in keys if key in schema]

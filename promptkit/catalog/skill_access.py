@@ -1,5 +1,5 @@
 """
-Skills for clients without the skills extension: two tools that find and read skills, and a prompt for each.
+Skills for clients without the skills extension: tools that find and read them, and a prompt for each skill.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -173,7 +173,7 @@ def _text(skill: CompiledSkill, task: str = "") -> Workflow:
 
 
 def without_skill_prompts(catalog: Catalog) -> Catalog:
-    """Return a catalog without the prompts that skills are offered as."""
+    """Return a catalog without the prompts that offer skills."""
     prompts = [prompt for prompt in catalog.prompts if not _is_skill(prompt)]
     return Catalog(prompts, catalog.diagnostics, catalog.resources, catalog.skills)
 

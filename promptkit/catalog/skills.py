@@ -28,7 +28,7 @@ SKILL_FILE: Final = "SKILL.md"
 MAX_DESCRIPTION: Final = 1024
 MAX_COMPATIBILITY: Final = 500
 
-#: Stands for the words that a user types after the name of a skill.
+#: The placeholder for the words that a user types after the name of a skill.
 ARGUMENTS: Final = "$ARGUMENTS"
 
 _FRONTMATTER: Final = r"\A---[ \t]*\r?\n(?:[^\n]*\n)*?---[ \t]*(?:\r?\n|\Z)\s*"
@@ -145,12 +145,12 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
     @property
     def is_for_models(self) -> bool:
-        """Whether models choose it: its author can reserve it for users, as for Claude Code."""
+        """Whether models can choose it; a field of Claude Code reserves it for users."""
         return self.frontmatter.get("disable-model-invocation") is not True
 
     @property
     def is_for_users(self) -> bool:
-        """Whether its author offers it to users as well, with the fields or the text of Claude Code."""
+        """Whether users can choose it as well, according to its fields or text for Claude Code."""
         fields = self.frontmatter
         if "user-invocable" in fields:
             return fields["user-invocable"] is True

@@ -34,7 +34,7 @@ class Tools:
             Whether to offer two tools that find and get prompts, instead of one tool per prompt.
 
         others:
-            More tools by name, which precede prompts of the same name.
+            More tools by name, which take precedence over prompts of the same name.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class Tools:
         self._search = search_tools(lambda: callable_prompts(catalog)) if search else None
 
     @property
-    def is_search(self) -> bool:
-        """Whether the tools are the two that find and get prompts."""
+    def is_search_only(self) -> bool:
+        """Whether prompts are offered only through the two tools that find and get them."""
         return self._search is not None
 
     @property
@@ -66,7 +66,7 @@ class Tools:
         return self._search[FIND], get_tool, *self._others.values()
 
     def __getitem__(self, name: str) -> CompiledPrompt:
-        """Raises `UnknownToolError` if no tool has this name."""
+        """Return the tool called *name*. Raises `UnknownToolError` if there is none."""
         if name in self._others:
             return self._others[name]
         if self._search is None:
@@ -142,7 +142,7 @@ class _ToolArguments(Arguments, frozen=True):
 FIND: Final = "find_prompts"
 GET: Final = "get_prompt"
 
-#: Hosts such as Claude Code cut longer descriptions of tools, and longer instructions of servers.
+#: Hosts such as Claude Code truncate longer tool descriptions and server instructions.
 MAX_TOOL_DESCRIPTION: Final = 2048
 
 #: Maximum number of prompts in a search result, each with the schema of its arguments.
@@ -161,7 +161,7 @@ _ARGUMENTS: Final = "Its arguments by name, as in its schema"
 
 def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, CompiledPrompt]:
     """
-    Return the two tools by name.
+    Return the tools that find and get prompts, by name.
 
     Args:
         prompts:

@@ -1,5 +1,5 @@
 """
-URI templates: extracts the variables from a URI, the reverse of expanding its template.
+URI templates: extraction of the variables from a URI, the reverse of expanding its template.
 
 First a URI is split among the expressions of its template, such as ``{?a,b*}``, from its end to its start and
 in linear time. Then the text of each expression is split by the rules of its operator.
@@ -23,7 +23,7 @@ Value: TypeAlias = str | list[str] | dict[str, str]
 #: Maximum number of characters of a URI. Browsers and servers accept only far shorter ones.
 MAX_URI_LENGTH: Final = 65_536
 
-#: Characters that are not escaped in URIs, next to letters, digits and ``_.-~`` (RFC 3986, section 2).
+#: Characters that URIs contain unescaped, in addition to letters, digits and ``_.-~`` (RFC 3986, section 2).
 URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
 
 _ESCAPE: Final = re.compile("%[0-9A-Fa-f]{2}")
@@ -186,7 +186,7 @@ class URITemplate:
     - ``{a:3}`` returns the start of the value;
     - without ``*``, as in ``{?a}``, a single value is text, and several values or a mapping are a list. With
       ``*`` the value is always a list or a mapping;
-    - in ``{+a}`` and ``{#a}`` a comma separates values, and whatever looks like an escape is read as one;
+    - in ``{+a}`` and ``{#a}`` a comma separates values, and anything that looks like an escape is decoded;
     - where the next expression can start within the current one, as in ``{a}{b}`` or ``{a}.{b}``,
       each is as short as possible;
     - if a pair could belong to several exploded variables, as in ``{?a*,b*}``, and has none of their names,

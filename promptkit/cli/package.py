@@ -43,7 +43,7 @@ from promptkit.cli.package_project import (
     read_metadata,
 )
 from promptkit.compiler.configuration import find_configuration, read_pyproject
-from promptkit.declarations.skill_files import is_left_out
+from promptkit.declarations.skill_files import is_omitted
 from promptkit.errors.distribution import quoted
 from promptkit.errors.exceptions import shortened
 from promptkit.files.folder import Folder
@@ -328,7 +328,7 @@ def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
             raise PackageError(msg)
         with suppress(FileNotFoundError, NotADirectoryError):
             for entry, status in root.entries(folder):
-                is_match = fnmatchcase(entry, name) and not is_left_out(entry)
+                is_match = fnmatchcase(entry, name) and not is_omitted(entry)
                 if is_match and not stat.S_ISDIR(status.st_mode):
                     paths.add(f"{folder}/{entry}".removeprefix("/"))
     return sorted(paths)

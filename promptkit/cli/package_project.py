@@ -27,7 +27,7 @@ from packaging.utils import InvalidName, canonicalize_name
 from packaging.version import Version
 
 from promptkit.compiler.configuration import Configuration
-from promptkit.declarations.skill_files import is_left_out, paths_below
+from promptkit.declarations.skill_files import is_omitted, paths_below
 from promptkit.declarations.skill_markdown import SkillError
 from promptkit.errors.distribution import DISTRIBUTION
 from promptkit.errors.exceptions import PromptkitError, shortened
@@ -282,7 +282,7 @@ class SourceReader:
 
 def _check_visible(path: str, within: str) -> None:
     """Raise PackageError if a file is hidden, or links to a hidden one."""
-    if any(is_left_out(part) and part != _PUBLIC for part in within.split("/")):
+    if any(is_omitted(part) and part != _PUBLIC for part in within.split("/")):
         subject = f"{path!r} links to {within!r}" if path != within else repr(path)
         msg = f"{subject}, which is hidden, or a temporary file of a program: put a copy in a visible place"
         raise PackageError(msg)
@@ -391,7 +391,7 @@ def _paths_in(folder: Path, excluded: Path) -> Iterator[str]:
 
 
 def _is_packaged(name: str) -> bool:
-    return not (is_left_out(name) or is_test(name) or is_cases(name))
+    return not (is_omitted(name) or is_test(name) or is_cases(name))
 
 
 def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:

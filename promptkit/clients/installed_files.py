@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, is_left_out
+from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, is_omitted
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, check_plain
 from promptkit.files.reading import HashedBytes, may_exist
@@ -297,7 +297,7 @@ def _files_in(folder: Folder, name: str) -> list[str]:
         return []
     if not stat.S_ISDIR(status.st_mode):
         return [name]
-    return [path for path, _ in folder.walk(name) if not any(map(is_left_out, path.split("/")))]
+    return [path for path, _ in folder.walk(name) if not any(map(is_omitted, path.split("/")))]
 
 
 def _not_own(folder: Folder, path: str, reason: str) -> FolderChangeError:
@@ -338,7 +338,7 @@ def _check_note(note: Mapping[str, _Written]) -> None:
         msg = f"it has more than {_MAX_NAMES:,} names"
         raise FolderChangeError(msg)
     for name, written in note.items():
-        if "/" in name or is_left_out(name) or not _is_plain(name):
+        if "/" in name or is_omitted(name) or not _is_plain(name):
             msg = f"{name[:100]!r} is not a valid name"
             raise FolderChangeError(msg)
         if len(written.source) > _MAX_SOURCE or len(written.files) > MAX_FILES:

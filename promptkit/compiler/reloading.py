@@ -53,14 +53,14 @@ _MAX_OLD_VERSIONS: Final = 5
 
 #: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
 _CACHES: Final = {
-    "promptkit.types.caching": "forget_types",
-    "promptkit.types.pydantic": "forget_types",
-    "promptkit.types.structuring": "forget_types",
+    "promptkit.types.caching": "clear_type_cache",
+    "promptkit.types.pydantic": "clear_type_cache",
+    "promptkit.types.structuring": "clear_type_cache",
     "promptkit.fragments.text": "clear_cache",
 }
 
 #: The same, for registered types, which old versions of recipes may need.
-_TYPES: Final = {"promptkit.types.scalar_types": "forget_replaced"}
+_TYPES: Final = {"promptkit.types.scalar_types": "remove_replaced_types"}
 
 
 class Reloader:

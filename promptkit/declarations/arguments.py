@@ -183,7 +183,7 @@ def _description(parameter: Parameter, reader: Reader) -> str | None:
 
 
 def _is_worth_showing(default: Any) -> bool:
-    """Whether a default is neither None nor empty."""
+    """Return whether a default is neither None nor empty."""
     try:
         return default is not None and len(default) > 0
     except TypeError:  # a number, or a class, which is an invalid default
@@ -280,7 +280,7 @@ def _with_note(annotation: Any, note: Any) -> Any:
 
 
 def _with_another_note(annotation: Any, note: Any) -> Any:
-    """Do the same for ``Annotated``: *note* replaces any note that requires an offset."""
+    """Do the same as `_with_note` for ``Annotated``: *note* replaces any note that requires an offset."""
     notes = annotation.__metadata__
     if plain(annotation.__origin__) is not datetime:
         return Annotated[(_with_note(annotation.__origin__, note), *notes)]
@@ -291,7 +291,7 @@ def _with_another_note(annotation: Any, note: Any) -> Any:
 
 
 def _null_text(annotation: Any) -> str | None:
-    """Return the text that a type reads as None; None if there is none, because text has any value."""
+    """Return the text that a type reads as None; None if it reads that text as another value."""
     reader, text = reader_of(annotation), text_of(None)
     return text if reader is not None and reader.read(text) is None else None
 
@@ -326,9 +326,9 @@ class DirectArguments:
 
     def checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
         """
-        Check the arguments of a call, and return the keyword arguments completed.
+        Check the arguments of a call, and return its complete keyword arguments.
 
-        Omitted arguments are taken from the environment, and a `Context` parameter gets an empty one.
+        Omitted arguments are taken from the environment, and a `Context` parameter gets an empty `Context`.
 
         Raises:
             TypeError: If an argument does not have its parameter's type.

@@ -47,7 +47,7 @@ class SavedCases:
         self._cases: tuple[Case, ...] = ()
 
     def __call__(self) -> tuple[Case, ...]:
-        """Return the cases, without those of modules that have been imported again since."""
+        """Return the cases, except those of modules that have been imported again since."""
         return tuple(case for case in self._cases if case.is_current)
 
     def add(self, case: Case) -> None:
@@ -121,7 +121,7 @@ class Decorated:
 
 
 def caller(depth: int = 0) -> tuple[Location, ModuleType | None]:
-    """Return the location of the call of the calling function, or *depth* calls above it, and its module."""
+    """Return the location and the module of the call of the calling function, or *depth* calls above it."""
     frame = sys._getframe(2 + depth)  # noqa: SLF001 (`inspect` is slower)
     module = sys.modules.get(frame.f_globals.get("__name__", ""))
     owner = module if module is not None and vars(module) is frame.f_globals else None
@@ -155,7 +155,8 @@ class Declared(Decorated, Generic[P, Sent]):
                 Keyword arguments of the call.
 
         Returns:
-            The case. If the input must be rejected, add the expected text: ``.refused("'code' is missing")``.
+            The case. If the input must be rejected, add a part of the error message:
+            ``.refused("'code' is missing")``.
         """
         return self._save(name, partial(self.to_wire, *args, **kwargs))
 
@@ -183,9 +184,9 @@ class Declared(Decorated, Generic[P, Sent]):
         Return what a client sends for the same call. Raises TypeError if a client cannot make that call.
         """
 
-    def _save(self, name: str, sent: Callable[[], Sent]) -> Case:
+    def _save(self, name: str, make_sent: Callable[[], Sent]) -> Case:
         """Save a case, with the location of the caller's caller."""
         location, module = caller(1)
-        case = Case(name, location, sent, module)
+        case = Case(name, location, make_sent, module)
         self.saved.add(case)
         return case

@@ -1,7 +1,8 @@
 """
-The front matter of a Markdown prompt: YAML in which every plain value is the text that is written.
+Parsing of front matter in Markdown prompts: YAML in which every plain value is text, exactly as written.
 
-YAML would read ``1.10`` as a number, ``2026-01-31`` as a date and ``no`` as False, and reject ``Note: this``.
+Standard YAML would read ``1.10`` as a number, ``2026-01-31`` as a date and ``no`` as False, and would reject
+``Note: this``. `promptkit.declarations.markdown_prompts` defines the keys.
 """
 
 import re
@@ -18,7 +19,7 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.rules import Rule
 
-#: A key with its colon. Quantifiers that give nothing back keep the time linear.
+#: A key with its colon. Possessive quantifiers keep the time linear.
 _KEY: Final = r"(?:\"[^\"\n]*\"|'[^'\n]*'|[^\s\"'#\[\]{}&*!|>%@`,:-][^:\n]*+)[ \t]*:(?=[ \t]|$)"
 
 #: A line with a value: the part before the value, and the value.
@@ -38,7 +39,7 @@ _KINDS: Final[Mapping[type, str]] = {str: "text", list: "a list", dict: "a mappi
 
 class MarkdownError(Exception):
     """
-    An error in a Markdown prompt; by default, one of its front matter.
+    An error in a Markdown prompt; by default, in its front matter.
 
     Args:
         message:
@@ -48,7 +49,7 @@ class MarkdownError(Exception):
             How to fix it.
 
         location:
-            Where.
+            Its location.
 
     Attributes:
         rule:
@@ -63,7 +64,7 @@ class MarkdownError(Exception):
 
     @classmethod
     def of(cls, error: Exception, hint: str, location: Location) -> "MarkdownError":
-        """Return an error for another one, whose message can end with a colon and a better hint."""
+        """Convert another error. A hint after a colon in its message takes precedence over *hint*."""
         message, _, own_hint = str(error).partition(": ")
         return cls(message, own_hint or hint, location)
 
@@ -128,7 +129,7 @@ class Field(Struct, frozen=True):
 
 def read_fields(text: str, file: str) -> dict[str, Field]:
     """
-    Parse a front matter.
+    Parse front matter.
 
     Args:
         text:
@@ -138,7 +139,7 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
             The file, in which they start at line 2.
 
     Raises:
-        MarkdownError: If it is not YAML, is too long, or has an anchor, an alias, a tag or a key twice.
+        MarkdownError: If it is not YAML, is too long, or has an anchor, an alias, a tag or a duplicate key.
     """
     if len(text) > MAX_FRONT_MATTER:
         msg = f"the front matter has {len(text):,} characters: the limit is {MAX_FRONT_MATTER:,}"

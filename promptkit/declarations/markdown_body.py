@@ -3,7 +3,7 @@ The body of a Markdown prompt: turns, included files, and parts that are files.
 
 A line that consists of ``[user]`` starts a turn, ``{{> file.md}}`` includes a text, and a line
 ``{{image: file.png}}`` is a separate part. A backslash before any of these, or before a code fence or a
-placeholder, makes it text, and two backslashes before a placeholder are one.
+placeholder, makes it text. Two backslashes before a placeholder become one.
 """
 
 import posixpath
@@ -37,7 +37,8 @@ from promptkit.language.results import MessageBuilder
 from promptkit.language.text import filled_text
 from promptkit.language.turns import Part, assistant, system, user
 
-#: Limits of a Markdown prompt: of its file and of its included texts in bytes, and of its includes.
+#: Limits of a Markdown prompt: the size of its file and of the included texts, and the number and depth of
+#: includes.
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_INCLUDES: Final = 1_000
 _MAX_DEPTH: Final = 8
@@ -62,8 +63,8 @@ _ESCAPE: Final = re.compile(
     re.MULTILINE,
 )
 
-#: Surrogates, which no file contains, for each escaped brace and for a backslash that is not text. With them,
-#: an escaped mark matches none of the patterns, and keeps its length.
+#: Surrogates, which no file contains, replace escaped braces and backslashes that are not text. With them, an
+#: escaped mark matches none of the patterns, and keeps its length.
 _BRACE, _NOTHING, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
 _MEANINGS: Final = {ord(_BRACE): "{", ord(_NOTHING): None}
 
@@ -163,7 +164,7 @@ class Body(Struct, frozen=True):
         messages = MessageBuilder(sys.maxsize)  # the caller counts the bytes
         for turn in self.turns:
             messages.add(turn.rendered(values, self.file.name))
-        return messages.workflow()
+        return messages.build()
 
     def insertions(self) -> Iterator[Insertion]:
         """Yield the placeholders that are filled."""
@@ -263,7 +264,7 @@ def _fence_after(fence: str, line: str) -> str:
 
 
 def _file_part(line: Line, file: Path, root: Path) -> Callable[[], Part]:
-    """Return the function that reads the file that a line names, which must exist."""
+    """Return a function that reads the file named in a line. The file must exist."""
     kind, _, path = line.marked.strip(" \t{}").partition(":")
     below = _path_below(path.strip(), file, root, line.location)
     read: Callable[[], Part] = partial(_CONTENT[kind].from_path, below, root=root)
@@ -275,10 +276,10 @@ def _file_part(line: Line, file: Path, root: Path) -> Callable[[], Part]:
 
 
 def _path_below(path: str, file: Path, root: Path, location: Location) -> str:
-    """Return the path below *root* of a path that is relative to *file*."""
+    """Convert a path that is relative to *file* to one that is relative to *root*."""
     below = posixpath.normpath(posixpath.join(file.parent.relative_to(root).as_posix(), path))
     if below.startswith(("/", "../")) or below == ".." or "\\" in path:
-        hint = f"write a path relative to the file, to a file below {root.name!r}"
+        hint = f"write the path of a file below {root.name!r}, relative to this file"
         msg = f"{path!r} is outside {root.name!r}"
         raise BodyError(msg, hint, location)
     return below
@@ -291,11 +292,11 @@ def _without_blank_ends(lines: list[Line]) -> list[Line]:
 
 class _Includes:
     """
-    Replaces the marks of included files by their texts.
+    Replaces the marks of included files with their texts.
 
     Args:
         root:
-            The folder that they must stay in.
+            The folder that included files must stay in.
     """
 
     def __init__(self, root: Path) -> None:
@@ -346,7 +347,7 @@ class _Includes:
 
 
 def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceholders:
-    """Parse a text in which all names but words of Handlebars are placeholders, and add them to *names*."""
+    """Parse a text in which all names except Handlebars' own are placeholders, and add these to *names*."""
     used = dict[str, Location]()
     for line in lines:
         for tag in TAG.finditer(line.marked):
@@ -368,7 +369,7 @@ def is_turn_mark(line: Line) -> bool:
 
 
 def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
-    """Yield the lines outside code fences that resemble the mark of a turn, each with that part of it."""
+    """Yield the lines outside code fences that resemble the mark of a turn, each with the part that does."""
     fence = ""
     for line in lines:
         match = None if fence or is_turn_mark(line) else _NEAR_TURN.fullmatch(line.marked)
@@ -383,7 +384,7 @@ def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
 
 def escaped(text: str, placeholders: Iterable[str] = ()) -> str:
     """
-    Return text as it is written in the body of a Markdown prompt, so that nothing in it is a mark.
+    Escape text for the body of a Markdown prompt, so that nothing in it is a mark.
 
     Args:
         text:

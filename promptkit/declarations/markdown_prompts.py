@@ -88,13 +88,13 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         fields:
             Its front matter.
 
-        found:
+        file_errors:
             The errors in its file.
     """
 
     body: Body = attrs.field(kw_only=True)
     fields: Mapping[str, Field] = attrs.field(kw_only=True)
-    found: tuple[Diagnostic, ...] = attrs.field(kw_only=True)
+    file_errors: tuple[Diagnostic, ...] = attrs.field(kw_only=True)
 
     def __reduce__(self) -> tuple[Any, ...]:
         key = str(self.body.file), str(self.body.root)
@@ -105,7 +105,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
         return markdown_prompt_at, key
 
     def _report(self) -> Report:
-        return Report(f"prompt {self.options.name!r}", self.location, [*self.found], self.places)
+        return Report(f"prompt {self.options.name!r}", self.location, [*self.file_errors], self.places)
 
     @property
     def places(self) -> Mapping[str, Location]:
@@ -134,7 +134,7 @@ def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None,
             The folder to which its name is relative, and that included files must stay in.
 
     Returns:
-        The prompt, and the errors that keep its file from being a prompt.
+        The prompt, or None and the errors that prevent its file from being a prompt.
     """
     report = Report(f"prompt {prompt_name(path, root)!r}", Location(str(path), 1))
     with _reporting(report):
@@ -154,7 +154,7 @@ def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
     Return a prompt that was pickled by reference to its file.
 
     Raises:
-        LoadError: If the file is not a prompt, or not any longer.
+        LoadError: If the file is not, or is no longer, a prompt.
     """
     if (read := _last_read.get((file, root))) is not None:
         return read
@@ -198,9 +198,10 @@ def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> Markdow
         for case_name, field in fields.get("cases", _EMPTY).fields("cases").items():
             sent = {key: value.wire_text() for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
-    found = tuple(report.found)
-    declared = MarkdownPrompt(function, options, {}, body=body, fields=fields, found=found)
-    vars(function)["__declaration__"] = declared  # no module contains it, in which pickling could find it
+    declared = MarkdownPrompt(
+        function, options, {}, body=body, fields=fields, file_errors=tuple(report.found)
+    )
+    vars(function)["__declaration__"] = declared  # pickling cannot find it, because no module contains it
     _last_read[str(body.file), str(body.root)] = declared
     for case in cases:
         declared.saved.add(case)
@@ -268,7 +269,7 @@ def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list
 def _check_name(name: str, location: Location) -> None:
     if iskeyword(name) or not name.isidentifier():
         msg = f"an argument cannot be called {name!r}"
-        hint = "use letters, digits and '_', a letter first, and no word of Python"
+        hint = "use letters, digits and '_', starting with a letter, and no keyword of Python"
         raise MarkdownError(msg, hint, location)
 
 
@@ -337,7 +338,7 @@ def _default(entries: Mapping[str, Field], kind: Any) -> Any:
     field = entries["default"]
     if required:
         msg = "a required argument has no default"
-        raise MarkdownError(msg, "remove one of both", field.location)
+        raise MarkdownError(msg, "remove one of them", field.location)
     if kind is str:
         return field.text("default")
     if field.value == "null":

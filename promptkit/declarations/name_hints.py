@@ -19,7 +19,7 @@ _HINTS: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
 )
 
 
-def instead_of(kind: str, name: str) -> str | None:
+def foreign_name_hint(kind: str, name: str) -> str | None:
     """Return the hint for *name*. *kind* is a table of ``foreign_names.toml``."""
     hints = _HINTS.get(kind, {}).items()
     return next((hint for names, hint in hints if name in names.split()), None)
@@ -41,7 +41,7 @@ def operand_hint(error: Exception) -> str | None:
     """Return a hint for an annotation like ``any | None``, where an operand is not a type."""
     match = _OPERANDS.search(str(error))
     kinds = match.groups() if match and isinstance(error, TypeError) else ()
-    return next(filter(None, (instead_of("operands of |", kind) for kind in kinds)), None)
+    return next(filter(None, (foreign_name_hint("operands of |", kind) for kind in kinds)), None)
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str | None:
@@ -55,7 +55,7 @@ def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list
     exports = public_names() if module.partition(".")[0] == "promptkit" else {}
     if name in exports:
         return f"write 'from {exports[name].__name__} import {name}'"
-    if exports and (hint := instead_of("names", name)) is not None:
+    if exports and (hint := foreign_name_hint("names", name)) is not None:
         return hint
     if (loaded := sys.modules.get(module)) is None:
         return None
@@ -78,7 +78,7 @@ def public_names() -> dict[str, ModuleType]:
 
 
 def _names_of(module: ModuleType) -> list[str]:
-    """The public names in a module, and the submodules of a package."""
+    """Return the public names in a module, including the submodules of a package."""
     names = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")]
     if module.__name__ in _PUBLIC:
         return [*names, "fragments"] if module.__name__ == "promptkit" else list(names)
@@ -107,6 +107,6 @@ def undefined_name(name: str, known: Iterable[str]) -> str | None:
     own, exports = [key for key in known if not key.startswith("_")], public_names()
     suggestion = nearest(name, [key for key in (*vars(builtins), *exports, *own) if is_misspelt(name, key)])
     if suggestion is None:
-        return instead_of("names", name) or did_you_mean(name, own)
+        return foreign_name_hint("names", name) or did_you_mean(name, own)
     more = f" import it: {import_of(suggestion)}" if suggestion in exports and suggestion not in own else ""
     return f"did you mean {suggestion!r}?{more}"

@@ -17,7 +17,7 @@ from promptkit.language.media import Icon
 from promptkit.language.validation import check_flag, check_optional_text, describe
 from promptkit.types.schemas import answer_schema
 
-#: Names that every client can show, and people can type.
+#: The maximum length of a name that every client can show and people can type.
 MAX_NAME: Final = 64
 _NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 
@@ -49,7 +49,7 @@ def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
 
 
 def name_slug(name: str) -> str:
-    """Return *name* without accents and characters that clients cannot show; ``""`` if nothing is left."""
+    """Return *name* without accents or characters that clients cannot show; ``""`` if nothing is left."""
     from unicodedata import combining, normalize  # only a bad name needs it
 
     unaccented = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))

@@ -321,9 +321,9 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
 
         elicit:
             Whether to ask the user for missing and invalid arguments, if the client supports it. Secrets are
-            never asked for. By default, only users who choose the prompt are asked; with True, also when a
-            model calls it as a tool. With ``"always"``, a form also asks for optional arguments that were not
-            sent, even if nothing else is missing; it shows their defaults.
+            never asked for. By default, users are asked only if they chose the prompt themselves; with True,
+            also if a model calls it as a tool. With ``"always"``, a form also asks for optional arguments that
+            were not sent, even if nothing else is missing; it shows their defaults.
 
         scopes:
             Scopes that a caller needs; all are required. For other callers, the prompt does not exist.
@@ -340,8 +340,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             and ``_meta`` announce the deprecation.
 
         sample:
-            Whether tools may render it speculatively: ``promptkit check --render``, ``diff`` and ``dev``, and
-            ``pytest --promptkit``.
+            Whether promptkit may render it speculatively, in ``promptkit check --render``, ``diff``, ``dev``
+            and ``pytest --promptkit``.
 
     Returns:
         The function as a `Prompt`, or with *answer* as an `AnsweredPrompt`; without *function*, a decorator

@@ -293,7 +293,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
         A decorator for a plain function that returns `str` or `bytes`.
 
     Raises:
-        TypeError: If *uri_template* is not a string, *watch* is neither a path, several paths nor a function,
+        TypeError: If *uri_template* is not a string, *watch* is not a path, several paths or a function,
             *size* is not a whole number, another argument has the wrong type, or the decorated object is
             not a plain function.
 
@@ -339,7 +339,7 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
 
 
 def _stamp_function(watch: Any, folder: Path) -> Callable[[], object] | None:
-    """Return the function that returns the state of what a resource watches; None if it watches nothing."""
+    """Return a function whose result changes when the watched content does; None if nothing is watched."""
     if watch is None or callable(watch):
         return watch  # type: ignore[no-any-return]
     paths = [watch] if isinstance(watch, str | Path) else watch

@@ -279,7 +279,7 @@ def _hint_for(decorated: Any) -> str:
 
 
 def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that calls a bound method or a partial of *inner*, without the arguments it has."""
+    """Return a function without the bound parameters that calls a bound method or a partial of *inner*."""
 
     @functools.wraps(inner)
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -331,7 +331,7 @@ _SECTION: Final = (
 
 
 def _may_have_sections(text: str | None) -> bool:
-    """Whether a docstring may have more than a summary."""
+    """Return whether a docstring may have more than a summary."""
     return not {"\n", ":", "@"}.isdisjoint(text or "")
 
 

@@ -72,13 +72,13 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
 def _entries(folder: Path, within: str) -> list[Path]:
     """Return the entries of a skill's folder, without hidden and generated ones. Raises SkillError."""
     try:
-        return [entry for entry in folder.iterdir() if not is_left_out(entry.name)]
+        return [entry for entry in folder.iterdir() if not is_omitted(entry.name)]
     except OSError as error:
         msg = f"its folder {within!r} cannot be read: {error.strerror}"
         raise SkillError(msg, "make it readable") from None
 
 
-def is_left_out(name: str) -> bool:
+def is_omitted(name: str) -> bool:
     """Return whether a file is hidden, or created by a tool or an editor."""
     return name in _GENERATED_FOLDERS or name.startswith((".", "#")) or name.endswith("~")
 
@@ -207,8 +207,8 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
             The scopes that a caller must have.
 
         lines:
-            The line of each field in ``SKILL.md``, if its author wrote that file. Then problems that hosts
-            accept do not matter.
+            The line of each field in ``SKILL.md``, if the author wrote that file. In that case, problems that
+            hosts accept are not errors.
 
         saved:
             Its saved cases.
@@ -255,7 +255,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def name(self) -> str:
-        """The skill's name, which should equal its folder's name; the latter if it is invalid."""
+        """The name in the frontmatter, which should be the folder's; the folder's name if it is invalid."""
         name = self._fields.get("name") if isinstance(self._fields, dict) else None
         return name if isinstance(name, str) and is_name(name) else self.path.name
 
@@ -276,7 +276,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def _fields(self) -> dict[str, Any] | FrontmatterError:
-        """The frontmatter, or why it cannot be read."""
+        """The frontmatter, or the error if it cannot be read."""
         try:
             return read_skill(self.files[SKILL_FILE].data)[0]
         except FrontmatterError as error:
@@ -309,8 +309,8 @@ def _read_cases(metadata: Any) -> Iterator[tuple[str, bool]]:
     """
     Yield the requests in the ``cases`` of a skill's metadata, and whether the skill is wanted for them.
 
-    A text has a request on each line, with ``not:`` before requests for which the skill is not wanted. A list
-    has the same, where YAML reads ``not: request`` as a mapping. Anything else is for other programs.
+    A text has one request per line, with ``not:`` before requests for which the skill is not wanted. A list
+    has one per item, where YAML reads ``not: request`` as a mapping. Other values are for other programs.
     """
     cases = metadata.get("cases") if isinstance(metadata, Mapping) else None
     for case in cases.splitlines() if isinstance(cases, str) else cases if isinstance(cases, list) else ():

@@ -128,7 +128,7 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
 
     Raises:
         FrontmatterError: If it is not UTF-8, or does not start with a frontmatter that is a mapping of plain
-            YAML: without anchors, tags, and values that JSON does not have.
+            YAML: without anchors, tags or values that JSON does not have.
     """
     try:
         text = data.decode()
@@ -157,9 +157,9 @@ def _too_long(size: int) -> FrontmatterError:
 
 def read_as_yaml_1_1(data: bytes) -> dict[str, Any]:
     """
-    Return the fields of a valid ``SKILL.md`` as hosts read them that use YAML 1.1.
+    Return the fields of a valid ``SKILL.md`` as hosts with YAML 1.1 read them.
 
-    There, ``on`` is a boolean, ``012`` is 10 and ``1:30`` is 90, and dates are not text.
+    In YAML 1.1, ``on`` is a boolean, ``012`` is 10 and ``1:30`` is 90, and dates are not text.
     """
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLWarning
@@ -201,7 +201,7 @@ def _parse_fields(text: str) -> dict[str, Any]:
 
 
 def describe_yaml_error(error: Exception) -> tuple[str, int]:
-    """Return the problem in a front matter for which a YAML parser has failed, and its line in the file."""
+    """Return the problem in front matter that a YAML parser has reported, and its line in the file."""
     mark = getattr(error, "problem_mark", None)
     reason = getattr(error, "problem", None) or str(error) or "it is nested too deeply"
     return reason, mark.line + 2 if mark else 1
@@ -227,7 +227,7 @@ def _check_special(events: Iterable[Any]) -> None:
 
 def find_special(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
     """
-    Yield each anchor, alias, tag, merge and deep nesting in the front matter of a file, with its line.
+    Yield each anchor, alias, tag, merge and too deep nesting in the front matter of a file, with its line.
 
     Args:
         events:
@@ -277,8 +277,8 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
     """
     Yield each violation of the format in a skill's fields.
 
-    Lists of ``allowed-tools`` and values of ``metadata`` that are not text are served as they are written, as
-    hosts compare the fields with the file.
+    Lists of ``allowed-tools`` and values of ``metadata`` that are not text are served as they are written,
+    because hosts compare the fields with the file.
 
     Args:
         fields:

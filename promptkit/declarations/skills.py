@@ -21,7 +21,7 @@ from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import folder_of, note_read
 from promptkit.language.messages import Message
-from promptkit.language.results import workflow_from
+from promptkit.language.results import convert_result
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, check_optional_text, describe, optional_text
 from promptkit.types.functions import FORWARD
@@ -154,7 +154,7 @@ class Skill(Decorated, Generic[R]):
         """Return the Markdown. Raises SkillError if the function fails, or does not return one text."""
         result = _call(SKILL_FILE, self.function)
         try:
-            workflow = workflow_from(result)
+            workflow = convert_result(result)
         except (UnsendableError, ValueError) as error:
             msg = f"its function did not return text: {error}"
             raise SkillError(msg, "return a string, or fragments", Rule.SKILL_FAILS) from None
@@ -266,8 +266,8 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             The function, if the decorator is used without options.
 
         name:
-            The skill's name: 1 to 64 of ``a-z``, digits and single hyphens. Defaults to the function's name
-            with hyphens.
+            The skill's name: 1 to 64 letters ``a-z``, digits and single hyphens. Defaults to the function's
+            name with hyphens.
 
         description:
             A description of its purpose and when to use it, of at most 1,024 characters. Defaults to

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_o
 
 import msgspec
 
-from promptkit.declarations.name_hints import instead_of
+from promptkit.declarations.name_hints import foreign_name_hint
 from promptkit.language.validation import describe
 from promptkit.types.kinds import (
     is_constrained,
@@ -62,7 +62,7 @@ def hint_for_unreadable(annotation: Any) -> str:
     kind = get_origin(annotation) or annotation
     is_standard = getattr(kind, "__module__", None) in _GENERIC_MODULES
     kinds = kind.__mro__ if is_own(kind) else [kind] if is_standard else []
-    return next(filter(None, (instead_of("types", base.__name__) for base in kinds)), _GENERAL)
+    return next(filter(None, (foreign_name_hint("types", base.__name__) for base in kinds)), _GENERAL)
 
 
 def describe_non_type(annotation: Any) -> tuple[str, str] | None:
@@ -96,7 +96,7 @@ def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
 
 
 def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
-    """Whether a type can have a bound."""
+    """Return whether a type can have a bound."""
     try:
         msgspec.json.Decoder(Annotated[kind, msgspec.Meta(**{name: value})])
     except TypeError:

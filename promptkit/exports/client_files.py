@@ -1,5 +1,5 @@
 """
-Prompts as client files: slash commands and skills with the prompt's text, or a command that renders it.
+Prompts as client files: slash commands and skills with a prompt's text, or with a command that renders it.
 
 Slash commands are Markdown with frontmatter for Claude Code, and TOML for Gemini CLI. Skills have no
 placeholders: a model fills in the arguments, or runs a command. The cases of skills become evals for models,
@@ -35,8 +35,8 @@ from promptkit.workspace.paths import UNAVAILABLE
 LIVE_HINT: Final = "use --live to write a file that renders the prompt on each use"
 _LOSSY_HINT: Final = "use --lossy to accept the difference"
 
-#: Placeholders of Claude Code, which stay in its text if nothing is typed for them. `promptkit import` makes
-#: them defaults.
+#: Placeholders that Claude Code leaves in the text if nothing is typed for them. `promptkit import` uses them
+#: as defaults.
 _UNFILLED: Final = re.compile(r"\$(?:\w+|ARGUMENTS\[\d+\])")
 
 
@@ -85,7 +85,7 @@ class FrozenPrompt(Struct, frozen=True):
             The values of all other arguments, for messages.
 
         difference:
-            A text for which the prompt's rendering differs, as a sentence; empty if there is none.
+            A sentence with a text for which the prompt's rendering differs; empty if there is none.
     """
 
     prompt: CompiledPrompt
@@ -101,8 +101,9 @@ def freeze(
     """
     Freeze the arguments that have a value or a default, and return the text with placeholders for the others.
 
-    An optional argument also becomes a placeholder if its default is blank, or a placeholder of a client. If
-    the text omits more than the blank value, the argument is frozen at its default.
+    An optional argument also becomes a placeholder if its default is blank or is itself a client's
+    placeholder. If the prompt leaves out other text when the argument is blank, the argument is frozen at its
+    default.
 
     Args:
         prompt:
@@ -148,7 +149,7 @@ def freeze(
 
 
 def _is_placeholder(argument: Argument) -> bool:
-    """Return whether the default of an optional argument is the text of a placeholder with no value."""
+    """Return whether an optional argument's default is what a client inserts if nothing is typed."""
     default = argument.default
     if not argument.blank_is_value or argument.arg.env or not isinstance(default, str):
         return False
@@ -178,7 +179,7 @@ def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any], *, lossy: bool) 
     if lossy:
         attempts.append((without_blank, True))
     reason, hint = "", LIVE_HINT
-    token = UNAVAILABLE.set("it uses the workspace, whose content a file would keep")
+    token = UNAVAILABLE.set("it uses the workspace, whose current content a file would freeze")
     try:
         for values, is_lossy in attempts:
             try:
@@ -230,13 +231,13 @@ class LiveCommand(Struct, frozen=True):
 
 
 def _reject_at(prompt: CompiledPrompt, text: str, offset: int, syntax: str) -> NoReturn:
-    """Raise an `ClientFileError` for a part of the text that a client would interpret."""
+    """Raise a `ClientFileError` for a part of the text that a client would interpret."""
     line = text.count("\n", 0, offset) + 1
     reject(prompt, f"line {line} of its text has {syntax}, which cannot be escaped: {LIVE_HINT}")
 
 
 def _argument_hint(prompt: CompiledPrompt) -> str:
-    """Return the argument hint that clients show: optional arguments first, by name, then the required."""
+    """Return the argument hint that clients show: optional arguments first, by name, then required ones."""
     ordered = sorted(prompt.arguments.ordered, key=lambda argument: argument.required)
     return " ".join(f"[{argument.name}{'' if argument.required else '='}]" for argument in ordered)
 
@@ -340,7 +341,7 @@ def gemini_command(frozen: FrozenPrompt) -> bytes:
             "Gemini CLI has one placeholder, {{args}}, for all typed text, but the prompt has the arguments "
         )
         listed = ", ".join(map(repr, names))
-        reject(prompt, f"{reason}{listed}: use --live to write a file that tells them apart")
+        reject(prompt, f"{reason}{listed}: use --live to write a file that distinguishes them")
     literal = "".join(part if isinstance(part, str) else "\0" for part in parts)
     if "{{args}}" in literal:
         _reject_at(prompt, literal, literal.index("{{args}}"), "'{{args}}', a placeholder of Gemini CLI")
@@ -409,7 +410,7 @@ def skill_files(frozen: FrozenPrompt) -> dict[str, HashedBytes]:
 
 def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
     """
-    Return the files of a skill that runs the command rendering a prompt.
+    Return the files of a skill that runs the command to render a prompt.
 
     Raises:
         ClientFileError: If the format of skills does not allow it.

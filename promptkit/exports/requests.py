@@ -172,8 +172,7 @@ def openai_chat_request(
             Whether to replace content that OpenAI does not support with a text description.
 
         system_role:
-            The role of the system part. Many servers that are compatible with OpenAI's support only
-            ``"system"``.
+            The role of the system part. Many OpenAI-compatible servers support only ``"system"``.
 
         **fields:
             Other fields of the request, such as ``model``. They override the generated fields.

@@ -148,7 +148,7 @@ def template_of(
             Whether to accept a template that matches for plain words, but not for every text.
 
         one_line:
-            The placeholders that need not match for texts of several lines.
+            The placeholders for which the template must match only texts of one line.
 
     Raises:
         TemplateError: If there is no such template. The message shows a value for which the rendering
@@ -212,7 +212,7 @@ class _Source:
 
     def reject(self, reason: str, *, is_close: bool = False) -> NoReturn:
         """Raise a `TemplateError`."""
-        raise TemplateError(self._prompt.name, _with_names(reason), is_close=is_close) from None
+        raise TemplateError(self._prompt.name, _replace_marks_with_names(reason), is_close=is_close) from None
 
     def render(self, texts: Mapping[str, str], where: str, name: str = "") -> _Rendering:
         """Render the prompt with *texts*; if *name* is given, its text is more than plain words."""
@@ -249,7 +249,7 @@ def _takes_text(argument: Argument) -> bool:
     return plain(argument.annotation, core=True) is str
 
 
-def _with_names(text: str) -> str:
+def _replace_marks_with_names(text: str) -> str:
     """Replace marks in *text* with the names of their arguments in braces."""
     return _MARK.sub(lambda match: f"{{{{{bytes.fromhex(match[1]).decode()}}}}}", text)
 
@@ -259,7 +259,9 @@ def _excerpt(rendering: _Rendering, other: _Rendering) -> str:
     pairs = zip_longest(rendering, other, fillvalue=("", ""))
     turns = next(pair for pair in pairs if pair[0] != pair[1])
     has_role = turns[0][0] != turns[1][0]
-    text, second = (_with_names(f"[{role}] {text}" if role and has_role else text) for role, text in turns)
+    text, second = (
+        _replace_marks_with_names(f"[{role}] {text}" if role and has_role else text) for role, text in turns
+    )
     # Different marks of an argument look the same here, so the texts can be equal.
     offset = 0 if text == second else common_length(text, second)
     start = offset - _CONTEXT if offset > _CONTEXT else 0

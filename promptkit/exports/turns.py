@@ -322,17 +322,17 @@ def _unsupported_part(number: int, message: Message, vendor: Vendor) -> Unsuppor
     elif family == "text":
         hint = "embed it with text= in place of blob="
     else:
-        hint = (
-            f"convert it to {' or '.join(alternatives[:_MAX_NAMED])}"
-            if alternatives
-            else "write its content as text"
-        )
+        *others, last = alternatives[:_MAX_NAMED] or [""]
+        choices = f"{', '.join(others)} or {last}" if others else last
+        hint = "write its content as text"
+        if choices:
+            hint = f"send {choices} instead" if family == "application" else f"convert it to {choices}"
     return UnsupportedPart(number, message.role, kind, hint)
 
 
 _PDF: Final = "application/pdf"
 
-#: Types of documents that OpenAI's responses accept, with their file suffixes.
+#: Types of documents that the OpenAI Responses API accepts, with their file suffixes.
 _DOCUMENTS: Final = {
     _PDF: ".pdf",
     "application/msword": ".doc",
@@ -374,8 +374,7 @@ def openai_chat(
             Whether to replace content that OpenAI does not support with a text description.
 
         system_role:
-            The role of the system part. Many servers that are compatible with OpenAI's support only
-            ``"system"``.
+            The role of the system part. Many OpenAI-compatible servers support only ``"system"``.
 
     Returns:
         One dictionary for the system part, if there is one, and one per turn. Consecutive messages of the
@@ -551,7 +550,7 @@ def _gemini_link(name: str) -> Callable[[str], Part]:
 
 #: https://platform.openai.com/docs/guides/file-inputs lists the files that each API accepts.
 _CHAT: Final = Vendor(
-    "OpenAI's chat completions",
+    "the OpenAI Chat Completions API",
     _typed_text,
     request="openai_chat_request",
     files={
@@ -565,7 +564,7 @@ _CHAT: Final = Vendor(
 )
 
 _RESPONSES: Final = Vendor(
-    "OpenAI's responses",
+    "the OpenAI Responses API",
     lambda text: {"type": "input_text", "text": text},
     request="openai_responses_request",
     files={

@@ -153,8 +153,8 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
     Join parts like `blocks`, and drop optional ones so that the text fits into a budget.
 
     Required parts are always kept. Optional parts are added by descending priority, up to the first one that
-    does not fit. It is cut if it has *trim*. So a larger budget never removes anything. The parts stay in the
-    written order.
+    does not fit, which is cut if it has *trim*. A larger budget therefore never removes anything. The parts
+    stay in the written order.
 
     Args:
         *parts:
@@ -167,7 +167,7 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
         count:
             A function that returns the size of a text, such as a tokenizer's:
             ``lambda text: len(encoding.encode(text))``. It is called at most twice per part, and 20 times
-            more for a part to cut. The default estimates one token for 4 characters, which suits English
+            more for a part that is cut. The default estimates one token for 4 characters, which suits English
             text.
 
     Returns:

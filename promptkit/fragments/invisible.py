@@ -1,4 +1,4 @@
-"""Removing and escaping of invisible characters, including those that reorder others."""
+"""Removal and escaping of invisible characters, including those that reorder text."""
 
 import re
 from typing import Final

@@ -9,7 +9,7 @@ import msgspec
 
 from promptkit.fragments.text import Cell, Item, Part, checked_sequence, nonblank_parts
 from promptkit.language.placeholders import LINE_END, hanging_indent
-from promptkit.language.text import Text, is_list, mark_list, plain_string, scalar_text, with_annotations
+from promptkit.language.text import Text, is_list, mark_as_list, plain_string, scalar_text, with_annotations
 
 __all__ = ["BLOCKS", "bullets", "code_block", "json_block", "numbered", "quote", "section", "table"]
 
@@ -109,7 +109,7 @@ def _list(items: Iterable[Item], marker: Callable[[int], str], label: str) -> Te
             indent = " " * len(marker(number))
         entries.append(hanging_indent(text, indent if is_sublist else marker(number), indent))
         sources.append(entry)
-    return mark_list(with_annotations(sources, "\n".join(entries)))
+    return mark_as_list(with_annotations(sources, "\n".join(entries)))
 
 
 def code_block(source: str | Text, language: str = "") -> Text:

@@ -151,7 +151,7 @@ def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
     Fill the placeholders of a long text: ``{{name}}`` is a placeholder if *name* is given.
 
     ``fill("Review {{code}}\n\nScope: {{scope?}}", code=code, scope=None)`` omits the line of the scope.
-    Between the lines ``{{#name}}`` and ``{{/name}}``, each alone on its line, lines are only kept if the
+    Between the lines ``{{#name}}`` and ``{{/name}}``, each alone on its line, lines are kept only if the
     value is present, and between ``{{^name}}`` and ``{{/name}}`` only if it is absent: None, False, or of
     length 0. Such blocks can be nested, and are not repeated for the items of a list. Where lines are omitted
     between paragraphs, one blank line remains.
@@ -166,7 +166,7 @@ def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
 
         **values:
             The values of the placeholders: strings, `Text`, numbers, dates and times; a list of these is
-            joined with commas, and other values become JSON. A value for marks only can be anything.
+            joined with commas, and other values become JSON. A value that only marks use can be anything.
 
     Returns:
         The filled text. If all its lines are omitted, it is an empty `Text`, which other fragments omit.

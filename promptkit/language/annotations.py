@@ -1,5 +1,5 @@
 """
-`Arg` and `Tool`, which describe a parameter and a prompt as a tool, and the OAuth scopes of prompts.
+`Arg`, which describes a parameter; `Tool`, which describes a prompt as a tool; and OAuth scopes of prompts.
 
 See https://www.rfc-editor.org/rfc/rfc6749#section-3.3 for the syntax of scopes.
 """
@@ -29,7 +29,7 @@ def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _complete(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
-    """Return *source*, replacing an iterator by a tuple, which can be read more than once."""
+    """Return *source*, replacing an iterator with a tuple, which can be read more than once."""
     return tuple(source) if isinstance(source, Iterator) else source
 
 
@@ -89,7 +89,7 @@ class Arg:
 
 def is_scope(value: object) -> bool:
     """
-    Return whether *value* is a valid scope: printable ASCII without spaces, double quotes and backslashes.
+    Return whether *value* is a valid scope: printable ASCII without spaces, double quotes or backslashes.
     """
     return isinstance(value, str) and re.fullmatch(_SCOPE, value) is not None
 

@@ -61,7 +61,7 @@ class Bound:
 def _size(item: Any) -> int:
     """Return a lower bound of an item's bytes in a reply."""
     content = getattr(item, "content", item)  # of a message
-    if type(content) is Text:  # the fast path: most are, and long conversations have many
+    if type(content) is Text:  # a fast path for the most common content
         return len(content.text)
     if not isinstance(content, Content):
         return len(item) if isinstance(item, str | bytes) else 0

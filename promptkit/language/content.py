@@ -57,7 +57,7 @@ def _short(value: object) -> str:
 
 
 class _Marked:
-    """A slot for the mark of a list, which is not a field: it is neither compared, shown, copied nor sent."""
+    """A slot for the mark of a list, which is not a field: it is not compared, shown, copied or sent."""
 
     __slots__ = ("_mark",)
 

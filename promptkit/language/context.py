@@ -1,5 +1,5 @@
 """
-`Context`, which describes the current request to a prompt, and cancellation of the code that runs for it.
+`Context`, which describes the current request to a prompt, and cancellation of code that runs for a request.
 
 Python cannot safely end a thread. Code that is still running after its timeout or cancellation stops only
 when it calls promptkit: when it reports progress or runs a command.
@@ -29,7 +29,10 @@ class RequestCancelledError(BaseException):
 
 @contextmanager
 def cancelled_by(is_cancelled: Callable[[], bool]) -> Iterator[None]:
-    """Use *is_cancelled* for the code in the ``with`` block, including the tasks that it starts."""
+    """
+    Within the ``with`` block, and in tasks that it starts, use *is_cancelled* to check whether the request
+    has been answered or cancelled.
+    """
     token = _is_cancelled.set(is_cancelled)
     try:
         yield

@@ -125,7 +125,7 @@ class EmbeddedResource(Content):
             uri:
                 The document's URI. The default is ``recipe:///`` and the path within the served folder or
                 within *root*, or only the file's name if the file is outside both. It reveals no other
-                paths of the machine.
+                paths on the machine.
 
             mime_type:
                 The MIME type. The default is detected from the bytes and the file extension.

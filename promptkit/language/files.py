@@ -125,7 +125,7 @@ def package_folder(depth: int) -> Path:
 
 def recipe_uri(file: str | Path, *folders: Path) -> str:
     """
-    Return a URI without paths of the machine: ``recipe:///`` and the path in a folder, or only the name.
+    Return a URI that hides where folders are: ``recipe:///`` and the path in a folder, or only the name.
 
     Args:
         file:
@@ -194,7 +194,7 @@ def confine(path: str | Path, root: Path) -> Path:
     if not inside:
         msg = f"{shortened(text)!r} is outside {root.name!r}"
         raise MediaError(msg)
-    note_read(file)  # also if it is missing: the author may create it later
+    note_read(file)  # even if it is missing: the author may create it later
     if not exists:
         raise MediaError(_no_file(text, root))
     return file
@@ -367,8 +367,7 @@ def decoded_text(data: bytes, path: str) -> str:
         raise MediaError(msg) from None
 
 
-#: A line of a top-level key, or its indented or listed values. A quantifier that gives nothing back keeps the
-#: time linear.
+#: A line of a top-level key, or its indented or listed values. A possessive quantifier keeps the time linear.
 _PROPERTY: Final = r"[\"']?[^\W\d][\w .-]*+[\"']?[ \t]*:.*\n"
 
 _BLANK_OR_COMMENT: Final = r"[ \t]*(?:#.*)?\n"

@@ -1,9 +1,9 @@
 """
 Messages of other libraries, for `Workflow.from_messages`.
 
-It reads dictionaries and pydantic models in the formats of OpenAI, Anthropic, LangChain and MCP. They differ
-in their content parts, whose types are in one table. Whatever has no counterpart is an error, so that no
-content gets lost.
+Messages are dictionaries or pydantic models in the formats of OpenAI, Anthropic, LangChain and MCP. These
+formats differ in their content parts, whose types are in one table. Anything without a counterpart is an
+error, so that no content is lost.
 """
 
 import re
@@ -18,13 +18,13 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_uri, describe
 
-#: A part of a message, or the message, without the members that were read so far.
+#: The members of a message, or of one of its parts, that have not been read yet.
 Members: TypeAlias = dict[str, Any]
 
 #: A content block, and whether a cache point follows it.
 ReadPart: TypeAlias = tuple[Content, bool]
 
-#: The roles of the libraries. LangChain calls them types.
+#: Roles by their names in the libraries. LangChain calls them types.
 _ROLES: Final[Mapping[object, Role | Literal["system"]]] = {
     **dict.fromkeys(("user", "human"), "user"),
     **dict.fromkeys(("assistant", "ai", "AIMessageChunk"), "assistant"),
@@ -66,9 +66,9 @@ def read_message(message: object, label: str) -> tuple[Role | Literal["system"],
             The position of the message, for errors.
 
     Raises:
-        TypeError: If *message* is neither of them.
+        TypeError: If *message* is neither a dictionary nor a pydantic model.
 
-        ValueError: If its role or a part has no counterpart; the message has the position.
+        ValueError: If its role or a part has no counterpart; the error contains *label*.
 
         MediaError: If an image or audio cannot be sent.
     """

@@ -211,13 +211,13 @@ class Workflow(Sequence[Message]):
 
         Returns:
             The workflow. For the messages of a vendor's request, it is the workflow that `promptkit.exports`
-            would convert to them.
+            would convert to these messages.
 
         Raises:
             TypeError: If *messages* is not a list of such messages.
 
             ValueError: If a message has a role or a part that a workflow cannot represent, such as a tool
-                call; the error has its position.
+                call; the error contains its position.
 
             MediaError: If an image or audio cannot be sent.
         """

@@ -1,5 +1,5 @@
 """
-Text with placeholders and optional lines, indentation of inserted text, and syntax that is not filled in.
+Text with placeholders and optional lines, indentation of inserted text, and detection of unfilled syntax.
 
 A text is parsed once and filled many times. Inserted values are never parsed.
 """
@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from promptkit.errors.suggestions import is_misspelt
 
 #: A placeholder, ``{{name}}`` or ``{{name?}}``, or a mark, ``{{#name}}``, ``{{^name}}`` or ``{{/name}}``.
-#: Quantifiers that give nothing back keep the time linear.
+#: Possessive quantifiers keep the time linear.
 TAG: Final = re.compile(r"\{\{[ \t]*+([#^/]?)[ \t]*+([^\W\d]\w*+)[ \t]*+(\??)[ \t]*+\}\}")
 
 _LEADING_BLANK_LINES: Final = re.compile(r"(?:[ \t]*\r?\n)+")
@@ -24,7 +24,7 @@ LINE_END: Final = re.compile(r"\r\n?|\n")
 #: The indentation of a line, including list and quotation markers.
 _INDENTATION: Final = re.compile(r"[ \t]*(?:(?:[-*+>]|\d{1,9}[.)])[ \t]+)*")
 
-#: What to write for a mark within a line.
+#: The hint for a mark that is not alone on its line.
 _SHARED_LINE: Final = (
     "move it to another line; for an optional part of a line, insert the part as a value, which can be ''"
 )
@@ -127,8 +127,8 @@ class Insertion(Struct, frozen=True):
             Its name.
 
         present:
-            The names whose values are present where it is filled: those whose ``{{#name}}`` it is between,
-            and those that its line has with ``?``.
+            The names whose values are present wherever it is filled: those of the ``{{#name}}`` marks around
+            it, and those with ``?`` on its line.
     """
 
     name: str
@@ -409,7 +409,7 @@ def append_indented(before: str, text: str) -> str:
     return before + hanging_indent(text, "", re.sub(r"[^\s>]", " ", indentation[0]))
 
 
-#: Kinds of syntax of Jinja, Handlebars, Mustache and the commands of Claude Code, Gemini CLI and VS Code.
+#: Kinds of syntax from Jinja, Handlebars, Mustache and the commands of Claude Code, Gemini CLI and VS Code.
 #: Where several kinds match, the first one counts.
 _SYNTAX: Final = re.compile(
     r"""
@@ -435,7 +435,7 @@ _SYNTAX: Final = re.compile(
     re.VERBOSE,
 )
 
-#: What to write for each kind.
+#: The hint for each kind.
 _HINTS: Final = {
     "condition": "write {{#name}} and {{/name}}, or {{^name}} for 'else', each alone on its line",
     "loop": "text is never repeated: insert the items as one value, such as bullets(...) or lines(...)",
@@ -450,7 +450,7 @@ FOREIGN_WORDS: Final = frozenset(("each", "else", "if", "this", "unless"))
 
 def find_template_syntax(text: str, names: Collection[str]) -> Iterator[tuple[str, int, str]]:
     """
-    Yield the first use of each kind of syntax of other template systems: its text, its start, and a hint.
+    Yield the first use of each kind of syntax from other template systems: its text, its start, and a hint.
 
     Args:
         text:

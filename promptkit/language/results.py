@@ -20,12 +20,12 @@ from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, is_role_tuple
 
 #: Results with at most this many messages are not measured, for speed: most prompts have no more.
-FREE_MESSAGES: Final = 4
+UNCOUNTED_MESSAGES: Final = 4
 
 
-def workflow_from(result: Any, limit: int = MAX_REPLY_BYTES) -> Workflow:
+def convert_result(result: Any, limit: int = MAX_REPLY_BYTES) -> Workflow:
     """
-    Return the result of a prompt as a workflow. Text and content become user turns.
+    Convert the result of a prompt to a workflow. Text and content become user turns.
 
     Args:
         result:
@@ -43,7 +43,7 @@ def workflow_from(result: Any, limit: int = MAX_REPLY_BYTES) -> Workflow:
     """
     builder = MessageBuilder(limit)
     builder.add(result)
-    return builder.workflow()
+    return builder.build()
 
 
 class MessageBuilder:
@@ -62,11 +62,11 @@ class MessageBuilder:
         self._systems: list[Text] = []
         self._points: list[CachePosition] = []
         self._bound = Bound(limit)
-        self._counted, self._uncounted_until = 0, FREE_MESSAGES
+        self._counted, self._uncounted_until = 0, UNCOUNTED_MESSAGES
 
     def add(self, value: Any, path: tuple[int, ...] = ()) -> None:
         """
-        Add the content of *value*, whose indexes in the prompt's result are *path*, outermost first.
+        Add the content of *value*; *path* has its indexes in the prompt's result, outermost first.
 
         Raises:
             UnsendableError: If *value* contains a value that no message can hold.
@@ -85,7 +85,7 @@ class MessageBuilder:
         if len(self._messages) > self._uncounted_until:
             self._count()
 
-    def workflow(self) -> Workflow:
+    def build(self) -> Workflow:
         """Return the collected workflow. Raises ValueError if system parts have different annotations."""
         system = system_text(*self._systems) if self._systems else None
         points = resolve_points(self._points, system) if self._points else ()
@@ -121,4 +121,4 @@ class MessageBuilder:
         for message in self._messages[self._counted :]:
             self._bound.count(message)
         self._counted = len(self._messages)
-        self._uncounted_until = self._counted + FREE_MESSAGES
+        self._uncounted_until = self._counted + UNCOUNTED_MESSAGES

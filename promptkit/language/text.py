@@ -146,7 +146,7 @@ Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 PlaceholderValue: TypeAlias = object
 
 
-def mark_list(text: Text) -> Text:
+def mark_as_list(text: Text) -> Text:
     """Mark a new `Text` as a list and return it. Texts composed from it do not inherit the mark."""
     object.__setattr__(text, _MARK, "list")
     return text
@@ -217,7 +217,7 @@ def filled_text(
     parsed: TextWithPlaceholders, values: Mapping[str, object], label: str, source: object = None
 ) -> Text:
     """
-    Fill placeholders with the texts of *values*, and return the text with their and the source's annotations.
+    Fill placeholders with *values*, and return the text with the annotations of *values* and of the source.
 
     Raises:
         TypeError: If a value that is inserted is None, a bool, or has a type without a text form.
@@ -257,7 +257,7 @@ def _placeholder_text(value: object, name: str, label: str) -> str:
 
 
 def _is_part(value: object) -> bool:
-    """Return whether a value is a part of a message or of `fit` other than text, or a message."""
+    """Return whether a value is a message, or a part of a message or of `fit` that is not text."""
     is_own = type(value).__module__.startswith("promptkit.language.") or is_optional_part(value)
     return is_own and not isinstance(value, Text)
 

@@ -122,7 +122,7 @@ def system(*parts: str | Text | CachePoint | Literal[False] | None) -> Workflow:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
     texts: list[Text] = []
-    points: list[tuple[int, int]] = []
+    points: list[CachePosition] = []
     for position, part in enumerate(parts, 1):
         if part is None or part is False:
             continue
@@ -146,7 +146,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
         return make_workflow((message_of(role, plain_text(text)),))  # most turns are one string
     blocks: list[Content] = []
     run: list[str] = []  # adjacent texts that become one block
-    points: list[tuple[int, int]] = []
+    points: list[CachePosition] = []
     for position, part in enumerate(parts, 1):
         if isinstance(part, str):  # the most common kind
             if part and not part.isspace():
@@ -187,7 +187,7 @@ def _append(block: Content, blocks: list[Content]) -> None:
 
 
 def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
-    """Return the position of a turn's next part if it joins the text before it: *run*, or the last block."""
+    """Return the position of a turn's next part, assuming that it joins *run* or the last block."""
     if run:
         return len(blocks), len("\n\n".join(run)) + GAP
     if blocks and isinstance(last := blocks[-1], Text):

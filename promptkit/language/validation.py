@@ -165,7 +165,7 @@ def checked_text(value: str) -> str:
 
 
 def check_flag(name: str, value: object) -> None:
-    """Raise TypeError unless *value* is True or False. The message calls the value *name*."""
+    """Raise TypeError unless *value* is True or False; *name* is its name in the message."""
     if not isinstance(value, bool):
         msg = f"{name} must be True or False, not {describe(value)}"
         raise TypeError(msg)
@@ -177,7 +177,7 @@ def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -
 
 
 def check_optional_text(name: str, value: object) -> None:
-    """Raise TypeError unless *value* is a string or None. The message calls the value *name*."""
+    """Raise TypeError unless *value* is a string or None; *name* is its name in the message."""
     if value is not None and not isinstance(value, str):
         msg = f"{name} must be a str, not {type(value).__name__}"
         raise TypeError(msg)
@@ -222,7 +222,7 @@ def is_role_tuple(value: object) -> bool:
     """
     Return whether *value* is a tuple that looks like a role and its content, as in other libraries.
 
-    Two strings always do, because the first could be a role that is not listed here.
+    A pair of strings always does, because the first could be a role that is not listed here.
     """
     if not isinstance(value, tuple) or len(value) < 2 or not isinstance(value[0], str):
         return False
@@ -230,14 +230,14 @@ def is_role_tuple(value: object) -> bool:
 
 
 def _is_foreign_message(value: object) -> bool:
-    """Return whether *value* looks like a message of OpenAI, Anthropic, MCP or LangChain, or a request."""
+    """Return whether *value* looks like a message or request that `Workflow.from_messages` could convert."""
     if isinstance(value, Mapping):
         return "messages" in value or {"role", "content"} <= value.keys()
     return hasattr(value, "content") and hasattr(value, "model_dump")
 
 
 def _is_other_message(value: object) -> bool:
-    """Return whether *value* looks like a message of another library, or like a part of a message."""
+    """Return whether *value* looks like any other message, or like a part of one."""
     if isinstance(value, Mapping):
         return not {"role", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
     if not hasattr(value, "content") and not hasattr(value, "parts"):
@@ -306,7 +306,7 @@ _HINTS: Final[tuple[tuple[Any, str | Callable[[Any], str]], ...]] = (
 
 
 def hint_for(value: object) -> str:
-    """Return a hint at an alternative to *value*."""
+    """Return a hint that suggests an alternative to *value*."""
     for kind, hint in _HINTS:
         if isinstance(value, kind) if isinstance(kind, type | tuple) else kind(value):
             return hint(value) if callable(hint) else hint

@@ -33,7 +33,7 @@ def lint_typing_text(tree: ast.Module, report: Report) -> None:
 
 
 def _is_used(name: str, tree: ast.Module) -> bool:
-    """Whether a name is called or has its attributes used, and is not only in annotations."""
+    """Return whether a name is called or its attributes are used, not only in annotations."""
     calls = (node.func for node in nodes_of(tree, ast.Call))
     owners = (node.value for node in nodes_of(tree, ast.Attribute))
     return any(isinstance(node, ast.Name) and node.id == name for node in (*calls, *owners))
@@ -61,7 +61,7 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
         return  # the values are not known
     for field in sorted(unfilled):
         near = nearest(field, unused)
-        hint = f"did you mean {near!r}?" if near else f"pass {field}=..., or double braces that are text"
+        hint = f"did you mean {near!r}?" if near else f"pass {field}=..., or double the braces of text"
         report.add(Rule.FORMAT_FIELDS, f"{{{field}}} gets no value, so .format fails", hint, node)
 
 
@@ -73,7 +73,7 @@ def _text_of(node: ast.expr, scope: Scope) -> str | None:
 
 
 def _fields(text: str) -> Iterator[str]:
-    """Yield the names of the fields in a text, also within specifications. Raises ValueError."""
+    """Yield the names of the fields in a format string, including nested fields. Raises ValueError."""
     for _, field, specification, _ in Formatter().parse(text):
         if field is not None:
             yield re.split(r"[.\[]", field, maxsplit=1)[0]
@@ -143,7 +143,7 @@ _PATH_FUNCTIONS: Final = (
 )
 _PATH_METHODS: Final = ("joinpath", "resolve", "absolute", "expanduser", "with_suffix", "strip")
 
-#: Names in functions that check by themselves that a path stays in a folder.
+#: Names in functions that check on their own that a path stays in a folder.
 _PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
 
 
@@ -162,7 +162,7 @@ def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def _opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
-    """Return the path that an expression opens, also by passing a method of it to a thread."""
+    """Return the path that an expression opens, including by passing one of its methods to a thread."""
     match node:
         case ast.Attribute(path, attribute) if attribute in _FILE_METHODS:
             return path

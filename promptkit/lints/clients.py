@@ -114,7 +114,7 @@ def _lint_arguments(client: ClientProfile, prompt: CompiledPrompt, report: Repor
 
 
 def _lint_words(client: ClientProfile, arguments: tuple[Argument, ...], report: Report) -> None:
-    """Report the first argument of which a client passes only one word."""
+    """Report the first argument for which a client passes only one word."""
     if not client.keeps_rest:
         cut = next(filter(_may_have_blanks, arguments), None)
         if cut is not None:
@@ -150,7 +150,7 @@ def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
 
 
 def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tuple[Argument, ...]:
-    """Return the arguments that get words of what users type in a client."""
+    """Return the arguments to which a client passes the words that users type."""
     return tuple(argument for argument in arguments if argument.required or not client.fills_in_text)
 
 

@@ -191,7 +191,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 
 def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report text that is sent with a placeholder, as from a missing ``f``, or with the code's margin."""
+    """Report text that is sent with an unfilled placeholder or with the indentation of the code."""
     if not _is_plain(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
@@ -417,7 +417,7 @@ def _describe_result(called: Any) -> Iterator[tuple[str, str]]:
 
 
 def _describe_record(kind: Any) -> Iterator[tuple[str, str]]:
-    """Yield the same for the type of a part of a message, or of an object with a generated repr."""
+    """Yield a description and a hint for the type of a message's part, or one with a generated repr."""
     if not isinstance(kind, type):
         return
     if issubclass(kind, Content) and kind is not Text:
@@ -431,7 +431,7 @@ def _has_fields(kind: type) -> bool:
 
 
 def _describe_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield the same for a parameter of an Enum type whose members are formatted as ``Class.NAME``."""
+    """Yield a description and a hint for an Enum parameter whose members are formatted as ``Class.NAME``."""
     annotation = scope.arguments[name]
     # Not `nodes_of`, because each annotation would evict the nodes of the file from its cache.
     for node in ast.walk(annotation) if annotation is not None else ():

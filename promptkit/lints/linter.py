@@ -159,7 +159,7 @@ def lint_file(loaded: LoadedFile, declarations: Iterable[Declaration]) -> Iterat
 
 
 def lint_catalog(catalog: Catalog) -> Catalog:
-    """Return *catalog* with the lints of all files together, and without suppressed diagnostics."""
+    """Return *catalog* with the diagnostics of all files together, except suppressed ones."""
     catalog = with_lints(catalog)
     return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))
 
@@ -181,7 +181,7 @@ class Checks(Struct, frozen=True):
 
     def lint_catalog(self, catalog: Catalog) -> tuple[Diagnostic, ...]:
         """
-        Return the diagnostics of a catalog that was compiled with lints, and those for the target clients.
+        Return the diagnostics of a catalog compiled with lints, including those for the target clients.
         """
         if not self.clients:
             return catalog.diagnostics
@@ -210,7 +210,7 @@ class Checks(Struct, frozen=True):
                 The text files that it has read.
 
             known:
-                The diagnostics of sources, whose locations are more precise. Duplicates of them are omitted.
+                The diagnostics of sources, which have more precise locations. They are not repeated.
         """
         known_messages = {(diagnostic.rule, diagnostic.message) for diagnostic in known}
         report = Report(f"prompt {prompt.name!r}", prompt.location)

@@ -223,7 +223,7 @@ def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
     return choices if all(isinstance(choice, str) for choice in choices) else []
 
 
-#: Those of the values None, False and True that an expression can have.
+#: Which of None, False and True an expression can be.
 _Rejected: TypeAlias = frozenset[bool | None]
 
 _NOTHING: Final[_Rejected] = frozenset()

@@ -298,7 +298,7 @@ def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic
         length = len(prompt.description or "")
         if prompt.tool is not False and length > MAX_TOOL_DESCRIPTION:
             owner = Owner(f"prompt {prompt.name!r}", prompt.location)
-            message = f"its description has {length:,} characters, and hosts cut those of tools at 2,048"
+            message = f"its description has {length:,} characters; hosts truncate tool descriptions at 2,048"
             hint = "describe in a few sentences when to use it; the rest belongs in the prompt"
             yield owner.diagnostic(Rule.LONG_TEXT, message, hint, "def")
 
@@ -306,7 +306,7 @@ def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic
 def lint_instructions(instructions: str, location: Location) -> Iterator[Diagnostic]:
     """Report the instructions of a server if they are too long."""
     if len(instructions) > MAX_TOOL_DESCRIPTION:
-        message = f"they have {len(instructions):,} characters, and hosts cut them at 2,048"
+        message = f"they have {len(instructions):,} characters; hosts truncate them at 2,048"
         hint = "say in a few sentences when to use which prompt; the rest belongs in the prompts"
         yield Owner("instructions", location).diagnostic(Rule.LONG_TEXT, message, hint)
 

@@ -31,12 +31,12 @@ _EXAMPLE: Final = re.compile(r"\b(?:examples?|e\.g\.|for instance|such as|would|
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|/|#|~")
 
-#: Variables that agents replace by the folder of the skill.
+#: Variables that agents replace with the folder of the skill.
 _SKILL_FOLDER: Final = re.compile(
     r"\$?(?:\{(?:baseDir|base_dir|CLAUDE_SKILL_DIR|SKILL_DIR|SKILL_ROOT|skill_dir)\}|SKILL_DIR|SKILL_ROOT)/"
 )
 
-#: Parts of paths that stand for something.
+#: Parts of paths that are placeholders.
 _PLACEHOLDER: Final = re.compile(
     r"[{}<>$\[\]|…]|\.\.\.|^path/|/path/|^(?:url|link|URL|file|path|uri|image)$|\b(?:example|your|my|foo|bar|xxx?|name)\b",
     re.IGNORECASE,
@@ -117,7 +117,7 @@ _CHARACTERS_PER_TOKEN: Final = 4
 #: Limit of texts that are searched for the names of files, in characters.
 _MAX_SEARCHED: Final = 64 * 1024
 
-#: Files for people, and for programs that know their names. No file of the skill has to mention them.
+#: Files for people, and for programs that look for their names. The files of the skill need not mention them.
 _FOR_OTHERS: Final = re.compile(
     r"agents/openai\.ya?ml|metadata\.json|(?:evals|tests)/.*|(?:.*/)?(?:(?:LICEN[CS]E|NOTICE|README|CHANGELOG|COPYING)[^/]*"
     r"|__init__\.py|requirements[^/]*\.txt|pyproject\.toml|package(?:-lock)?\.json|tsconfig\.json|[^/]*\.lock)",

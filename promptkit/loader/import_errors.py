@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from promptkit.declarations.name_hints import (
     did_you_mean,
-    instead_of,
+    foreign_name_hint,
     missing_name,
     modules_of,
     operand_hint,
@@ -96,7 +96,7 @@ def hint_for_hidden_module(name: str, folder: Path) -> str | None:
 
 def _suggest_install(module: str) -> str | None:
     """Return how to install a module of a well-known package whose name differs."""
-    package = instead_of("packages", module)
+    package = foreign_name_hint("packages", module)
     return None if package is None else f"install it: {pip()} {quoted(package)}"
 
 
@@ -175,7 +175,7 @@ def _hint_for_missing_attribute(name: str, owner: Any) -> str | None:
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")
-    other_hint = (instead_of("names", name) or _hint_for_call(owner.__name__)) if is_ours else None
+    other_hint = (foreign_name_hint("names", name) or _hint_for_call(owner.__name__)) if is_ours else None
     return did_you_mean(name, dir(owner)) or other_hint
 
 
@@ -203,7 +203,7 @@ def _hint_for_unknown_option(name: str, option: str) -> str | None:
     """Return a hint for *option*, a keyword argument that *name* of promptkit does not take."""
     if (home := public_names().get(name)) is None:
         return None
-    if (hint := instead_of(f"options of {name}", option)) is not None:
+    if (hint := foreign_name_hint(f"options of {name}", option)) is not None:
         return hint
     parameters = signature(getattr(home, name)).parameters.values()
     options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]

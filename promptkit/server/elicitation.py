@@ -39,7 +39,7 @@ from promptkit.protocol.session import Session
 from promptkit.server.dispatch import Dispatcher
 from promptkit.server.pending import PendingRequest
 from promptkit.types.errors import ConversionError
-from promptkit.types.kinds import is_closed, is_list, plain
+from promptkit.types.kinds import is_enumerable, is_list, plain
 from promptkit.types.parsing import reader_of
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import typed_text
@@ -568,7 +568,7 @@ def _choice_field(reader: Reader, annotation: Any, *, has_modes: bool) -> Schema
     """Return a field to choose one value, or None if the values cannot be listed."""
     if annotation is bool:
         return {"type": "boolean"}
-    if not is_closed(annotation):
+    if not is_enumerable(annotation):
         return None
     # Values of two types may have the same text. Empty text would mean that nothing was entered.
     values = list(dict.fromkeys(filter(None, reader.values)))

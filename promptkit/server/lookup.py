@@ -118,7 +118,7 @@ def _find_item(request: Request, snapshot: Snapshot) -> CompiledPrompt | Compile
 def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | None:
     """Return the prompt that a tool call renders, directly or through the tool that renders by name."""
     name: Any = params.name
-    if snapshot.tools.is_search:
+    if snapshot.tools.is_search_only:
         name = (params.arguments or {}).get("name") if name == GET else None
     prompt = snapshot.catalog.find_prompt(name) if isinstance(name, str) else None
     return None if prompt is None or prompt.tool is False else prompt

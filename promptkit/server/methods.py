@@ -140,7 +140,7 @@ class Methods:
         """Return the result of ``tools/call``, or None if the reply is sent later."""
         tools = pending.snapshot.tools
         pending.about = tools[pending.request.params.name]
-        if tools.is_search and pending.about.name == GET:
+        if tools.is_search_only and pending.about.name == GET:
             self._resolve_tool(pending)
         return self._get(pending)
 

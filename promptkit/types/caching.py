@@ -38,7 +38,7 @@ def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
     return call
 
 
-def forget_types() -> None:
+def clear_type_cache() -> None:
     """Clear the caches."""
     for clear in _clear_functions:
         clear()

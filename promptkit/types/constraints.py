@@ -99,7 +99,7 @@ def moment_example(kind: Moment, limits: Constraints) -> str:
 
 
 def moment_facets(kind: Moment, limits: Constraints) -> dict[str, str]:
-    """Return the keywords of the JSON Schema of a date and time, or of a time, except its type."""
+    """Return the JSON Schema keywords, other than ``type``, for a date and time or for a time."""
     format_ = "time" if kind is time else "date-time"
     return {**({"format": format_} if limits.tz else {}), **moment_pattern(kind, limits)}
 
@@ -111,7 +111,7 @@ def base64_length(limits: Constraints) -> dict[str, int]:
 
 
 def moment_pattern(kind: Moment, limits: Constraints) -> dict[str, str]:
-    """Return the JSON Schema pattern of a date and time, or of a time, as msgspec parses it."""
+    """Return the JSON Schema pattern for a date and time, or for a time, as msgspec parses it."""
     date = "" if kind is time else f"{_DATE}[Tt ]"
     return {"pattern": f"^{date}{_TIME}{_OFFSETS[limits.tz]}$"}
 

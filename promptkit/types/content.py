@@ -100,7 +100,7 @@ class _SentTurn(_Sent):
 
 
 class _BlockKind(Struct, frozen=True):
-    """A kind of content: its class, and the fields that a block has, by the same names."""
+    """A kind of content: its class, and the names of its fields, which are those of a block."""
 
     make: Callable[..., Content]
     needed: tuple[str, ...]
@@ -236,7 +236,7 @@ def _media_surrogate(media_type: type[Image | Audio]) -> Surrogate:
 _TEXT: Final = {"type": "string"}
 _BASE64: Final = {"type": "string", "contentEncoding": "base64"}
 
-#: Not all fields of a block: models read this schema, and every word costs tokens.
+#: Some fields of a block are omitted, because models read this schema and every word costs tokens.
 _BLOCK_SCHEMA: Final = {
     "type": "object",
     "properties": {

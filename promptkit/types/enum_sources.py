@@ -39,7 +39,7 @@ def _read_meanings(kind: type[Enum]) -> Mapping[str, str]:
 
 
 def _literals_in(source: str) -> dict[str, str]:
-    """Return the literals below the names of the class that starts *source*; ``""`` for names without one."""
+    """Return the literal below each name in the class that starts *source*; ``""`` for names without one."""
     try:  # parsing only the class is faster than parsing its file
         block = "".join(inspect.getblock(source.splitlines(keepends=True)))
         tree = ast.parse(f"if True:\n{block}" if block[0].isspace() else block)

@@ -19,7 +19,7 @@ class ConversionError(ValueError):
 
     Args:
         expected:
-            A short description of valid values; None means that of the reader.
+            A short description of valid values; None means the reader's description.
 
         got:
             The invalid part, or `ABSENT` if it is missing; None means the whole value.

@@ -101,7 +101,7 @@ def _is_mutable(default: Any) -> bool:
 
 
 def is_asynchronous(*layers: Callable[..., Any]) -> bool:
-    """Whether any layer of a function is asynchronous: a decorator can add or hide that."""
+    """Return whether any layer of a function is asynchronous: a decorator can add or hide that."""
     return any(inspect.iscoroutinefunction(layer) or inspect.isasyncgenfunction(layer) for layer in layers)
 
 

@@ -119,22 +119,22 @@ def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Co
 
 
 def is_enum(annotation: Any) -> bool:
-    """Whether *annotation* is an enumeration."""
+    """Return whether *annotation* is an enumeration."""
     return isinstance(annotation, type) and issubclass(annotation, Enum)
 
 
 def is_literal(annotation: Any) -> bool:
-    """Whether *annotation* is a ``Literal``."""
+    """Return whether *annotation* is a ``Literal``."""
     return get_origin(annotation) is Literal
 
 
 def is_list(annotation: Any) -> bool:
-    """Whether *annotation* is a list, set or variable-length tuple with an item type."""
+    """Return whether *annotation* is a list, set or variable-length tuple with an item type."""
     return is_sequence(annotation) and bool(get_args(annotation))
 
 
 def is_sequence(annotation: Any) -> bool:
-    """Whether values of *annotation* are JSON arrays of any length, with or without an item type."""
+    """Return whether values of *annotation* are JSON arrays of any length, with or without an item type."""
     origin = get_origin(annotation) or annotation
     if origin is tuple:
         return annotation is tuple or Ellipsis in get_args(annotation)
@@ -142,17 +142,17 @@ def is_sequence(annotation: Any) -> bool:
 
 
 def is_mapping(annotation: Any) -> bool:
-    """Whether values of *annotation* are JSON objects with arbitrary members."""
+    """Return whether values of *annotation* are JSON objects with arbitrary members."""
     return (get_origin(annotation) or annotation) in _MAPPINGS
 
 
 def is_named_tuple(annotation: Any) -> bool:
-    """Whether *annotation* is a named tuple."""
+    """Return whether *annotation* is a named tuple."""
     return isinstance(annotation, type) and issubclass(annotation, tuple) and hasattr(annotation, "_fields")
 
 
 def is_record(annotation: Any) -> bool:
-    """Whether *annotation* is a dataclass, an attrs class, a `msgspec.Struct` or a TypedDict."""
+    """Return whether *annotation* is a dataclass, an attrs class, a `msgspec.Struct` or a TypedDict."""
     names = ("__dataclass_fields__", "__attrs_attrs__", "__struct_config__")
     is_class = isinstance(annotation, type) and any(hasattr(annotation, name) for name in names)
     return is_class or typing.is_typeddict(annotation)
@@ -238,13 +238,13 @@ def _init_vars(cls: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_required(hint: Any, name: str, cls: Any) -> bool:
-    """Whether a member of a TypedDict is required, whose own set does not consider types that are strings."""
+    """Return whether a member of a TypedDict is required; its own set ignores types that are strings."""
     _, is_required = _without_qualifiers(hint)
     return name in cls.__required_keys__ if is_required is None else is_required
 
 
 def _member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
-    """Return a member, given its default or the function that makes it, as its library represents them."""
+    """Return a member; *default* and *factory* can be its library's marker for a missing one."""
     has_default, has_factory = (
         all(value is not missing for missing in (NODEFAULT, dataclasses.MISSING, attrs.NOTHING))
         for value in (default, factory)
@@ -292,17 +292,17 @@ def _substitute(hint: Any, type_arguments: Mapping[Any, Any]) -> Any:
 
 
 def is_constrained(annotation: Any) -> bool:
-    """Whether *annotation* is ``Annotated``, for example with constraints of `msgspec.Meta`."""
+    """Return whether *annotation* is ``Annotated``, for example with constraints of `msgspec.Meta`."""
     return get_origin(annotation) is typing.Annotated
 
 
 def is_union(annotation: Any) -> bool:
-    """Whether *annotation* is a union, in either syntax."""
+    """Return whether *annotation* is a union, in either syntax."""
     return get_origin(annotation) in (typing.Union, types.UnionType)
 
 
 def is_nullable(annotation: Any) -> bool:
-    """Whether None is a member of a union, with or without constraints."""
+    """Return whether None is a member of a union, with or without constraints."""
     kind, _ = constrained(annotation)
     return is_union(kind) and types.NoneType in get_args(kind)
 
@@ -313,16 +313,16 @@ def members_of(annotation: Any) -> list[Any]:
     return [member for member in members if member is not types.NoneType]
 
 
-def is_closed(annotation: Any) -> bool:
-    """Whether the values of a type can be listed, like those of an enumeration."""
+def is_enumerable(annotation: Any) -> bool:
+    """Return whether the values of a type can be listed, like those of an enumeration."""
     annotation = plain(annotation, core=True)
     if members := members_of(annotation):
-        return all(map(is_closed, members))
+        return all(map(is_enumerable, members))
     return annotation is bool or is_enum(annotation) or is_literal(annotation)
 
 
 def is_own(annotation: Any) -> bool:
-    """Whether *annotation* is a class of promptkit's content, such as `Image`, or a subclass."""
+    """Return whether *annotation* is a class of promptkit's content, such as `Image`, or a subclass."""
     bases = getattr(annotation, "__mro__", ())
     return any(base.__module__.startswith("promptkit.language.") for base in bases)
 
@@ -334,7 +334,7 @@ def surrogate_of(annotation: Any) -> Surrogate | None:
     Returns:
         The surrogate; None for other types.
     """
-    # An author who names such a class has imported its package; the modules that need it load only then.
+    # An author who names such a class has imported its package. Only then are modules imported that need it.
     item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
     if is_own(item):
         return sequence_surrogate(item, SEQUENCES[get_origin(annotation)])
@@ -348,13 +348,13 @@ def surrogate_of(annotation: Any) -> Surrogate | None:
 
 
 def is_bytes(annotation: Any) -> bool:
-    """Whether *annotation* is bytes, or an image or audio made from bytes."""
+    """Return whether *annotation* is bytes, or an image or audio made from bytes."""
     surrogate = surrogate_of(annotation)
     return annotation is bytes or (surrogate is not None and surrogate.model is bytes)
 
 
 def has_parts(annotation: Any) -> bool:
-    """Whether values of *annotation* have parts, so that they are written as JSON."""
+    """Return whether values of *annotation* have parts, so that they are written as JSON."""
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and (
         kind in SEQUENCES or kind in _MAPPINGS or is_record(kind) or issubclass(kind, tuple)
@@ -367,7 +367,7 @@ def type_name(annotation: Any) -> str:
 
 
 def fits(value: Any, annotation: Any) -> bool:
-    """Whether *value* has the type *annotation*."""
+    """Return whether *value* has the type *annotation*."""
     # A fast path for most values: importing typeguard takes longer than starting a server.
     if type(value) is annotation:
         return True

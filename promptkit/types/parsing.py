@@ -57,7 +57,8 @@ def _union_reader(annotation: Any) -> Reader | None:
     """
     Return a reader for the first matching member of a union.
 
-    Where text is a member, another one matches only if it writes the same text, so that 007 remains text.
+    If text is a member, another member matches only if its value is written as the same text, so that 007
+    remains text.
     """
     members = sorted(members_of(annotation), key=_is_text)
     readers = [reader for member in members if (reader := reader_of(member)) is not None]
@@ -66,12 +67,12 @@ def _union_reader(annotation: Any) -> Reader | None:
     takes_text = any(map(_is_text, members))
     reader = readers[0] if len(readers) == 1 else _combine_readers(readers, takes_text=takes_text)
     if is_nullable(annotation):
-        return structs.replace(reader, read=_ReadNullable(reader.read, takes_text))
+        return structs.replace(reader, read=_NullableReader(reader.read, takes_text))
     return reader
 
 
 def _is_text(annotation: Any) -> bool:
-    """Whether a type accepts any text, or any with its constraints."""
+    """Return whether a type is text, with or without constraints."""
     kind, _ = constrained(annotation)
     return kind is str
 
@@ -105,7 +106,7 @@ def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
 
 
 def _writes(result: Any, value: Any) -> bool:
-    """Whether a value is written as the text that it was read from. JSON has several spellings."""
+    """Return whether a value is written as the text that it was read from, or that text is JSON."""
     is_json = isinstance(value, str) and value.lstrip().startswith(("[", "{"))
     return is_json or not isinstance(value, str) or text_of(result) == value
 
@@ -114,9 +115,9 @@ def _writes(result: Any, value: Any) -> bool:
 _NULLS: Final = ("null", "None")
 
 
-class _ReadNullable(Struct, frozen=True):
+class _NullableReader(Struct, frozen=True):
     """
-    Reads a type or null. Unlike a closure, it is equal to that of an equal type.
+    Reads a type or null. Unlike closures, the readers of equal types are equal.
 
     Args:
         read:
@@ -172,7 +173,7 @@ def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
 
 
 def _surrogate_reader(annotation: Any) -> Reader | None:
-    """Return a reader of a type by way of its surrogate."""
+    """Return a reader of a type that is read in place of another."""
     surrogate: Any = surrogate_of(annotation)
     inner = reader_of(surrogate.model) or _json_reader(surrogate.model)
     if inner is None:
@@ -292,7 +293,7 @@ def _json_read(annotation: Any) -> Read:
 
 
 def _json_reader(annotation: Any) -> Reader | None:
-    """Return a reader of a type whose values have parts, which are written as JSON."""
+    """Return a reader of a composite type, whose values are written as JSON; None if it is unsupported."""
     try:
         if not _is_readable(annotation, frozenset()):
             return None
@@ -303,7 +304,7 @@ def _json_reader(annotation: Any) -> Reader | None:
 
 
 def _is_supported(annotation: Any) -> bool:
-    """Whether msgspec supports a type, with its constraints."""
+    """Return whether msgspec supports a type, with its constraints."""
     try:
         msgspec.json.Decoder(annotation)
     except TypeError:
@@ -312,7 +313,7 @@ def _is_supported(annotation: Any) -> bool:
 
 
 def _is_readable(annotation: Any, seen: frozenset[Any]) -> bool:
-    """Whether every part of a type can be read."""
+    """Return whether every part of a type can be read."""
     kind, _ = constrained(annotation)
     if is_enum(kind) and not is_constrained(annotation):
         return len(kind) > 0
@@ -331,7 +332,7 @@ def _is_readable(annotation: Any, seen: frozenset[Any]) -> bool:
 
 
 def _can_be_key(annotation: Any) -> bool:
-    """Whether values of a type can be keys of a JSON object."""
+    """Return whether values of a type can be keys of a JSON object."""
     kind, _ = constrained(annotation)
     if (scalar := scalar_of(kind)) is not None:
         return scalar.key_schema is not None

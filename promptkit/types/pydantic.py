@@ -69,7 +69,7 @@ def pydantic_surrogate(kind: Any) -> Surrogate | None:
     )
 
 
-def forget_types() -> None:
+def clear_type_cache() -> None:
     """Clear the cache of models."""
     pydantic_surrogate.cache_clear()
 

@@ -83,7 +83,7 @@ def parse_int(value: Any) -> int:
 
 
 def _has_too_many_digits(text: str) -> bool:
-    """Whether *text* is an integer that Python rejects, because parsing it takes quadratic time."""
+    """Return whether *text* is an integer that Python rejects, because parsing it takes quadratic time."""
     return len(text) > MAX_DIGITS and text.strip().lstrip("+-").replace("_", "").isdecimal()
 
 
@@ -280,8 +280,8 @@ def extent(json: bytes) -> Iterator[tuple[int, int]]:
         yield deepest, values
 
 
-def holds_more(text: str, limit: int) -> bool:
-    """Whether JSON or the text of a list has more than *limit* values. Blank items are counted."""
+def has_more_values(text: str, limit: int) -> bool:
+    """Return whether JSON or the text of a list has more than *limit* values. Blank items are counted."""
     text = text.strip()
     if text.startswith(("[", "{")):
         count = text.count(",") + text.count("[") + text.count("{")

@@ -1,7 +1,7 @@
 """
-Scalar types: a record of each type whose values have no parts.
+Scalar types: a `ScalarType` for each type whose values have no parts.
 
-A new scalar type is one entry in `SCALARS`. `register_type` adds types of authors.
+A new scalar type is one entry in `SCALARS`. `register_type` adds authors' own types.
 """
 
 import sys
@@ -71,10 +71,10 @@ class Reader(Struct, frozen=True):
 class ScalarType(Reader, frozen=True, kw_only=True):
     """A scalar type. Attributes that depend on constraints can be functions of them."""
 
-    #: Converts a JSON value, a part of a larger one, to a value. It accepts the values of *schema*, while
-    #: *read* also accepts what people write.
+    #: Converts a JSON value inside a larger one. It accepts the values of *schema*, while *read* also accepts
+    #: what people write.
     convert: Convert = msgspec.convert
-    #: A short description of the input of *convert*; None if it is *expected*.
+    #: A short description of the input of *convert*; None if *expected* describes it.
     described: Words | None = None
     #: An example in JSON.
     example: Any = "text"
@@ -299,7 +299,7 @@ def register_type(
         SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)
 
 
-def forget_replaced() -> None:
+def remove_replaced_types() -> None:
     """Remove registered classes that a reload of their module has replaced."""
     for kind in list(SCALARS):
         current: Any = sys.modules.get(kind.__module__)

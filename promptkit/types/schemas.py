@@ -59,7 +59,7 @@ class Definitions(Struct):
     _names: dict[Any, str] = {}
 
     def has(self, kind: Any) -> bool:
-        """Whether a class was referred to."""
+        """Return whether there is a reference to a class."""
         return kind in self._names
 
     def refer(self, kind: Any, label: str = "") -> Schema:
@@ -174,7 +174,7 @@ def _meanings(annotation: Any) -> Iterator[str]:
 
 
 def _has_form(annotation: Any) -> bool:
-    """Whether the JSON types of a type are not enough to describe it."""
+    """Return whether the JSON types of a type are not enough to describe it."""
     kind, limits = constrained(annotation)
     arguments = get_args(kind)
     if (scalar := scalar_of(kind)) is not None:

@@ -77,7 +77,7 @@ def structurer(annotation: Any) -> Read:
     return structure
 
 
-def forget_types() -> None:
+def clear_type_cache() -> None:
     """Clear the cache of converters."""
     _structurers.clear()
 
@@ -98,7 +98,7 @@ def _structure_of(annotation: Any) -> Read:
 
 
 def is_leaf(annotation: Any) -> bool:
-    """Whether values of *annotation* have no parts."""
+    """Return whether values of *annotation* have no parts."""
     kind, _ = constrained(annotation)
     return scalar_of(kind) is not None or kind is NoneType or is_literal(kind) or is_enum(kind)
 
@@ -181,7 +181,7 @@ def _sized(annotation: Any) -> Read:
 
 
 def _surrogate(annotation: Any) -> Read:
-    """Return a converter by way of a surrogate."""
+    """Return a converter that uses the surrogate of a type."""
     surrogate: Any = surrogate_of(annotation)
     return lambda value: surrogate.build(_structured(value, surrogate.model))
 
@@ -204,13 +204,13 @@ def _sequence(annotation: Any) -> Read:
 
 
 def _is_fixed(annotation: Any) -> bool:
-    """Whether values are JSON arrays with a type per position."""
+    """Return whether values are JSON arrays with a type per position."""
     kind = get_origin(annotation) or annotation
     return kind is tuple or is_named_tuple(kind)
 
 
 def _fixed(annotation: Any) -> Read:
-    """Return a converter of JSON arrays with a type per position, to a tuple; named ones can be objects."""
+    """Return a converter of JSON arrays to a tuple with a type per position. Named tuples can be objects."""
     kind = get_origin(annotation) or annotation
     make: Callable[[list[Any]], Any] = tuple
     types: Sequence[Any] = get_args(annotation)
@@ -290,7 +290,7 @@ def _union(annotation: Any) -> Read:
     """
     Return a converter to the first matching member of a union.
 
-    Where text is a member, another one matches only if it is written as the same text.
+    If text is a member, another member matches only if its value is written as the same text.
     """
     members = get_args(annotation)
     takes_text = any(constrained(member)[0] is str for member in members)
@@ -358,7 +358,7 @@ def _is_stored_class(annotation: Any) -> bool:
 
 def _class(annotation: Any) -> Read:
     """Return a converter of JSON objects to an attrs class or a dataclass."""
-    from cattrs import ClassValidationError, Converter  # takes longer to import than a server to start
+    from cattrs import ClassValidationError, Converter  # importing it takes longer than starting a server
     from cattrs.gen import make_dict_structure_fn, override
 
     converter = Converter(detailed_validation=True, forbid_extra_keys=True)

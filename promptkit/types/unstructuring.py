@@ -52,7 +52,7 @@ def typed_text(value: Any) -> str:
 
 
 def is_row(value: Any) -> bool:
-    """Whether *value* is a list that can be read back from its items, separated by commas."""
+    """Return whether *value* is a list that can be read back from its items, separated by commas."""
     if not isinstance(value, list | set | frozenset) or not value:
         return False
     texts = [typed_text(item) if _is_plain(item) else "" for item in value]
@@ -66,7 +66,7 @@ def _is_plain(item: Any) -> bool:
 
 
 def can_be_sent(value: Any) -> bool:
-    """Whether *value* can be sent: it and all its parts can be converted to JSON and text."""
+    """Return whether *value* can be sent: it and all its parts can be converted to JSON and text."""
     try:
         msgspec.json.encode(json_of(value))
     except Exception:  # noqa: BLE001 (an author's type can raise anything)
@@ -75,7 +75,7 @@ def can_be_sent(value: Any) -> bool:
 
 
 def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
-    """Replace enumerations, records and values with surrogates, which msgspec would write differently."""
+    """Replace values that msgspec would write differently: enumerations, records and surrogate types."""
     if type(value) in _JSON_TYPES:
         return value
     if isinstance(value, Enum):

@@ -11,7 +11,7 @@ from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assist
 from promptkit.catalog.prompts import FunctionRenderer
 from promptkit.errors import EmptyPromptError
 from promptkit.errors.diagnostics import Location
-from promptkit.language.results import FREE_MESSAGES
+from promptkit.language.results import UNCOUNTED_MESSAGES
 from tests.ids import shown
 
 LOCATION = Location("<recipe>", 7)
@@ -410,7 +410,7 @@ class TestLimit:
         assert str(caught.value) == (
             f"{self.MESSAGE.format('yielded ', 7)}; --max-reply lets a server send more"
         )
-        assert len(yielded) <= 7 + FREE_MESSAGES
+        assert len(yielded) <= 7 + UNCOUNTED_MESSAGES
         assert ended == [True]
 
     @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_command_line_arguments(render):
             "draw",
             {},
             (
-                "OpenAI's chat completions cannot represent the rendering: message 2 (assistant) contains "
+                "the OpenAI Chat Completions API cannot represent the rendering: message 2 (assistant) contains "
                 "image/png: move it to a user turn, because assistant turns can contain only text (--lossy "
                 "replaces unsupported content with text)"
             ),

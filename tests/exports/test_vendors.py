@@ -287,7 +287,7 @@ class TestErrors:
             FORMS["openai-chat"](workflow)
 
         assert str(caught.value) == (
-            "OpenAI's chat completions cannot represent the rendering: "
+            "the OpenAI Chat Completions API cannot represent the rendering: "
             "message 2 (user) contains audio/ogg: convert it to audio/mpeg or audio/wav; "
             "message 3 (assistant) contains image/png: "
             "move it to a user turn, because assistant turns can contain only text; "

@@ -12,7 +12,7 @@ import pytest
 
 from promptkit import Text
 from promptkit.fragments import answer_format, answers
-from promptkit.types.caching import forget_types
+from promptkit.types.caching import clear_type_cache
 from promptkit.types.schemas import answer_schema
 
 HEAD = "Answer with JSON in this form, and nothing else:\n"
@@ -222,7 +222,7 @@ class TestCache:
     )
     def test_a_type_is_described_once(self, described, make):
         """The outline of a type is made once, also if the type is made for each call."""
-        forget_types()
+        clear_type_cache()
 
         texts = {answer_format(make(), example).text for example in (None, [], None)}
 
@@ -253,13 +253,13 @@ class TestCache:
         assert answer_format(Annotated[int, ["x"]], lead="").text == "int"
 
     def test_a_class_is_freed_after_a_reload(self):
-        """`forget_types`, which reloading calls, drops the cached types."""
+        """`clear_type_cache`, which reloading calls, drops the cached types."""
         kind = dataclass(type("Own", (), {"__annotations__": {"x": int}}))
         answer_format(kind)
         reference = weakref.ref(kind)
 
         del kind
-        forget_types()
+        clear_type_cache()
         gc.collect()
 
         assert reference() is None

@@ -24,7 +24,7 @@ from promptkit.catalog.completion import Completer
 from promptkit.errors import ResultError
 from promptkit.fragments import bullets, numbered, table
 from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError, read_all
-from promptkit.language.results import workflow_from
+from promptkit.language.results import convert_result
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS
@@ -51,11 +51,11 @@ BLOCKS = (
 @given(st.lists(BLOCKS, max_size=20))
 def test_content_within_the_limit_is_accepted(parts):
     """The counted size never exceeds that of the encoded reply, in any revision."""
-    workflow = workflow_from(parts)
+    workflow = convert_result(parts)
     prompt = SimpleNamespace(description=None)
     sizes = [len(lowering_for(revision).result(prompt, workflow)) for revision in REVISIONS.values()]
 
-    assert workflow_from(parts, min(sizes)) == workflow
+    assert convert_result(parts, min(sizes)) == workflow
 
 
 class TestEndlessResults:
@@ -89,7 +89,7 @@ class TestEndlessResults:
         with pytest.raises(
             TooLongError, match=r"^more than 10,000 bytes, in [\d,]+ items: make it finite, or return less$"
         ):
-            workflow_from(wrap(value), 10_000)
+            convert_result(wrap(value), 10_000)
 
     def test_endless_sequence_is_rejected(self):
         """An endless sequence class of an author is limited, too."""
@@ -99,19 +99,19 @@ class TestEndlessResults:
                 return repeat("x")
 
         with pytest.raises(TooLongError):
-            workflow_from(("a", "b", Endless()), 10_000)
+            convert_result(("a", "b", Endless()), 10_000)
 
     def test_repeated_message_counts_each_time(self):
         """A message that is repeated counts every time, although it takes memory only once."""
         with pytest.raises(TooLongError):
-            workflow_from(Workflow([*user(LARGE)] * 1000))
+            convert_result(Workflow([*user(LARGE)] * 1000))
 
     def test_media_count_with_their_encoded_size(self, png):
         """Media count with their encoded size."""
         from promptkit import Image
 
         with pytest.raises(TooLongError):
-            workflow_from([Image(png)] * 1000, 500 * len(png))
+            convert_result([Image(png)] * 1000, 500 * len(png))
 
 
 class TestIterables:

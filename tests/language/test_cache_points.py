@@ -18,7 +18,7 @@ from promptkit import (
     user,
 )
 from promptkit.fragments import section
-from promptkit.language.results import workflow_from
+from promptkit.language.results import convert_result
 from promptkit.language.turns import CachePoint
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS
@@ -154,7 +154,7 @@ class TestSums:
         workflow = (first + second) + third
 
         assert workflow.cache_points == (first + (second + third)).cache_points
-        assert workflow.cache_points == workflow_from([first, [second, None], third]).cache_points
+        assert workflow.cache_points == convert_result([first, [second, None], third]).cache_points
         assert (
             (Workflow() + workflow).cache_points
             == (workflow + Workflow()).cache_points

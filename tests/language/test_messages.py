@@ -19,7 +19,7 @@ from promptkit import prompt, resource
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
-from promptkit.language.results import workflow_from
+from promptkit.language.results import convert_result
 from promptkit.language.text import Text
 from promptkit.language.turns import assistant, cache_point, system, user
 from promptkit.language.validation import UnsendableError, describe
@@ -640,7 +640,7 @@ class TestForeignTurns:
     def test_foreign_turn_is_rejected(self, value, hint, wrap):
         """Turns in the form of other libraries are rejected with a hint, at any depth."""
         with pytest.raises(UnsendableError) as caught:
-            workflow_from(wrap(value))
+            convert_result(wrap(value))
 
         assert str(caught.value) == f"{describe(value)}: {hint}"
 
@@ -656,7 +656,7 @@ class TestForeignTurns:
         )
 
         with pytest.raises(UnsendableError, match=re.escape(MESSAGES)) as caught:
-            workflow_from([message])
+            convert_result([message])
 
         assert str(caught.value).count("from_messages") == 1
 
@@ -675,7 +675,7 @@ class TestForeignTurns:
     )
     def test_sequence_of_parts_is_accepted(self, value):
         """A list, or a tuple that is not a pair of strings, is a sequence of parts."""
-        assert all(isinstance(message, Message) for message in workflow_from(value))
+        assert all(isinstance(message, Message) for message in convert_result(value))
 
 
 class TestWorkflowFrom:
@@ -712,11 +712,11 @@ class TestWorkflowFrom:
     )
     def test_result_is_flattened_in_order(self, value, expected):
         """Text and content become user turns, and nested sequences are flattened in order."""
-        assert list(workflow_from(value)) == [Message("user", item) for item in expected]
+        assert list(convert_result(value)) == [Message("user", item) for item in expected]
 
     def test_roles_are_kept(self):
         """Messages keep their roles."""
-        assert workflow_from([assistant("a"), "b"]) == assistant("a") + "b"
+        assert convert_result([assistant("a"), "b"]) == assistant("a") + "b"
 
     @pytest.mark.parametrize(
         ("value", "path"),
@@ -726,7 +726,7 @@ class TestWorkflowFrom:
     def test_error_has_the_path_to_the_invalid_part(self, value, path):
         """The error has the path to the invalid part, outermost position first."""
         with pytest.raises(UnsendableError) as caught:
-            workflow_from(value)
+            convert_result(value)
 
         assert caught.value.path == path
 
@@ -737,7 +737,7 @@ class TestWorkflowFrom:
             def _repr_png_(self):
                 return png
 
-        assert workflow_from(Film([1, 2])) == user(Film([1, 2]))
+        assert convert_result(Film([1, 2])) == user(Film([1, 2]))
 
 
 @pytest.mark.parametrize(

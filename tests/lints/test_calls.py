@@ -48,8 +48,8 @@ class TestFormat:
                 ["write {code}, or insert the value with promptkit.fragments.fill(...)"],
             ),
             ("'{cod}'.format(code=code)", ["did you mean 'cod'?", "did you mean 'code'?"]),
-            ("REVIEW.format(code=code)", ["pass language=..., or double braces that are text"]),
-            ("'{code}'.format(code)", ["pass code=..., or double braces that are text"]),
+            ("REVIEW.format(code=code)", ["pass language=..., or double the braces of text"]),
+            ("'{code}'.format(code)", ["pass code=..., or double the braces of text"]),
         ],
         ids=str,
     )

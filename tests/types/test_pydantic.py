@@ -21,7 +21,7 @@ from promptkit.errors.rules import Rule
 from promptkit.testing import Client, call_arguments
 from promptkit.types.kinds import surrogate_of
 from promptkit.types.parsing import reader_of
-from promptkit.types.pydantic import forget_types
+from promptkit.types.pydantic import clear_type_cache
 from promptkit.types.schemas import Definitions, type_schema
 from promptkit.types.unstructuring import text_of
 
@@ -318,10 +318,10 @@ def test_a_default_is_serialized_by_pydantic():
 
 
 def test_forgotten_types_are_described_again():
-    """After `forget_types`, the description of a class is built again."""
+    """After `clear_type_cache`, the description of a class is built again."""
     assert surrogate_of(Order) is surrogate_of(Order)
     before = surrogate_of(Order)
-    forget_types()
+    clear_type_cache()
 
     assert surrogate_of(Order) is not before
     assert reader_of(Order).expected == before.expected

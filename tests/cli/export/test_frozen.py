@@ -162,7 +162,7 @@ class TestGemini:
         message = export_error("gemini-commands", "compare")
 
         assert "for all typed text, but the prompt has the arguments 'first', 'second': " in message
-        assert "use --live to write a file that tells them apart" in message
+        assert "use --live to write a file that distinguishes them" in message
 
     @given(TEXTS, TEXTS, st.sampled_from(["word", "two words", "it's", "<b>"]))
     def test_command_matches_its_prompt(self, before, after, typed):
@@ -338,7 +338,7 @@ class TestOptionalArguments:
         """A prompt that runs a command or reads a file of the workspace is rejected."""
         error = freeze_source("", text)
 
-        assert "it uses the workspace, whose content a file would keep: use --live to write" in error
+        assert "it uses the workspace, whose current content a file would freeze: use --live to write" in error
 
     FENCED = "f'```\\n{text.rstrip()}\\n```' + (f'\\n\\nFor {who}.' if who else '')"
 
