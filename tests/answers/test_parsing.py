@@ -388,7 +388,7 @@ class TestWithoutTheExtra:
 
 class TestLimits:
     def test_a_long_answer_is_rejected(self):
-        """An answer has at most 1 MiB."""
+        """An answer of more than 1 MiB is rejected."""
         longest = " " * (1024 * 1024 - 3) + "[1]"
 
         assert parse_answer(longest, list[int]) == [1]
@@ -396,7 +396,7 @@ class TestLimits:
             parse_answer(longest + " ", list[int])
 
     def test_deep_values(self):
-        """A value can be nested 100 deep, also after a deeper one."""
+        """A value can be nested 100 deep, even after a deeper one."""
         deepest = "[" * 100 + "]" * 100
 
         assert json.dumps(parse_answer(deepest, list[Any])) == deepest
@@ -468,7 +468,7 @@ class TestTypes:
 
     @pytest.mark.parametrize("text", [None, b"{}", {"a": 1}])
     def test_other_text(self, text):
-        """An answer that is not text is a TypeError: some refused answers are None."""
+        """An answer that is not text is a TypeError: for some refusals, SDKs return None."""
         with pytest.raises(TypeError, match="an answer is text"):
             parse_answer(text, Review)
 
@@ -486,8 +486,8 @@ class TestPrompts:
         with pytest.raises(AnswerError):
             review.parse_answer("no")
 
-    def test_other_prompts_do_not(self):
-        """A prompt without the type of its answer has no such method."""
+    def test_other_prompts_do_not_parse_answers(self):
+        """A prompt that does not declare the type of its answer has no `parse_answer`."""
 
         @prompt
         def review(diff: str) -> str:

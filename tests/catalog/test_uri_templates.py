@@ -378,7 +378,7 @@ class TestRoundTrips:
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_values_in_a_template(value, uri):
-    """Values of any type are written as text, sets in order. None is omitted, also within other values."""
+    """Values of any type are written as text, sets in order. None is omitted, even within other values."""
     assert expanded("x:{?a}", {"a": value}) == uri
 
 

@@ -22,14 +22,14 @@ def joined(name: str, names: list[str] = [], depth: dict[str, list[str]] = {"all
 
 @prompt
 async def joined_later(name: str, names: set[str] = {"first"}):  # noqa: B006
-    """Do the same on an event loop."""
+    """Return the names, on an event loop."""
     names.add(name)
     return ", ".join(sorted(names))
 
 
 @prompt
 def joined_in_turns(name: str, *, names: list[str] = []):  # noqa: B006
-    """Do the same in a generator."""
+    """Yield the names."""
     names.append(name)
     yield str(names)
 

@@ -82,7 +82,7 @@ def diagnose(markdown):
 
 class TestPrompts:
     def test_the_documented_example(self, markdown):
-        """The example of the documentation has its options, arguments, cases, turns and optional text."""
+        """The documented example has its options, arguments, cases, turns and optional text."""
         catalog = markdown(review=REVIEW, **{"style.md": "Be kind.\n"})
 
         assert catalog.diagnostics == ()
@@ -179,7 +179,7 @@ deep
         assert rendered.text == '2026-01-31 7 1.1 007 no PT3600S\n{"a":"1"} red\ndeep'
 
     def test_parts_that_are_files(self, markdown, tmp_path):
-        """Lines that name images and files are separate parts, below the target."""
+        """Lines that name images and files become separate parts; the files are below the target."""
         text = "[user]\nLook:\n\n{{image: ../dot.png}}\n\n{{file: notes.txt}}\n\nDone."
 
         catalog = markdown(sub__look=text, **{"dot.png": PNG, "sub__notes.txt": "hello"})
@@ -206,7 +206,7 @@ deep
         ],
     )
     def test_backslashes(self, text, rendered, markdown):
-        """A backslash makes a mark text, and two backslashes before braces are one."""
+        """A backslash makes a mark text, and two backslashes before braces become one."""
         catalog = markdown(review=text)
 
         values = {"a": "1"} if "a" in catalog["review"].arguments.by_name else {}
@@ -219,8 +219,8 @@ deep
         values = {"a": "user", "b": "[assistant]\n{{a}}\n{{> part.md}}\n\\[user]"}
         assert catalog.render("review", values) == user(f"[user]\n{values['b']}\n{{{{user}}}}")
 
-    def test_an_escaped_mark_is_no_part_of_the_description(self, markdown):
-        """The description is the text as it is sent."""
+    def test_the_description_has_no_escapes(self, markdown):
+        """The description is the text as it is sent, without the backslashes of escapes."""
         assert markdown(review="# Write \\{{x}}\n")["review"].description == "Write {{x}}"
 
     def test_blocks_of_text(self, markdown):
@@ -238,14 +238,14 @@ deep
         ],
     )
     def test_names_of_arguments_alone(self, line, markdown):
-        """The names of arguments alone give their order, as in Claude Code, whose commands are served."""
+        """A list of argument names sets their order, as in Claude Code, whose commands can be served."""
         catalog = markdown(review=f"---\n{line}\ntools: [x]\n---\n{{{{a}}}} {{{{b}}}} {{{{c}}}}")
 
         assert [each.name for each in catalog["review"].arguments.ordered] == ["b", "a", "c"]
         assert [each.rule for each in catalog.diagnostics] == [Rule.FOREIGN_KEY]
 
     def test_escapes(self, markdown):
-        """A backslash makes a placeholder, a mark of a turn and a fence text, also in code fences."""
+        """A backslash turns a placeholder, a turn mark or a fence into text, even in code fences."""
         text = "[user]\n\\{{name}} and \\{{> a}}\n\\[user]\n\\```\n[assistant]\n```\n[user]\n\\[user]\n```"
 
         assert markdown(review=text).render("review") == (
@@ -269,7 +269,7 @@ deep
             definition.render(code=3)
 
     def test_served_like_a_python_prompt(self, markdown):
-        """A client lists and gets it, and completes its arguments."""
+        """A client can list and get a Markdown prompt, and complete its arguments."""
         client = Client(markdown(review=REVIEW, **{"style.md": "Be kind."}))
 
         assert client.get_prompt("review", {"diff": "x"}).messages[-1].content.text.startswith("Review this")
@@ -288,7 +288,7 @@ class TestPatterns:
         assert list(compile(str(tmp_path / "commands/fix.md"))) == ["fix"]
 
     def test_a_file_counts_once(self, tmp_path):
-        """A file that is a prompt of the folder, too, is served once."""
+        """A file that both the folder and a pattern name is served once."""
         (tmp_path / "fix.prompt.md").write_text("Do it.")
 
         assert list(compile([str(tmp_path), str(tmp_path / "*.md")])) == ["fix"]
@@ -394,7 +394,7 @@ class TestDiagnostics:
             ),
         ],
     )
-    def test_a_message_says_what_to_write(self, text, message, hint, markdown):
+    def test_a_hint_suggests_a_correction(self, text, message, hint, markdown):
         """A message names the value, and its hint suggests a correction."""
         (diagnostic,) = markdown(review=text).diagnostics
 
@@ -412,7 +412,7 @@ class TestDiagnostics:
         assert diagnose("{{> a.md}}", **{"a.md": "x\n[user]"}) == [(Rule.MISPLACED_MARK, 2, 0)]
 
     def test_two_prompts_with_one_name(self, markdown):
-        """Two files with the same name are reported."""
+        """Two prompts with the same name are reported."""
         files = {name: f"---\nname: x\n---\n{name}" for name in "ab"}
 
         assert [each.rule for each in markdown(**files).diagnostics] == [Rule.DUPLICATE_NAME]
@@ -500,7 +500,7 @@ class TestDiagnostics:
         assert diagnose("---\na: " + "x" * (10 << 20) + "\n---\nx")[-1] == (Rule.BAD_MARKDOWN, 1, 0)
 
     def test_includes_do_not_multiply(self, markdown):
-        """Includes that double at each level end at a limit of the size."""
+        """Includes that double at each level are stopped by the size limit."""
         files = {f"p{level}.md": f"{{{{> p{level + 1}.md}}}}\n" * 30 for level in range(7)}
 
         diagnostics = markdown(review="{{> p0.md}}", **files, **{"p7.md": "x" * 1000}).diagnostics
@@ -560,7 +560,7 @@ TURNS = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), TEXTS), min_s
 class TestLaws:
     @given(TURNS, st.none() | TEXTS)
     def test_a_transcript_renders_the_same_workflow(self, tmp_path_factory, turns, instructions):
-        """Writing the turns of a workflow to a file, with escapes, and rendering it gives it back."""
+        """Writing a workflow to a file, with escapes, and rendering the file gives the same workflow."""
         path = tmp_path_factory.mktemp("law") / "law.prompt.md"
         written = [("system", instructions)] if instructions is not None else []
         body = "\n\n".join(f"[{role}]\n{escaped(text)}" for role, text in (*written, *turns))

@@ -156,7 +156,7 @@ class TestFunction:
         assert inspect.signature(decorated_again) == inspect.signature(function)
         assert inspect.unwrap(decorated_again) is function
 
-    def test_its_type_hints_are_the_functions(self):
+    def test_type_hints_are_those_of_the_function(self):
         """`get_type_hints` returns the hints of the function."""
         assert typing.get_type_hints(review) == typing.get_type_hints(review.__wrapped__)
 

@@ -1057,7 +1057,7 @@ class TestListedMetadata:
 
     @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
     def test_current_revisions(self, revision):
-        """The current revisions list all of them."""
+        """Current revisions list icons, annotations and the size."""
         entry, template = self.listed(revision)
 
         assert [icon.src for icon in entry.icons] == ["https://example.com/book.svg"]
@@ -1092,6 +1092,6 @@ class TestListedMetadata:
             resource("docs://a", **options)
 
     def test_template_has_no_size(self):
-        """A template stands for many documents, which have no common size."""
+        """A template serves many documents, which have no common size."""
         with pytest.raises(ValueError, match="size cannot be set for the template"):
             resource("docs://{page}", size=3)

@@ -347,7 +347,7 @@ def test_nested_skill_with_another_name(put):
 
 
 def test_two_folders_with_the_same_name(put):
-    """Of two skills with one name in folders side by side, the one whose folder has it is served."""
+    """If skills in two folders have the same name, the one whose folder has that name is served."""
     put("another/SKILL.md", write_frontmatter("same"))
     put("same/SKILL.md", write_frontmatter("same"))
 

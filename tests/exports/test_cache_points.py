@@ -161,7 +161,7 @@ class TestLaws:
 class TestForms:
     def test_openai_chat(self):
         """
-        Turns with marks consist of parts, also for the developer and the assistant; other turns stay strings.
+        Turns with marks consist of parts, including developer and assistant turns; other turns stay strings.
         """
         workflow = (
             system("Be brief.", POINT, "Be kind.")
@@ -228,7 +228,7 @@ class TestForms:
         assert openai_responses(first) == openai_responses(without_points(first))
 
     def test_anthropic(self):
-        """Any block can have a mark, also in the system part, which takes a point before the first turn."""
+        """Any block can have a mark, even one in the system part, which takes a point before the first turn."""
         style = EmbeddedResource("docs://style", text="Write plainly.")
         head = system("Be brief.", POINT, "Be kind.") + POINT
         request = anthropic_request(head + user("Look.", style, POINT) + assistant("So.", POINT))

@@ -32,7 +32,7 @@ def documents(*uris, **content):
     return [EmbeddedResource(uri, **content) for uri in uris]
 
 
-def held(form, png, wav):
+def list_content(form, png, wav):
     """Return the content, other than text, that a format can hold in user turns."""
     named = documents("recipe:///a.pdf", "recipe:///%C3%A4%20b.pdf", blob=PDF, mime_type="application/pdf")
     if form == "openai-chat":
@@ -65,7 +65,7 @@ def workflows(draw, contents, *, has_system, joins_assistant):
 def test_exports_are_reversed(form, png, wav, data):
     """The messages of a vendor's request are converted to the workflow that they were exported from."""
     options = {"has_system": form == "openai-chat", "joins_assistant": form != "anthropic"}
-    workflow = data.draw(workflows(held(form, png, wav), **options))
+    workflow = data.draw(workflows(list_content(form, png, wav), **options))
 
     assert Workflow.from_messages(FORMS[form](workflow)) == workflow
 

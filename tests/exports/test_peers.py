@@ -260,7 +260,7 @@ def test_own_prompts_of_the_server(peer, folder):
 
 @PEERS
 def test_prompt_of_the_same_name_is_replaced(peer, recipes):
-    """If a prompt has the same name as one of the server's, it replaces it and is listed once."""
+    """A prompt with the name of one of the server's own replaces it, and is listed once."""
     target = recipes(own="from promptkit import prompt\n@prompt\ndef own(name: str): return f'Ours {name}'\n")
 
     async def call_server():
@@ -289,7 +289,7 @@ def test_prompts_with_scopes_are_omitted(peer, recipes):
 
 @PEERS
 def test_requests_run_concurrently(peer, folder):
-    """A slow prompt blocks no other, and it can be cancelled."""
+    """A slow prompt does not block others, and can be cancelled."""
 
     async def send_requests():
         order = []

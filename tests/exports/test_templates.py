@@ -134,7 +134,7 @@ class TestValues:
         assert turn.parts == ("Review this rust, 2 deep: ", Placeholder("code"))
 
     def test_argument_that_is_not_text_needs_a_value(self, review):
-        """An argument that does not accept any text needs a value, because a placeholder does."""
+        """An argument that accepts only some texts needs a value, because a placeholder accepts any text."""
         assert template_error(review) == (
             "prompt 'review' cannot be a template: 'language' requires one of python, rust, but a "
             "placeholder accepts any text: give it a value"

@@ -221,7 +221,7 @@ class TestCache:
         ids=["class", "list", "Literal", "union", "Annotated"],
     )
     def test_a_type_is_described_once(self, described, make):
-        """The outline of a type is made once, also if the type is made for each call."""
+        """The outline of a type is made once, even if the type is a new object in each call."""
         clear_type_cache()
 
         texts = {answer_format(make(), example).text for example in (None, [], None)}

@@ -11,7 +11,7 @@ from promptkit.fragments import blocks, bullets, fill, fit, optional, section
 from promptkit.fragments.budget import estimate_tokens, fitted
 from promptkit.testing import Client, ProtocolError
 
-#: Sizes of texts where that of two joined texts is never more than the sum.
+#: Functions for which the size of two joined texts never exceeds the sum of their sizes.
 SUBADDITIVE = {
     "characters": len,
     "tokens": estimate_tokens,
@@ -24,7 +24,7 @@ SUBADDITIVE = {
     "root": lambda text: len(text) ** 0.5,
 }
 
-#: Sizes without this rule.
+#: Functions without this property.
 OTHER = {
     "square": lambda text: len(text) ** 2,
     "longer is smaller": lambda text: 100 - len(text),
@@ -268,7 +268,7 @@ def test_tokens_are_estimated():
 
 class TestErrors:
     def test_required_parts_exceed_the_budget(self):
-        """The error has the budget and the excess; for a client it is an error of its input."""
+        """The error has the budget and the excess; for a client, it is an error in its input."""
 
         @prompt
         def summarize(text: str, notes: str = ""):

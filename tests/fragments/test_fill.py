@@ -203,7 +203,7 @@ class TestOptionalLines:
 
     @pytest.mark.parametrize("value", PRESENT)
     def test_lines_of_present_values_are_kept(self, value):
-        """Lines are kept for all other values, also for 0 and for text of blanks."""
+        """Lines are kept for all other values, including 0 and blank text."""
         assert fill("x\n{{#a}}\ny\n{{/a}}\nz", a=value) == Text("x\ny\nz")
         assert fill("x\n{{^a}}\ny\n{{/a}}\nz", a=value) == Text("x\nz")
         if value is not True and value != [None]:
@@ -290,7 +290,7 @@ class TestOptionalLines:
         assert str(error) == f"fill(...): line {line}: {problem}: {error.hint}"
 
     def test_many_lines_and_marks_take_linear_time(self):
-        """Deeply nested marks and very long texts are no problem."""
+        """Deeply nested marks and very long texts take linear time."""
         text = "{{#a}}\n" * 20_000 + "x\n\n" * 20_000 + "{{/a}}\n" * 20_000
 
         assert fill(text, a=True).text == ("x\n\n" * 20_000).strip()

@@ -509,7 +509,7 @@ class TestLists:
 
 
 def split_code(source):
-    """Return the lines of *source*, without an optional line end at the end."""
+    """Return the lines of *source*, without the final newline, if any."""
     return source.removesuffix("\n").split("\n")
 
 
@@ -548,8 +548,8 @@ class TestCodeBlock:
         assert f"{inner}\n" == fence.content
 
     @pytest.mark.parametrize("language", ["a\nb", "a\rb", "a`b", "```"])
-    def test_the_language_cannot_end_its_line(self, language):
-        """A language that would break the fence is rejected."""
+    def test_a_language_that_breaks_the_fence_is_rejected(self, language):
+        """A language with a line end or a backtick is rejected."""
         with pytest.raises(ValueError, match="write the language on one line, without backticks"):
             code_block("x", language)
 
@@ -703,7 +703,7 @@ class TestTag:
         ids=repr,
     )
     def test_only_inline_determines_the_lines(self, parts, body):
-        """The text is on lines of its own, whatever it is, unless `inline` is true."""
+        """The text is on separate lines, whatever it contains, unless `inline` is true."""
         assert tag("a", *parts) == Text(f"<a>\n{body}\n</a>")
         assert tag("a", *parts, inline=True) == Text(f"<a>{body}</a>")
         assert tag("a", *parts, id=1) == Text(f'<a id="1">\n{body}\n</a>')

@@ -37,7 +37,7 @@ MESSAGE = r"more than 67,108,864 bytes, in [\d,]+ items: make it finite, or retu
 
 
 def test_default_limit():
-    """Without a server, the limit is the server's default."""
+    """Outside a server, the limit is the same as a server's default."""
     assert Limits().reply == MAX_REPLY_BYTES
 
 

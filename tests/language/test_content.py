@@ -158,7 +158,7 @@ class TestEveryKind:
         ids=["above 1", "below 0", "nan", "naive", "a day", "system", "no role"],
     )
     def test_invalid_annotation_is_rejected(self, make, annotations, message):
-        """An annotation out of range raises at once, with a message that names a fix."""
+        """An annotation out of range raises immediately, with a message that names a fix."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             make(**annotations)
 
@@ -181,7 +181,7 @@ class TestEveryKind:
             Text("a", **{name: value})
 
     def test_annotations_are_returned_together(self, make):
-        """`annotations` returns all three, and `annotated` is whether any is set."""
+        """`annotations` returns all three, and `annotated` is True if any is set."""
         assert make().annotations == ((), None, None)
         assert not make().annotated
         assert make(priority=0).annotated
@@ -665,7 +665,7 @@ class TestResourceLink:
         ids=["no name", "negative size"],
     )
     def test_invalid_value_is_rejected(self, values, message):
-        """A blank name or negative size raises at once."""
+        """A blank name or negative size raises immediately."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
             ResourceLink("a:b", **values)
 

@@ -1,4 +1,4 @@
-"""Messages of other libraries become workflows, or an error with their position."""
+"""Messages of other libraries are converted to workflows, or rejected with their position."""
 
 import base64
 from types import SimpleNamespace
@@ -103,7 +103,7 @@ class TestParts:
         assert from_parts({"type": kind, "text": "a", "annotations": [{"url": "x:y"}]}) == [Text("a")]
 
     def test_images(self, png):
-        """Images of OpenAI, Anthropic, LangChain and MCP."""
+        """Images in the formats of OpenAI, Anthropic, LangChain and MCP are converted."""
         url = data_url(png, "image/png")
         source = {"type": "base64", "media_type": "image/png", "data": encode(png)}
         parts = [
@@ -120,7 +120,7 @@ class TestParts:
         assert from_parts(*parts) == [Image(png)] * len(parts)
 
     def test_audio(self, wav):
-        """Audio of OpenAI, LangChain and MCP."""
+        """Audio in the formats of OpenAI, LangChain and MCP is converted."""
         parts = [
             {"type": "input_audio", "input_audio": {"data": encode(wav), "format": "wav"}},
             {"type": "audio", "base64": encode(wav), "mime_type": "audio/wav"},
@@ -187,7 +187,7 @@ class TestParts:
 
 class TestObjects:
     def test_messages_of_the_official_sdk(self, png, wav):
-        """Every content block of MCP, as an object of the official SDK and as a dictionary."""
+        """Every content block of MCP is converted, as an object of the official SDK and as a dictionary."""
         types = mcp.types
         text = types.TextResourceContents(uri="docs://a", text="a", mime_type="text/markdown")
         link = {"name": "a", "title": "A", "description": "x", "mime_type": "text/plain", "size": 3}
@@ -214,7 +214,7 @@ class TestObjects:
         assert Workflow.from_messages(dictionaries) == assistant(*expected)
 
     def test_messages_of_fastmcp(self, png):
-        """Messages of fastmcp."""
+        """Messages of fastmcp are converted."""
         image = mcp.types.ImageContent(data=encode(png), mime_type="image/png")
         messages = [fastmcp.prompts.Message("a"), fastmcp.prompts.Message(image, role="assistant")]
 
@@ -240,7 +240,7 @@ class TestObjects:
         assert Workflow.from_messages(messages) == assistant("a") + assistant("b") + assistant("b")
 
     def test_messages_of_langchain(self, png):
-        """Messages of LangChain, with its standard blocks."""
+        """Messages of LangChain, with its standard blocks, are converted."""
         messages = pytest.importorskip("langchain_core.messages")
         image = {"type": "image", "base64": encode(png), "mime_type": "image/png"}
         sent = [
@@ -280,7 +280,7 @@ class TestErrors:
         ],
         ids=repr,
     )
-    def test_values_of_other_types(self, messages, error):
+    def test_values_that_are_not_messages_are_type_errors(self, messages, error):
         """A value that is not a message, or not a part, is a TypeError with its position."""
         with pytest.raises(TypeError) as caught:
             Workflow.from_messages(messages)
@@ -303,7 +303,7 @@ class TestErrors:
         ids=repr,
     )
     def test_messages_without_counterpart(self, message, error):
-        """A role or a member that a workflow does not have is an error, so that no content gets lost."""
+        """A role or a member that a workflow does not have is an error, so that no content is lost."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the message is checked below)
             Workflow.from_messages([{"role": "user", "content": "a"}, message])
 
@@ -371,14 +371,14 @@ class TestErrors:
         ids=repr,
     )
     def test_nothing_is_downloaded(self, part):
-        """Content at a URL is an error that suggests to pass its data."""
+        """Content at a URL is an error that suggests passing its data."""
         with pytest.raises(
             ValueError, match=r"'https://example\.org/a\.png' is not part of the message: read it"
         ):
             from_parts(part)
 
     def test_damaged_images(self, png):
-        """A damaged image is the usual error, with its position."""
+        """A damaged image raises the usual error, with its position."""
         with pytest.raises(MediaError, match="message 1, part 1: the image is damaged"):
             from_parts({"type": "image", "data": encode(png[:30]), "mimeType": "image/png"})
 

@@ -177,8 +177,8 @@ class TestCheckedType:
         with pytest.raises(MediaError, match="clients accept image/gif"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
 
-    def test_image_of_exactly_the_limit_is_accepted(self):
-        """An image of exactly the limit is accepted, and one more byte is not."""
+    def test_image_at_the_limit_is_accepted(self):
+        """An image at the size limit is accepted, and one that is a byte larger is not."""
         largest = PNG.ljust(MAX_IMAGE_BYTES, b"\0")
 
         assert checked_type(largest, None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"

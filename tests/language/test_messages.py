@@ -587,7 +587,7 @@ class TestPlus:
         assert workflow == user("a")
 
     def test_plus_none_keeps_system_part_and_cache_points(self):
-        """The system part and the cache points are kept."""
+        """Adding None keeps the system part and the cache points."""
         workflow = system("a", cache_point()) + user("b", cache_point())
 
         for same in (workflow + None, None + workflow):
@@ -645,7 +645,7 @@ class TestForeignTurns:
         assert str(caught.value) == f"{describe(value)}: {hint}"
 
     def test_user_rejects_foreign_turns(self):
-        """`user` rejects them, too."""
+        """`user` also rejects turns in the form of other libraries."""
         with pytest.raises(TypeError, match=re.escape(MESSAGES)):
             user({"role": "user", "content": "Hello"})
 

@@ -71,7 +71,7 @@ class TestRejected:
         ],
     )
     def test_anywhere_in_the_result(self, compose):
-        """It is found in text, content, turns, system parts and yielded values."""
+        """A repr is found in text, content, turns, system parts and yielded values."""
 
         @prompt
         def show():
@@ -83,7 +83,7 @@ class TestRejected:
             client.get_prompt("show")
 
     def test_asynchronous_prompts(self):
-        """It is found in the results of coroutines and of asynchronous generators."""
+        """A repr is found in the results of coroutines and of asynchronous generators."""
 
         @prompt
         async def show():

@@ -1,4 +1,4 @@
-"""Lints of calls that Python accepts although a name or an argument is another than intended."""
+"""Lints of calls that Python accepts, although a name or an argument is not the intended one."""
 
 import pytest
 

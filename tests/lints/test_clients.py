@@ -135,7 +135,7 @@ SINGLE_WORDS = [
 class TestArguments:
     @pytest.mark.parametrize(("parameters", "name"), SEVERAL_WORDS)
     def test_claude_code_cuts_text_without_a_form(self, parameters, name, lint_prompt):
-        """Claude Code gives each argument one word, also the last, unless it shows a form."""
+        """Claude Code gives each argument one word, including the last, unless it shows a form."""
         expected = ("PK503", f"Claude Code gives {name!r} only one word of what users type")
 
         assert lint_prompt("claude-code", parameters, "return 'x'", "(elicit=False)") == [expected]

@@ -134,7 +134,7 @@ class TestFirstMessage:
         ],
     )
     def test_first_message_that_is_not_user_text_is_reported(self, body, message, check_body):
-        """A first message that is not text of the user is reported on any path through the function."""
+        """A first message that is not user text is reported on any path through the function."""
         assert check_body(body) == [(Rule.FIRST_MESSAGE, message)]
 
     @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ class TestFirstMessage:
         ],
     )
     def test_user_text_and_unknown_content_are_not_reported(self, body, check_body):
-        """Not reported: content that the source does not show, and media without any text."""
+        """Not reported: user text, media without any text, and content that the source does not determine."""
         assert check_body(body) == []
 
     def test_location_is_that_of_the_expression(self, collect_diagnostics):

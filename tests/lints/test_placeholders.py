@@ -109,7 +109,7 @@ return fill("{{#a}}\\n{{b}}\\n{{/a}}", a=is_long and code, b=code if is_long els
     ],
 )
 def test_matching_values_are_not_reported(call, check_body):
-    """Values that match the placeholders, and values that the source does not show, are not reported."""
+    """Neither matching values nor values that the source does not determine are reported."""
     assert check_body(call if "\n" in call else f"return {call}") == []
 
 
@@ -276,7 +276,7 @@ def test_chains_of_values_are_checked_quickly(form, check_body):
     ],
 )
 def test_syntax_of_other_template_systems_is_reported(syntax, hint, check_body):
-    """Syntax of other template systems left in the text is reported, with what to write for its kind."""
+    """Syntax of other template systems left in the text is reported, with the hint for its kind."""
     ((rule, message, reported_hint),) = check_body(f"return fill({syntax + ' {{code}}'!r}, code=code)")
 
     assert (rule, message) == (Rule.TEMPLATE_SYNTAX, prefix_message(f"{syntax!r} is sent literally"))

@@ -10,7 +10,7 @@ from promptkit.lints.skills import find_references
 DESCRIPTION = "Review a change. Use it before a commit."
 
 
-def found(markdown):
+def list_references(markdown):
     """Return the path of each reference, its line and whether it is a link."""
     return [(each.path, each.line, each.is_link) for each in find_references(markdown)]
 
@@ -35,7 +35,7 @@ def found(markdown):
 )
 def test_references(markdown, expected):
     """Links and paths in text are references, with their lines; links are decoded."""
-    assert found(markdown)[: len(expected)] == expected
+    assert list_references(markdown)[: len(expected)] == expected
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_references(markdown, expected):
 )
 def test_examples_are_not_references(markdown):
     """Code, comments, addresses, placeholders and examples are not references."""
-    assert found(markdown) == []
+    assert list_references(markdown) == []
 
 
 def lint(body, files=(), folder=None):
@@ -73,7 +73,7 @@ def lint(body, files=(), folder=None):
 
 
 def test_broken_link_is_an_error_and_broken_path_a_warning(tmp_path):
-    """Both have the line in SKILL.md."""
+    """A broken link or path is reported at its line in SKILL.md."""
     diagnostics = lint("\n[words](words.md)\n\nRun `scripts/run.py`.\n", folder=tmp_path)
 
     assert [(each.rule, each.location.line) for each in diagnostics] == [
@@ -94,7 +94,7 @@ def test_globs_and_folders_exist(body):
     "path", ["LICENSE", "LICENSE.txt", "README.md", "docs/NOTICE", "CHANGELOG.md", "agents/openai.yaml"]
 )
 def test_files_for_others_are_exempt(path):
-    """Licenses, notes for people and files that programs know need no reference."""
+    """Licenses, notes for people and files that programs look for need no reference."""
     assert lint("Read it.", [path]) == ()
 
 

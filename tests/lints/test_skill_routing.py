@@ -25,7 +25,7 @@ terraform-plan: Explain a Terraform plan and its risks. Use it before infrastruc
 """.splitlines()
 )
 
-#: Three requests for each that were written before the ranking was run.
+#: Three requests for each skill, written before the ranking was first run.
 REQUESTS = {
     name: requests.split(" / ")
     for name, requests in (
@@ -109,7 +109,7 @@ def test_cases_in_metadata(tmp_path, metadata):
 
 @pytest.mark.parametrize("cases", [5, [5], {"a": "b"}])
 def test_other_metadata_is_ignored(tmp_path, cases):
-    """What other programs call cases is not read."""
+    """Cases in other programs' formats are ignored."""
     (tmp_path / "a").mkdir()
     text = f"---\nname: a\ndescription: Use it when x.\nmetadata: {{cases: {cases}}}\n---\nDo it.\n"
     (tmp_path / "a" / "SKILL.md").write_text(text)
@@ -137,7 +137,7 @@ def test_invalid_request(request_):
     ],
 )
 def test_trigger_phrase(description, is_reported):
-    """A description without when to use it is reported, if it is English."""
+    """An English description that does not say when to use the skill is reported."""
     assert rules_of({"a": description}) == [Rule.NO_TRIGGER] * is_reported
 
 

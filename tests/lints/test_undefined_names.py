@@ -118,7 +118,7 @@ def test_code_that_runs_at_import_is_not_checked(find_undefined_names):
 
 
 def test_each_use_is_reported_once(find_undefined_names):
-    """Each use is reported once, at the location of the name, also after a multi-byte character."""
+    """Each use is reported once, at the location of the name, even after a multi-byte character."""
     source = """
         def subject(given):
             try:

@@ -61,7 +61,7 @@ def number() -> str:
 #: Renderings that no vendor can represent.
 UNSUPPORTED = {
     "an archive": user(EmbeddedResource("docs://zip", blob=b"PK", mime_type="application/zip")),
-    "audio of the assistant": user("x") + assistant(Audio(WAV)),
+    "assistant audio": user("x") + assistant(Audio(WAV)),
 }
 
 #: For each package, calls by a label.

@@ -249,7 +249,7 @@ def test_a_conversation_survives_serializing(messages):
 class TestImages:
     @pytest.mark.parametrize("sent", [PIXEL, f"data:image/gif;base64,{PIXEL}"], ids=["base64", "data URI"])
     def test_an_image_is_base64_or_a_data_uri(self, sent):
-        """An image is sent as base64 or a data: URI, and several images as one per line."""
+        """An image is sent as base64 or a data: URI, and several images one per line."""
         assert read(Image, sent) == PICTURE
         assert read(list[Image], f"{sent}\n{sent}") == [PICTURE, PICTURE]
         assert text_of(PICTURE) == PIXEL

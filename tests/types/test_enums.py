@@ -223,7 +223,7 @@ class TestNames:
         jsonschema.validate(data, answer_schema(Task))
 
     def test_a_tool_takes_names(self):
-        """A call of a tool can name members, also in a record."""
+        """A tool call can name members, including in a record."""
         arguments = {"tone": "warm", "priority": "HIGH", "task": {"priority": "LOW"}}
 
         called = Client(advise, tools=True).call_tool("advise", arguments)

@@ -91,7 +91,7 @@ def read(annotation, value):
 
 @pytest.fixture(params=TYPES)
 def annotation(request):
-    """Each of the types."""
+    """One of the types."""
     return TYPES[request.param]
 
 
@@ -173,7 +173,7 @@ class TestScalars:
         ids=shown,
     )
     def test_integers_are_read_in_usual_notations(self, text, value):
-        """Integers can have surrounding spaces, a sign and leading zeros; JSON numbers a zero fraction."""
+        """Integers can have surrounding spaces, a sign, leading zeros and, in JSON, a zero fraction."""
         assert read(int, text) == value
         assert type(read(int, text)) is int
 
@@ -628,7 +628,7 @@ class TestEscapes:
                 assert scalar_parsers._unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):
-        """A data: URI longer than one piece is decoded."""
+        """A data: URI that is too long to be decoded in one piece is decoded."""
         assert reader_of(bytes).read("data:," + "%41" * 20_000) == b"A" * 20_000
 
 

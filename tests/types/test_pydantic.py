@@ -317,7 +317,7 @@ def test_a_default_is_serialized_by_pydantic():
     assert Client(ask).get_prompt("ask", {"order": Order(customer="Bob")})[0].text == "Bob"
 
 
-def test_forgotten_types_are_described_again():
+def test_types_are_described_again_after_the_cache_is_cleared():
     """After `clear_type_cache`, the description of a class is built again."""
     assert surrogate_of(Order) is surrogate_of(Order)
     before = surrogate_of(Order)

@@ -136,7 +136,7 @@ def test_constructors_are_called(annotation, value, expected):
     ids=str,
 )
 def test_an_error_has_the_path_of_the_invalid_part(annotation, value, path, reason):
-    """An error has the path of the invalid part, also if a class raises it."""
+    """An error has the path of the invalid part, even if a class raises it."""
     with pytest.raises(ConversionError) as caught:
         structurer(annotation)(value)
 
