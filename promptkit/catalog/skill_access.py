@@ -102,14 +102,14 @@ def _read(skills: Mapping[str, CompiledSkill], name: str, file: str = SKILL_FILE
     if (skill := skills.get(name)) is None:
         msg = f"there is no skill {name!r}{_hint(name, skills)}"
         raise PromptError(msg)
-    found = next((each for each in skill.files if each.path == file), None)
-    if found is None:
+    skill_file = next((each for each in skill.files if each.path == file), None)
+    if skill_file is None:
         paths = [each.path for each in skill.files]
         msg = f"skill {name!r} has no file {file!r}{_hint(file, paths)}"
         raise PromptError(msg)
-    content = found.read()
+    content = skill_file.read()
     if isinstance(content, bytes):
-        return EmbeddedResource(skill.uri_of(file), blob=content, mime_type=found.mime_type)
+        return EmbeddedResource(skill.uri_of(file), blob=content, mime_type=skill_file.mime_type)
     return content if content.strip() else "(This file is empty.)"
 
 

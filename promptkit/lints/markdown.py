@@ -30,9 +30,9 @@ def lint_markdown(prompt: MarkdownPrompt, arguments: Arguments) -> Iterator[Diag
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
     _lint_front_matter(prompt, report)
     for argument in arguments.ordered:
-        place = prompt.places.get(argument.name, report.location)
-        lint_examples(argument, report, place)
-        _lint_placeholder(argument, prompt, report, place)
+        location = prompt.places.get(argument.name, report.location)
+        lint_examples(argument, report, location)
+        _lint_placeholder(argument, prompt, report, location)
     for line in prompt.body.lines:
         if match := _COMMANDS.search(line.marked):
             message = f"{match[0]!r} is sent literally"
@@ -94,17 +94,17 @@ def _lint_front_matter(prompt: MarkdownPrompt, report: Report) -> None:
         report.add(Rule.MARK_SENT_AS_TEXT, message, "write '---' below its last line", prompt.location)
 
 
-def _lint_placeholder(argument: Argument, prompt: MarkdownPrompt, report: Report, place: Location) -> None:
+def _lint_placeholder(argument: Argument, prompt: MarkdownPrompt, report: Report, location: Location) -> None:
     name = argument.name
     insertions = [insertion for insertion in prompt.body.insertions() if insertion.name == name]
     if name not in prompt.body.names:
         message = f"the argument {name!r} has no placeholder"
-        report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", place)
+        report.add(Rule.UNUSED_ARGUMENT, message, f"write {{{{{name}}}}} where it belongs", location)
     elif insertions and plain(argument.annotation) is bool:
         message = f"{name!r} can be False or True, which {{{{{name}}}}} does not accept"
         hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
-        report.add(Rule.ABSENT_VALUE, message, hint, place)
+        report.add(Rule.ABSENT_VALUE, message, hint, location)
     elif argument.default is None and any(name not in insertion.present for insertion in insertions):
         message = f"{name!r} can be None, which {{{{{name}}}}} does not accept"
         hint = f"write {{{{{name}?}}}} if its line should be omitted, or {{{{#{name}}}}} around its lines"
-        report.add(Rule.ABSENT_VALUE, message, hint, place)
+        report.add(Rule.ABSENT_VALUE, message, hint, location)

@@ -173,7 +173,7 @@ def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
 
 
 def _surrogate_reader(annotation: Any) -> Reader | None:
-    """Return a reader of a type that is read in place of another."""
+    """Return a reader that reads the surrogate of a type and converts the result."""
     surrogate: Any = surrogate_of(annotation)
     inner = reader_of(surrogate.model) or _json_reader(surrogate.model)
     if inner is None:

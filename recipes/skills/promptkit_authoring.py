@@ -41,9 +41,9 @@ def promptkit_authoring() -> Text:
     )
     rules = bullets(
         [
-            "The docstring says what the prompt asks for, in one sentence: users see it.",
+            "The docstring states what the prompt asks for, in one sentence: users see it.",
             "Each argument has a type, a description and an example.",
-            "Text of other people goes into `untrusted(...)`; code goes into `code_block(...)`.",
+            "Text by other people goes into `untrusted(...)`; code goes into `code_block(...)`.",
             "Do not join strings: parts of `user(...)` get blank lines between them, and None is omitted.",
         ]
     )

@@ -228,7 +228,7 @@ class TestForms:
         assert openai_responses(first) == openai_responses(without_points(first))
 
     def test_anthropic(self):
-        """Any block can have a mark, even one in the system part, which takes a point before the first turn."""
+        """Any block can have a mark, even in the system part, which takes a point before the first turn."""
         style = EmbeddedResource("docs://style", text="Write plainly.")
         head = system("Be brief.", POINT, "Be kind.") + POINT
         request = anthropic_request(head + user("Look.", style, POINT) + assistant("So.", POINT))
