@@ -322,8 +322,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
         elicit:
             Whether to ask the user for missing and invalid arguments, if the client supports it. Secrets are
             never asked for. By default, users are asked only if they chose the prompt themselves; with True,
-            also if a model calls it as a tool. With ``"always"``, a form also asks for optional arguments that
-            were not sent, even if nothing else is missing; it shows their defaults.
+            also if a model calls it as a tool. With ``"always"``, a form also asks for optional arguments
+            that were not sent, even if nothing else is missing; it shows their defaults.
 
         scopes:
             Scopes that a caller needs; all are required. For other callers, the prompt does not exist.
