@@ -282,8 +282,8 @@ class CompiledPrompt(Struct, frozen=True):
             How long a reply can be reused for the same arguments, in seconds.
 
         elicit:
-            Whether the user is asked for missing and invalid arguments: in any case (True), never (False), or
-            only for ``prompts/get`` (None). With ``"always"``, the user is asked in any case, even if only
+            Whether the user is asked for missing and invalid arguments: for every request (True), never
+            (False), or only for ``prompts/get`` (None). With ``"always"``, the user is asked even if only
             optional arguments were not sent.
 
         tool:

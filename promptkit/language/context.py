@@ -30,8 +30,9 @@ class RequestCancelledError(BaseException):
 @contextmanager
 def cancelled_by(is_cancelled: Callable[[], bool]) -> Iterator[None]:
     """
-    Within the ``with`` block, and in tasks that it starts, use *is_cancelled* to check whether the request
-    has been answered or cancelled.
+    Use *is_cancelled* to check whether a request has been answered or cancelled.
+
+    This applies within the ``with`` block, and in tasks that it starts.
     """
     token = _is_cancelled.set(is_cancelled)
     try:

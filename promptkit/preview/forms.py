@@ -27,7 +27,7 @@ from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.media import Upload, UploadStore, parse_number
 from promptkit.types.errors import ConversionError
-from promptkit.types.kinds import is_closed, is_list, members_of, plain
+from promptkit.types.kinds import is_enumerable, is_list, members_of, plain
 from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 
@@ -498,7 +498,7 @@ def _choice(argument: Argument, value: str) -> Control | None:
 
 def _is_choice_list(argument: Argument) -> bool:
     """Return whether the value is a list of choices, such as ``list[Literal["a", "b"]]``."""
-    return _is_line_list(argument) and is_closed(_item_type(argument))
+    return _is_line_list(argument) and is_enumerable(_item_type(argument))
 
 
 def _item_type(argument: Argument) -> Any:
@@ -559,7 +559,7 @@ def _has_type(*kinds: type) -> Callable[[Argument], bool]:
 #: The controls of each type, in order of preference. Other types, and values that none of the controls can
 #: show, are a line of text.
 _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_ControlFactory, ...]], ...]] = (
-    (lambda argument: is_closed(plain(argument.annotation, core=True)), (_choice,)),
+    (lambda argument: is_enumerable(plain(argument.annotation, core=True)), (_choice,)),
     (_has_type(str), (_text,)),
     (_has_type(int, float, Decimal), (_number,)),
     (_has_type(date), (_date,)),

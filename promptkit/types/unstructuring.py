@@ -75,7 +75,7 @@ def can_be_sent(value: Any) -> bool:
 
 
 def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
-    """Replace values that msgspec would write differently: enumerations, records and types with surrogates."""
+    """Convert enumerations, records and types with a surrogate, which msgspec would write differently."""
     if type(value) in _JSON_TYPES:
         return value
     if isinstance(value, Enum):

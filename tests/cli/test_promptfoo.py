@@ -108,9 +108,9 @@ def test_command_line_arguments(render):
             "draw",
             {},
             (
-                "the OpenAI Chat Completions API cannot represent the rendering: message 2 (assistant) contains "
-                "image/png: move it to a user turn, because assistant turns can contain only text (--lossy "
-                "replaces unsupported content with text)"
+                "the OpenAI Chat Completions API cannot represent the rendering: message 2 (assistant) "
+                "contains image/png: move it to a user turn, because assistant turns can contain only text "
+                "(--lossy replaces unsupported content with text)"
             ),
         ),
     ],

@@ -338,7 +338,9 @@ class TestOptionalArguments:
         """A prompt that runs a command or reads a file of the workspace is rejected."""
         error = freeze_source("", text)
 
-        assert "it uses the workspace, whose current content a file would freeze: use --live to write" in error
+        assert (
+            "it uses the workspace, whose current content a file would freeze: use --live to write" in error
+        )
 
     FENCED = "f'```\\n{text.rstrip()}\\n```' + (f'\\n\\nFor {who}.' if who else '')"
 
