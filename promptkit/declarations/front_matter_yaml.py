@@ -223,9 +223,9 @@ def _convert(node: Any, file: str) -> Field:
     fields = dict[str, Field]()
     for key, value in node.value:
         name, start = key.value, key.start_mark
-        location = Location(file, start.line + 2, start.column + 1, key.end_mark.column + 1)
+        key_location = Location(file, start.line + 2, start.column + 1, key.end_mark.column + 1)
         if not isinstance(name, str) or name in fields:
             msg = "a key must be text" if not isinstance(name, str) else f"the key {name!r} occurs twice"
-            raise MarkdownError(msg, "keep one of them" if name in fields else "write a name", location)
-        fields[name] = Field(_convert(value, file).value, location)
+            raise MarkdownError(msg, "keep one of them" if name in fields else "write a name", key_location)
+        fields[name] = Field(_convert(value, file).value, key_location)
     return Field(fields, location)
