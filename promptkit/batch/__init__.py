@@ -5,7 +5,7 @@ Batches: one prompt rendered for every row of a table.
 vendors. promptkit imports neither pyarrow nor an engine.
 """
 
+from promptkit.batch.columns import ColumnError, RowError
 from promptkit.batch.renderer import Renderer
-from promptkit.batch.rows import ColumnError, RowError
 
 __all__ = ["ColumnError", "Renderer", "RowError"]

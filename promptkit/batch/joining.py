@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 import msgspec
 
-from promptkit.batch.rows import check_key, key_text
+from promptkit.batch.columns import check_key, key_text
 from promptkit.batch.shards import REJECTED
 from promptkit.batch.tables import RowsError, Table, explain_read_errors, row_of
 from promptkit.batch.workers import Rejection

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.dataframes import ColumnTypes, columns_of, rows_of, to_supported_table, with_columns
-from promptkit.batch.rows import Columns, RowError
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError

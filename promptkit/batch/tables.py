@@ -18,8 +18,8 @@ from typing import Any, Final, TypeAlias, cast
 import msgspec
 from msgspec import Struct, structs
 
+from promptkit.batch.columns import RowError, list_names
 from promptkit.batch.dataframes import rows_of
-from promptkit.batch.rows import RowError, list_names
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.suggestions import near_file

@@ -21,8 +21,8 @@ import attrs
 import msgspec
 from msgspec import Struct
 
+from promptkit.batch.columns import Columns, RowError, key_text
 from promptkit.batch.renderer import LINE_FORMATS, LineFormat, Renderer
-from promptkit.batch.rows import Columns, RowError, key_text
 from promptkit.batch.tables import Chunk, Row, row_of
 
 #: The size of a digest in an identifier, in bytes.

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from promptkit.batch.columns import RowError
 from promptkit.batch.dataframes import columns_of, rows_of, to_supported_table
 from promptkit.batch.renderer import Renderer
-from promptkit.batch.rows import RowError
 from promptkit.declarations.prompts import Prompt
-from promptkit.exports.turns import ExportError, File, Part, Vendor, turns_of
+from promptkit.exports.vendor_messages import ExportError, File, Part, Vendor, turns_of
 from promptkit.language.media import IMAGE_TYPES
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import user

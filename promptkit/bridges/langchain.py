@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any, Final
 
-from promptkit.exports.turns import File, Part, Vendor, turns_of
+from promptkit.exports.vendor_messages import File, Part, Vendor, turns_of
 from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES
 from promptkit.language.messages import Workflow
 

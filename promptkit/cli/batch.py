@@ -15,9 +15,9 @@ import msgspec
 
 from promptkit import compiler
 from promptkit.answers import parse_answer
+from promptkit.batch.columns import MAX_LISTED, ColumnError, list_names
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import LINE_FORMATS, Renderer
-from promptkit.batch.rows import MAX_LISTED, ColumnError, list_names
 from promptkit.batch.shards import (
     CHECKPOINT,
     REJECTED,

@@ -14,13 +14,13 @@ from msgspec.structs import replace
 
 from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
-from promptkit.cli.command_options import add_targets, report_value_error, require
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
 from promptkit.cli.install_list import other_server_lines, parse_served, parse_served_words, print_clients
 from promptkit.cli.loading import load_catalog, load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
+from promptkit.cli.parsers import add_targets, report_value_error, require
 from promptkit.clients.configuration_changes import EntryChange, plan_change
 from promptkit.clients.configuration_files import ConfigurationFile, Scope, ServerTable, read_servers
 from promptkit.clients.installed_files import (

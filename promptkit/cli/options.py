@@ -12,7 +12,7 @@ from argparse import Action, ArgumentParser, ArgumentTypeError, Namespace, RawDe
 from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
-from promptkit.cli.command_options import COMMANDS, WORDS
+from promptkit.cli.parsers import COMMANDS, WORDS
 from promptkit.compiler.configuration import (
     NO_FOLDER,
     NOT_MINE,

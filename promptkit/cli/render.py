@@ -19,7 +19,6 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.calls import Call, Item, as_json, encode_result, report_failure, saved_calls
-from promptkit.cli.command_options import VENDORS
 from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.key_values import (
     ArgumentSyntaxError,
@@ -37,6 +36,7 @@ from promptkit.cli.loading import (
 )
 from promptkit.cli.options import is_uri
 from promptkit.cli.output import Output
+from promptkit.cli.parsers import VENDORS
 from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
 from promptkit.files.folder import Folder

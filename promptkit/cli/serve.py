@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skill_access import SKILL_FORMS, SkillForm
 from promptkit.cli import Exit
-from promptkit.cli.command_options import (
+from promptkit.cli.diagnostics import fail
+from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden, server_info_of
+from promptkit.cli.options import limits_of
+from promptkit.cli.parsers import (
     add_markdown,
     add_target_words,
     is_port,
@@ -21,9 +24,6 @@ from promptkit.cli.command_options import (
     require,
     whole_number,
 )
-from promptkit.cli.diagnostics import fail
-from promptkit.cli.loading import STRICT_ERROR, report_catalog_errors, report_hidden, server_info_of
-from promptkit.cli.options import limits_of
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.fragments.invisible import escape_invisible

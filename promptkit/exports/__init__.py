@@ -15,7 +15,7 @@ from promptkit.exports.requests import (
     openai_chat_request,
     openai_responses_request,
 )
-from promptkit.exports.turns import (
+from promptkit.exports.vendor_messages import (
     ExportError,
     UnsupportedPart,
     anthropic_messages,

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NoReturn
 from msgspec import Struct
 
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.exports.turns import anthropic_parts, gemini_contents, openai_chat, openai_responses
+from promptkit.exports.vendor_messages import anthropic_parts, gemini_contents, openai_chat, openai_responses
 from promptkit.language.messages import Workflow, make_workflow
 from promptkit.types.schemas import answer_name, answer_schema
 

@@ -163,7 +163,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Find the prompts to test from the command line, or from the configured target."""
     if config.getoption("promptkit_server") is not None:
-        from promptkit.testing.server_cases import add_server
+        from promptkit.testing.foreign_cases import add_server
 
         add_server(config)
     elif config.getoption("promptkit") and not hasattr(config.option, "promptkit_targets"):
@@ -175,7 +175,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Return the collector of a recipe file if ``--promptkit`` was given."""
     if parent.config.getoption("promptkit_server") is not None:
-        from promptkit.testing.server_cases import cases_file
+        from promptkit.testing.foreign_cases import cases_file
 
         return cases_file(file_path, parent)
     if not parent.config.getoption("promptkit") or file_path.suffix not in (".py", ".md"):

@@ -6,9 +6,9 @@ import sys
 import msgspec
 import pytest
 
+from promptkit.batch.columns import RowError
 from promptkit.batch.joining import join_results, open_results
 from promptkit.batch.renderer import LINE_FORMATS
-from promptkit.batch.rows import RowError
 from promptkit.batch.shards import Checkpoint, open_batch
 from promptkit.batch.tables import open_table, row_of
 from promptkit.files.folder import Folder

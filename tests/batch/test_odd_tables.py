@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
+from promptkit.batch.columns import Columns
 from promptkit.batch.renderer import Renderer
-from promptkit.batch.rows import Columns
 from promptkit.cli.loading import load_recipes
 from tests.batch.conftest import rejected_in, requests_in
 from tests.batch.test_joining import result_line

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.command_options import COMMANDS
+from promptkit.cli.parsers import COMMANDS
 
 #: Python 3.13 shows `-o, --out FOLDER` for `-o FOLDER, --out FOLDER`, and 3.14 uses colours.
 pytestmark = pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse lays help out differently")

@@ -241,7 +241,7 @@ def test_commands_stay_within_the_repository(name, path, kind, *, checkout, repo
 
 def test_every_command_is_covered():
     """Every command that touches files of a repository is tested here."""
-    from promptkit.cli.command_options import COMMANDS as OPTIONS_BY_COMMAND
+    from promptkit.cli.parsers import COMMANDS as OPTIONS_BY_COMMAND
 
     tested = {argv[0] for argv, _ in COMMANDS.values()}
     assert {*OPTIONS_BY_COMMAND} - tested <= {"serve", "dev"}

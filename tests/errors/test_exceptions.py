@@ -31,7 +31,7 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report, Se
 from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.errors.suggestions import nearest
 from promptkit.exports import ExportError, UnsupportedAnswerError
-from promptkit.exports.turns import UnsupportedPart
+from promptkit.exports.vendor_messages import UnsupportedPart
 from promptkit.language.validation import UnsendableError
 from promptkit.types.errors import ConversionError
 

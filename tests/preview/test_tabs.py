@@ -28,7 +28,7 @@ from promptkit import (
     user,
 )
 from promptkit.cli import main
-from promptkit.cli.command_options import VENDORS
+from promptkit.cli.parsers import VENDORS
 from promptkit.clients.profiles import CLIENTS, ClientProfile
 from promptkit.compiler.compilation import compile
 from promptkit.exports import REQUESTS
