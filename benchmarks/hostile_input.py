@@ -132,7 +132,7 @@ def _request(method: str, params: Mapping[str, Any], number: int | str = 1) -> b
     return _line({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
 
-def _get(name: str, make: Callable[[int], Any]) -> Make:
+def _prompt_requests(name: str, make: Callable[[int], Any]) -> Make:
     """Return a function that makes requests for a prompt, with a value of a given size."""
     return lambda size: _request("prompts/get", {"name": name, "arguments": {"value": make(size)}})
 
@@ -172,45 +172,53 @@ OPENING: Final = _request(
 #: The kinds of hostile input, by name. The server answers each with a result or an error.
 KINDS: Final[Mapping[str, Make]] = {
     # Hash tables.
-    "set of colliding numbers": _get("whole_set", lambda n: ",".join(_numbers(n))),
-    "set of colliding Decimals": _get("exact_set", _numbers),
-    "set of colliding UUIDs": _get(
+    "set of colliding numbers": _prompt_requests("whole_set", lambda n: ",".join(_numbers(n))),
+    "set of colliding Decimals": _prompt_requests("exact_set", _numbers),
+    "set of colliding UUIDs": _prompt_requests(
         "id_set", lambda n: ",".join(str(UUID(int=PRIME * i)) for i in range(1, n + 1))
     ),
-    "set of colliding records": _get("point_set", lambda n: json.dumps([{"x": x} for x in _numbers(n)])),
-    "dict by colliding Decimals": _get("by_price", lambda n: _keys(n, 1)),
-    "set of numbers of equal low bits": _get("whole_set", lambda n: ",".join(str(i << 40) for i in range(n))),
-    "one number many times": _get("exact_set", lambda n: "1.0,1.00," * (n // 2)),
-    "dict by number": _get("by_number", lambda n: json.dumps({str(i): "x" for i in range(n)})),
+    "set of colliding records": _prompt_requests(
+        "point_set", lambda n: json.dumps([{"x": x} for x in _numbers(n)])
+    ),
+    "dict by colliding Decimals": _prompt_requests("by_price", lambda n: _keys(n, 1)),
+    "set of numbers of equal low bits": _prompt_requests(
+        "whole_set", lambda n: ",".join(str(i << 40) for i in range(n))
+    ),
+    "one number many times": _prompt_requests("exact_set", lambda n: "1.0,1.00," * (n // 2)),
+    "dict by number": _prompt_requests("by_number", lambda n: json.dumps({str(i): "x" for i in range(n)})),
     # Numbers and times.
-    "digits": _get("whole", lambda n: "1" * n),
-    "digits with an end": _get("exact", lambda n: "1" * n + "x"),
-    "digits in a record": _get("record", lambda n: json.dumps({"x": "1" * n + "x"})),
-    "digits with an end, as members": _get("exact_by_name", lambda n: json.dumps({"a": "1" * n + "x"})),
-    "a fraction": _get("exact", lambda n: "0." + "1" * n),
-    "float": _get("float", lambda n: "1" * n + "e-" + "1" * n),
-    "duration of digits": _get("duration", lambda n: "1" * n + "d" + "." * n),
-    "duration of units": _get("duration", lambda n: "1d " * n),
-    "moment": _get("moment", lambda n: "2026-01-31T" + "0" * n),
+    "digits": _prompt_requests("whole", lambda n: "1" * n),
+    "digits with an end": _prompt_requests("exact", lambda n: "1" * n + "x"),
+    "digits in a record": _prompt_requests("record", lambda n: json.dumps({"x": "1" * n + "x"})),
+    "digits with an end, as members": _prompt_requests(
+        "exact_by_name", lambda n: json.dumps({"a": "1" * n + "x"})
+    ),
+    "a fraction": _prompt_requests("exact", lambda n: "0." + "1" * n),
+    "float": _prompt_requests("float", lambda n: "1" * n + "e-" + "1" * n),
+    "duration of digits": _prompt_requests("duration", lambda n: "1" * n + "d" + "." * n),
+    "duration of units": _prompt_requests("duration", lambda n: "1d " * n),
+    "moment": _prompt_requests("moment", lambda n: "2026-01-31T" + "0" * n),
     # Text.
-    "text": _get("text", lambda n: "x" * n),
-    "text that a pattern rejects": _get("pattern", lambda n: "x" * n + "1"),
-    "invalid choice": _get("choice", lambda n: "red" * n),
-    "base64": _get("bytes", lambda n: "A" * (4 * n) + "!"),
-    "data: URI of escapes": _get("bytes", lambda n: "data:," + "%41" * n),
+    "text": _prompt_requests("text", lambda n: "x" * n),
+    "text that a pattern rejects": _prompt_requests("pattern", lambda n: "x" * n + "1"),
+    "invalid choice": _prompt_requests("choice", lambda n: "red" * n),
+    "base64": _prompt_requests("bytes", lambda n: "A" * (4 * n) + "!"),
+    "data: URI of escapes": _prompt_requests("bytes", lambda n: "data:," + "%41" * n),
     # Lists, records, and their errors.
-    "list of numbers": _get("numbers", lambda n: "1," * n),
-    "list of errors": _get("numbers", lambda n: "x," * n),
-    "list of commas": _get("words", lambda n: "," * n),
-    "list of lines": _get("words", lambda n: "x\n" * n),
-    "list of a union": _get("choices", lambda n: "7," * n),
-    "list of invalid choices": _get("choices", lambda n: json.dumps(["redd"] * n)),
-    "record of unknown members": _get("record", lambda n: json.dumps({f"k{i}": i for i in range(n)})),
-    "errors after a long key": _get("anything", lambda n: json.dumps({"k" * n: [1] * n})),
-    "wide tree": _get("tree", lambda n: json.dumps({"name": "a", "children": [{}] * n})),
-    "deep tree": _get("tree", lambda n: '{"name":"a","children":[' * n + "]}" * n),
-    "brackets": _get("numbers", lambda n: "[" * n),
-    "JSON in JSON": _get("anything", lambda n: json.dumps({"a": json.dumps("\\" * n)})),
+    "list of numbers": _prompt_requests("numbers", lambda n: "1," * n),
+    "list of errors": _prompt_requests("numbers", lambda n: "x," * n),
+    "list of commas": _prompt_requests("words", lambda n: "," * n),
+    "list of lines": _prompt_requests("words", lambda n: "x\n" * n),
+    "list of a union": _prompt_requests("choices", lambda n: "7," * n),
+    "list of invalid choices": _prompt_requests("choices", lambda n: json.dumps(["redd"] * n)),
+    "record of unknown members": _prompt_requests(
+        "record", lambda n: json.dumps({f"k{i}": i for i in range(n)})
+    ),
+    "errors after a long key": _prompt_requests("anything", lambda n: json.dumps({"k" * n: [1] * n})),
+    "wide tree": _prompt_requests("tree", lambda n: json.dumps({"name": "a", "children": [{}] * n})),
+    "deep tree": _prompt_requests("tree", lambda n: '{"name":"a","children":[' * n + "]}" * n),
+    "brackets": _prompt_requests("numbers", lambda n: "[" * n),
+    "JSON in JSON": _prompt_requests("anything", lambda n: json.dumps({"a": json.dumps("\\" * n)})),
     # Names.
     "unknown prompt": lambda n: _request("prompts/get", {"name": "n" * n}),
     "unknown argument": lambda n: _request("prompts/get", {"name": "text", "arguments": {"v" * n: "x"}}),

@@ -98,7 +98,7 @@ class Figure:
     unit: str = "ms"
 
     @property
-    def is_kept(self) -> bool:
+    def is_within_budget(self) -> bool:
         """
         Whether the median is within the budget.
         """
@@ -124,7 +124,7 @@ def main() -> int:
             Console(stderr=True).print(str(error), markup=False)
             return 2
     _print(figures)
-    return 0 if all(figure.is_kept for figure in figures) else 1
+    return 0 if all(figure.is_within_budget for figure in figures) else 1
 
 
 def _write(folder: Path) -> None:
@@ -190,7 +190,11 @@ def _print(figures: list[Figure]) -> None:
     table = Table("in a browser", "median", "best", "worst", "budget", title=None)
     for figure in figures:
         times = (each(figure.values) for each in (median, min, max))
-        budget = "" if figure.budget is None else f"{figure.budget:.0f}{'' if figure.is_kept else ', MISSED'}"
+        budget = (
+            ""
+            if figure.budget is None
+            else f"{figure.budget:.0f}{'' if figure.is_within_budget else ', MISSED'}"
+        )
         table.add_row(figure.title, *(f"{time:.0f} {figure.unit}" for time in times), budget)
     Console(width=100).print(table)
 

@@ -197,8 +197,8 @@ class Renderer:
     gets: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of structs, or a list
     of mappings. For other objects with ``__arrow_c_stream__`` it returns a pyarrow Table.
 
-    Columns are matched to parameters by name. Other columns are ignored, but one that is probably a misspelt
-    parameter without a column is an error. Values keep their types; text is parsed like text from a client,
+    Columns are matched to parameters by name. Other columns are ignored, but a column whose name resembles a
+    parameter that has no column is an error. Values keep their types; text is parsed like text from a client,
     and None means that an argument is missing. Two columns are added: ``messages`` or ``request``, and
     ``error``. In each row, exactly one of the two is None.
 

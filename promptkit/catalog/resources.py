@@ -196,7 +196,7 @@ class CompiledResource(Struct, frozen=True):
 
 def content_of(resource: Any, uri: str, result: Any) -> EmbeddedResource:
     """
-    Convert the value that a resource's function returned to content.
+    Return the content for the value that a resource's function returned.
 
     Args:
         resource:

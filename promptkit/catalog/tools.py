@@ -62,7 +62,7 @@ class Tools:
         prompts = callable_prompts(self._catalog)
         if self._search is None:
             return *(each for each in prompts if each.name not in self._others), *self._others.values()
-        get_tool = structs.replace(self._search[GET], tool=everything_expected(prompts))
+        get_tool = structs.replace(self._search[GET], tool=combined_hints(prompts))
         return self._search[FIND], get_tool, *self._others.values()
 
     def __getitem__(self, name: str) -> CompiledPrompt:
@@ -195,7 +195,7 @@ def find(prompts: Iterable[CompiledPrompt], query: str) -> list[CompiledPrompt]:
     return [prompts[number] for number in best_matches(texts, query)]
 
 
-def everything_expected(prompts: Iterable[CompiledPrompt]) -> Tool:
+def combined_hints(prompts: Iterable[CompiledPrompt]) -> Tool:
     """Return the combined hints for a tool that can call any of *prompts*."""
     tools = [prompt.tool for prompt in prompts if isinstance(prompt.tool, Tool)]
     return Tool(

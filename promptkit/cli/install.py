@@ -16,7 +16,7 @@ from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
-from promptkit.cli.install_list import other_server_lines, parse_served, parse_served_words, print_clients
+from promptkit.cli.install_list import other_server_lines, parse_serve_arguments, parse_served, print_clients
 from promptkit.cli.loading import load_catalog, load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
@@ -210,7 +210,7 @@ def _given_options(options: Namespace, configuration: ConfigurationFile) -> tupl
         options.error(
             f"{http_options[0]} is for HTTP, but a client uses stdio for servers that it starts: {hint}"
         )
-    return parse_served_words(options.served, configuration.format_path).options
+    return parse_serve_arguments(options.served, configuration.format_path).options
 
 
 def _with_options(
@@ -554,7 +554,7 @@ def _entry_name(text: str) -> str:
 
 
 def _http_url(text: str) -> str:
-    """Return the URL of a server over HTTP."""
+    """Return the http or https URL of a server."""
     try:
         parts = urlsplit(text)
         is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -23,7 +23,7 @@ from promptkit.loader.targets import split_prefix
 _PATHS: Final = ("DIR", "FILE")
 
 
-class ServedWords(Struct, frozen=True):
+class ServeArguments(Struct, frozen=True):
     """
     The parsed command-line arguments of ``serve``.
 
@@ -43,7 +43,7 @@ class ServedWords(Struct, frozen=True):
     unknown: tuple[str, ...]
 
 
-def parse_served_words(words: Sequence[str], convert_path: Callable[[str], str] = str) -> ServedWords:
+def parse_serve_arguments(words: Sequence[str], convert_path: Callable[[str], str] = str) -> ServeArguments:
     """
     Separate options from targets.
 
@@ -68,12 +68,12 @@ def parse_served_words(words: Sequence[str], convert_path: Callable[[str], str] 
         else:
             value = value if equals else next(remaining, "")
             options.append(f"{name}={convert_path(value) if action.metavar in _PATHS else value}")
-    return ServedWords(tuple(targets), tuple(options), tuple(unknown))
+    return ServeArguments(tuple(targets), tuple(options), tuple(unknown))
 
 
-def parse_served(settings: ClientConfiguration, entry: Any) -> ServedWords:
+def parse_served(settings: ClientConfiguration, entry: Any) -> ServeArguments:
     """Return the arguments of ``serve`` in an entry of a client's configuration."""
-    return parse_served_words(served_in(settings, entry) or ())
+    return parse_serve_arguments(served_in(settings, entry) or ())
 
 
 def print_clients(

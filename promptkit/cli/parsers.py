@@ -103,7 +103,7 @@ _FORMAT_HELP: Final = "text, JSON, or annotations for GitHub Actions (default: t
 
 
 def add_targets(command: ArgumentParser) -> None:
-    """Add the targets, as words, and the option for Markdown prompts to a parser."""
+    """Add the targets, as positional arguments, and the option for Markdown prompts to a parser."""
     add_target_words(command)
     add_markdown(command)
 

@@ -280,7 +280,7 @@ def _with_note(annotation: Any, note: Any) -> Any:
 
 
 def _with_another_note(annotation: Any, note: Any) -> Any:
-    """Do the same as `_with_note` for ``Annotated``: *note* replaces any note that requires an offset."""
+    """Do what `_with_note` does, for ``Annotated``: *note* replaces a note that requires an offset."""
     notes = annotation.__metadata__
     if plain(annotation.__origin__) is not datetime:
         return Annotated[(_with_note(annotation.__origin__, note), *notes)]

@@ -159,7 +159,7 @@ def template_of(
     compiled = prompt.compiled if isinstance(prompt, Prompt) else prompt
     source = _Source(compiled, values or {})
     marks, other_marks = ({name: _mark(name, turn) for name in source.placeholders} for turn in "ab")
-    template = PromptTemplate(compiled, _turns(source.render(marks, "with unique words"), marks))
+    template = PromptTemplate(compiled, _turns(source.render(marks, "with placeholder values"), marks))
     for name in source.placeholders:
         if all(Placeholder(name) not in turn.parts for turn in template.turns):
             source.reject(
@@ -240,7 +240,7 @@ class _Source:
             actual, template_excerpt = _excerpt(rendering, expected), _excerpt(expected, rendering)
             hint = f": give {name!r} a value" if name else ""
             self.reject(
-                f"{where}, the prompt renders {actual}, but the template {template_excerpt}{hint}",
+                f"{where}, the prompt renders {actual}, but the template renders {template_excerpt}{hint}",
                 is_close=bool(name),
             )
 

@@ -34,10 +34,10 @@ class FolderLockedError(OSError):
 
 def check_plain(path: str) -> None:
     """
-    Raise OSError unless *path* is relative, and names the same file below a folder on every system.
+    Raise OSError unless *path* is relative, and refers to the same file on every system.
 
     Its parts are separated by ``/``. None of them is empty, ``.`` or ``..``, or contains a backslash, a colon
-    or a control character.
+    or an unprintable character.
     """
     has_parts = all(part not in ("", ".", "..") for part in path.split("/"))
     if not has_parts or not path.isprintable() or any(char in path for char in "\\:"):

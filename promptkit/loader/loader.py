@@ -217,7 +217,7 @@ class FolderImport:
             by_file = [*failed, failure]
         read = imported_files().union(map(self._path, self.names if failure is None else ["__init__.py"]))
         if self._files is not None:
-            by_file += _report_not_served(self._files, by_file)
+            by_file += _report_unserved_files(self._files, by_file)
             for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
                 read |= paths
@@ -287,7 +287,7 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
     return module
 
 
-def _report_not_served(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
+def _report_unserved_files(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
     likely = [path for path in files.unserved if mentions_prompts(path)]
     if not (likely or files.unreadable or files.skipped or files.outside or files.hidden):
         return []

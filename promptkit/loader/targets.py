@@ -159,7 +159,7 @@ def _expression(part: str) -> str:
 
 
 def locate_target(target: str) -> tuple[str, str] | None:
-    """Return the resolved folder of *target*, and what to load from it; None for a module."""
+    """Return the folder of *target*, and the name to load from it; None for modules and missing targets."""
     name, attribute = split_target(target)
     if is_markdown_target(target):
         return find_markdown(target)[0], ""

@@ -281,7 +281,7 @@ def save_case(rendering: Rendering, name: str) -> None:
 
 
 def _with_call(text: str, rendering: Rendering, name: str) -> str:
-    """Return the Python file with a call appended that saves the case."""
+    """Return the source of the Python file, with the call that declares the case at its end."""
     variable = _variable_of(rendering)
     if variable is None:
         msg = "no variable in its file holds the prompt: copy the source below"

@@ -81,7 +81,7 @@ _RETRY_DELAY_S: Final = 0.01
 _UNANSWERED: Final = Reply(b"", "unanswered")
 
 
-class _Turn:
+class _ThreadState:
     """
     The state of one dispatcher thread: the leader, or a thread that runs requests alongside it.
 
@@ -183,7 +183,7 @@ class Dispatcher:
         self._events: deque[Event] = deque()
         self._replies: list[bytes] = []
         self._is_busy = False
-        self._turn = _Turn()
+        self._turn = _ThreadState()
         self._leader: DaemonThread | None = None
         self._next_events: Callable[[], Iterable[Event] | None] | None = None
         self._loop: EventLoopThread | None = None
@@ -227,12 +227,12 @@ class Dispatcher:
 
     def _start_leader(self) -> None:
         """Start a new leader. The lock is held, and the new thread waits for it."""
-        turn = _Turn()
+        turn = _ThreadState()
         leader = DaemonThread(self._lead, "leader", turn)
         leader.start()
         self._turn, self._leader = turn, leader
 
-    def _lead(self, turn: _Turn) -> None:
+    def _lead(self, turn: _ThreadState) -> None:
         with self._lock:
             if self._turn is not turn:  # started too late
                 return
@@ -256,7 +256,7 @@ class Dispatcher:
             self._events.extend(events)
         return events is not None
 
-    def _recover(self, turn: _Turn, error: BaseException) -> bool:
+    def _recover(self, turn: _ThreadState, error: BaseException) -> bool:
         """Answer the request that failed, if any; return whether the thread is still the leader."""
         event, turn.event = turn.event, None
         with self._lock:
@@ -274,7 +274,7 @@ class Dispatcher:
             self._send(event.answer(_failure_reply(event)))
         return self._turn is turn
 
-    def _handle_queue(self, turn: _Turn) -> bool:
+    def _handle_queue(self, turn: _ThreadState) -> bool:
         """Handle the events in the queue, and send the replies; return whether the thread still leads."""
         self._is_busy = True
         events = self._events
@@ -294,7 +294,7 @@ class Dispatcher:
         self._is_busy = False
         return True
 
-    def _accept(self, request: Request, turn: _Turn) -> bool:
+    def _accept(self, request: Request, turn: _ThreadState) -> bool:
         """Register a request, and run it or let it wait; return whether the thread is still the leader."""
         channel = request.channel
         if channel is not None and channel.gone:
@@ -328,7 +328,7 @@ class Dispatcher:
         self._clock.wake()
         return True
 
-    def _run(self, pending: PendingRequest, handler: Handler, turn: _Turn) -> bool:
+    def _run(self, pending: PendingRequest, handler: Handler, turn: _ThreadState) -> bool:
         """Run a request on the leader's thread; return whether the thread is still the leader."""
         turn.current = pending  # from now on, another thread may become the leader
         if self._clock.is_resting and self._next_events is not None:
@@ -646,7 +646,7 @@ class Dispatcher:
 
     def _run_waiting(self) -> None:
         """Run waiting requests on this thread, while there are free slots."""
-        turn = _Turn()
+        turn = _ThreadState()
         with cancelled_by(turn.is_cancelled):
             while (pending := self._pop_waiting()) is not None:
                 turn.current, pending.thread = pending, turn.thread

@@ -198,7 +198,7 @@ class Elicitation:
     def offer(
         self, pending: PendingRequest, prompt: CompiledPrompt, supplied: Mapping[str, Any] | None
     ) -> Question | None:
-        """Return a question about the optional arguments of a request that needs no other values."""
+        """Return a question about optional arguments; None if none is wanted, or other values are missing."""
         if prompt.elicit != "always" or not self._can_ask(pending.request):
             return None
         question = _question(pending, prompt, supplied)

@@ -390,7 +390,8 @@ def _read_directory(pending: PendingRequest) -> bytes:
     skill = snapshot.catalog.find_skill_with(folder)
     if skill is None or folder not in skill.children:
         uri = shortened(params.uri)
-        msg = f"no skill has a folder {uri!r}: a folder's URI has no '/' at its end"
+        hint = ": write it without the '/' at its end" if params.uri.endswith("/") else ""
+        msg = f"no skill has a folder {uri!r}{hint}"
         raise InvalidParams(msg, {"uri": uri})
     lowering = snapshot.lowerings[request.revision]
     entries = [Raw(encode(entry)) for entry in lowering.directory(skill, folder)]

@@ -161,7 +161,7 @@ class Clock:
 
     Attributes:
         guard:
-            The watchdog that ends the process if no thread can run any more, if any.
+            The watchdog, if any, which ends the process when no thread can run any more.
 
         is_resting:
             Whether the thread sleeps. After adding work, call `wake`.

@@ -299,7 +299,7 @@ class TestFixedValues:
         assert tuple(sorted(BRANCHES)) == values(kind(BRANCHES))
 
     def test_candidates_are_read_once(self):
-        """Candidates are read once: iterators can be reused, and later changes are ignored."""
+        """Candidates are read once: a completer can reuse an iterator, and later changes are ignored."""
         source = ["a"]
         completer = Completer(source)
         from_iterator = Completer(iter(source))

@@ -97,7 +97,7 @@ def test_example_that_cannot_be_written_as_text():
 
 
 def test_example_uris_of_a_template():
-    """A template's example URIs contain the examples, and reading them passes these to the function."""
+    """A template's example URIs contain the examples; reading such a URI passes them to the function."""
     received = []
 
     @resource("docs://{page}{?tags*,day}")

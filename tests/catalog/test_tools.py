@@ -4,7 +4,7 @@ import pytest
 
 from promptkit import Tool, prompt
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.tools import Tools, callable_prompts, everything_expected, find
+from promptkit.catalog.tools import Tools, callable_prompts, combined_hints, find
 from promptkit.errors import UnknownToolError
 
 
@@ -65,8 +65,8 @@ def test_hints_of_several_prompts_are_combined():
         make_prompt("c"),
     ]
 
-    assert everything_expected(prompts) == Tool(read_only=False, idempotent=False)
-    assert everything_expected([]) == Tool()
+    assert combined_hints(prompts) == Tool(read_only=False, idempotent=False)
+    assert combined_hints([]) == Tool()
 
 
 def test_prompt_without_a_tool_is_hidden():

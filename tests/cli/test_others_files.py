@@ -70,7 +70,7 @@ class TestOwners:
 
     def test_foreign_link_to_an_own_file(self, shared, run):
         """
-        Another user's link to an own file is rejected: the target would be resolved in the foreign folder.
+        Another user's link to a file of one's own is rejected: its target would be in the foreign folder.
         """
         (shared / "own" / "settings").write_text(TABLE.format("theirs"))
         (shared / "pyproject.toml").unlink()

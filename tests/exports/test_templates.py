@@ -286,13 +286,13 @@ class TestFailures:
         ],
     )
     def test_prompt_that_fails(self, error, reason):
-        """If rendering fails with unique words, the error has the prompt's own message."""
+        """If rendering fails with placeholder values, the error has the prompt's own message."""
 
         @prompt
         def subject(text: str):
             raise error
 
-        message = f"prompt 'subject' cannot be a template: with unique words, rendering fails: {reason}"
+        message = f"prompt 'subject' cannot be a template: with placeholder values, rendering fails: {reason}"
         assert template_error(subject) == message
 
     def test_text_with_constraints(self):
@@ -314,7 +314,7 @@ class TestFailures:
         def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):
             return text
 
-        message = "with unique words, rendering fails: prompt 'subject': 'text' is '{{text}}'"
+        message = "with placeholder values, rendering fails: prompt 'subject': 'text' is '{{text}}'"
         assert message in template_error(subject)
 
     def test_images(self, png):

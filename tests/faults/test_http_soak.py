@@ -153,7 +153,7 @@ async def abandon_request(port, request):
 
 
 async def run_client(port, first, count, statuses):
-    """Send requests one after the other, and abandon some others."""
+    """Send requests one after the other, and abandon further ones in between."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for number in range(first, first + count):
         if number % ROUND == 50:

@@ -127,7 +127,7 @@ class TestRejected:
         assert str(content.value).endswith("pass it to user(...) as a separate part")
 
     def test_a_nested_rendering(self):
-        """A prompt that renders another one is rejected for its own text, too."""
+        """A prompt that renders another prompt is still rejected for content formatted into its own text."""
 
         @prompt
         def inner():

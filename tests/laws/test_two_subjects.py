@@ -164,8 +164,8 @@ a_subject = st.sets(st.sampled_from((*SCOPES, "other")), max_size=4).map(frozens
 )
 def test_replies_do_not_depend_on_the_other_caller(worlds, scopes, rounds, tools):
     """
-    For any sequence of requests by two callers, with reloads in between, each caller gets byte for byte the
-    replies of a server whose catalog holds only what this caller can see, without any scopes.
+    For any sequence of requests by two callers, with reloads in between, each caller gets exactly the
+    bytes that a server without scopes would send if its catalog held only what this caller can see.
     """
     subjects = [caller(f"subject {number}", *subject_scopes) for number, subject_scopes in enumerate(scopes)]
     shared_site = Site(catalog_of(worlds[0]), tools=tools, page_size=2)

@@ -700,7 +700,7 @@ class TestProject:
         assert hello("") == "sibling"
 
     def test_project_folder_does_not_shadow_a_module(self, project, recipes):
-        """A folder of the project with the name of an installed or standard module shadows neither."""
+        """A project folder with the name of an installed or standard library module does not shadow it."""
         for name in ("json", "attrs", "time", "promptkit"):
             (project / name).mkdir()
             (project / name / "__init__.py").write_text("raise RuntimeError")

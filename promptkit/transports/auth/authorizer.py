@@ -68,7 +68,7 @@ class BearerScheme:
 
     def _describe(self, resource: str | None, issuer: str) -> None:
         if resource is None:
-            msg = "an issuer creates tokens for one URL: pass the URL that clients use for this server"
+            msg = "an issuer creates tokens for one resource: pass *resource*, the URL that clients use"
             raise ValueError(msg)
         parts = urlsplit(secure_url(resource))
         url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"

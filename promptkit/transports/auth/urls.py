@@ -20,6 +20,9 @@ def secure_url(text: str) -> str:
         parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
     )
     if not is_secure or not parts.hostname or "@" in parts.netloc or "?" in text or "#" in text:
-        msg = f"{text!r} cannot be used: write an https URL (http for this machine) without user or query"
+        msg = (
+            f"{text!r} cannot be used: write an https URL (http is allowed for localhost) without a user, "
+            "a query or a fragment"
+        )
         raise ValueError(msg)
     return text

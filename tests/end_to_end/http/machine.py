@@ -224,7 +224,7 @@ def tokens() -> list[str]:
     return [line.split()[1] for line in (SECRETS / "tokens").read_text().splitlines()]
 
 
-def owners(path: str | Path) -> list[str]:
+def mode_and_owner(path: str | Path) -> list[str]:
     """Return the mode, user and group of a file."""
     status = Path(path).stat()
     return [
@@ -259,15 +259,15 @@ def observe(service: Service) -> dict[str, object]:
     (token,) = tokens()
     answers = [ask(), ask(token[::-1]), ask(token)]
     return {
-        "socket": owners(path),
-        "secrets": {file.name: owners(file) for file in sorted(SECRETS.iterdir())},
+        "socket": mode_and_owner(path),
+        "secrets": {file.name: mode_and_owner(file) for file in sorted(SECRETS.iterdir())},
         "nginx": users_of_nginx(),
         "statuses": [status for status, _, _ in answers],
         "prompt": b"x = 1" in answers[-1][2],
         "probes": [probe("/readyz"), probe("/healthz"), probe("/mcp")],
         "connecting": failing_output("nobody", "python3", "-c", connect),
         "reading": failing_output("nobody", "cat", str(SECRETS / "tokens")),
-        "audit": owners("/var/log/promptkit/audit.jsonl"),
+        "audit": mode_and_owner("/var/log/promptkit/audit.jsonl"),
         "subjects": [json.loads(line)["subject"] for line in Path("/var/log/promptkit/audit.jsonl").open()],
     }
 
