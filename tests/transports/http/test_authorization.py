@@ -410,7 +410,7 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("options", "expected"),
         [
-            ({"issuer": ISSUER}, "an issuer creates tokens for one URL: pass the URL that clients use"),
+            ({"issuer": ISSUER}, "an issuer creates tokens for one resource: pass"),
             (
                 {"issuer": ISSUER, "resource": "http://prompts.example/mcp"},
                 "cannot be used: write",
