@@ -257,7 +257,8 @@ class TestImage:
 
     def test_image_serves_over_stdio(self, image):
         """The image serves a client over stdio without logging."""
-        command = [*words("ENTRYPOINT"), "serve", "recipes"]
+        # The input ends at once, and a slow machine needs more than a second to import the recipes.
+        command = [*words("ENTRYPOINT"), "serve", "recipes", "--grace", "60"]
         stdin = line(modern(1, "prompts/list")) + line(modern(2, "prompts/get", {"name": "code_review"}))
         done = image(docker_command(command), input=stdin)
         replies = sorted(map(json.loads, done.stdout.splitlines()), key=lambda reply: reply["id"])
