@@ -124,7 +124,7 @@ def _check_default(parameter: Parameter, report: Report) -> None:
 
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
-    """Return the author's completions, or those of the type. Secrets are never completed."""
+    """Return a completer of the author's or the type's values; None if there are none, or for a secret."""
     items = _reader_of_items(parameter.annotation, reader)
     source = (items or reader).values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
@@ -146,7 +146,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
 
 
 def _reader_of_items(annotation: Any, reader: Reader) -> Reader | None:
-    """Return the reader of the items if people enter the list item by item; None for other types."""
+    """Return the reader of a list's items if people type them one by one; None for any other type."""
     core = plain(annotation, core=True)
     return reader_of(get_args(core)[0]) if is_list(core) and not reader.is_json else None
 
@@ -174,7 +174,7 @@ def _format_default(parameter: Parameter) -> str:
 
 
 def _description(parameter: Parameter, reader: Reader) -> str | None:
-    """Return the description for clients: the author's, then, in brackets, what the type implies."""
+    """Return the author's description, with details in parentheses, for clients; None if both are empty."""
     arg = parameter.arg
     examples = f"for example {', '.join(map(_format_value, arg.examples))}" if arg.examples else ""
     shows_default = not (parameter.required or arg.secret) and _is_worth_showing(parameter.default)
@@ -231,7 +231,7 @@ def _in_zone(parameter: Parameter, report: Report) -> Any:
 
 
 def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
-    """Return the zone that the author names. An unknown zone is reported."""
+    """Return the zone that the author names, or report an unknown zone and return None."""
     zone = parameter.arg.timezone
     if isinstance(zone, tzinfo):
         return zone
@@ -263,7 +263,7 @@ def _report_zone(parameter: Parameter, problem: str, hint: str, report: Report) 
 
 
 def _with_note(annotation: Any, note: Any) -> Any:
-    """Return a type with *note* at each datetime in it that can have an offset."""
+    """Add *note* to each datetime in a type, unless its constraints reject an offset."""
     annotation = plain(annotation)
     if annotation is datetime:
         return Annotated[datetime, note]
@@ -280,7 +280,7 @@ def _with_note(annotation: Any, note: Any) -> Any:
 
 
 def _with_another_note(annotation: Any, note: Any) -> Any:
-    """Do what `_with_note` does, for ``Annotated``: *note* replaces a note that requires an offset."""
+    """Implement `_with_note` for ``Annotated``. *note* replaces a constraint that requires an offset."""
     notes = annotation.__metadata__
     if plain(annotation.__origin__) is not datetime:
         return Annotated[(_with_note(annotation.__origin__, note), *notes)]
@@ -291,7 +291,7 @@ def _with_another_note(annotation: Any, note: Any) -> Any:
 
 
 def _null_text(annotation: Any) -> str | None:
-    """Return the text that a type reads as None; None if it reads that text as another value."""
+    """Return the text of null if a type reads that text as None, otherwise None."""
     reader, text = reader_of(annotation), text_of(None)
     return text if reader is not None and reader.read(text) is None else None
 
@@ -305,19 +305,19 @@ class DirectArguments:
             The name of the prompt.
 
         function:
-            Its function.
+            The function that is called.
 
         names:
-            Local names that its annotations may use.
+            Local names that the function's annotations can use.
 
         location:
-            The location of its definition.
+            The location of the function's definition.
     """
 
     def __init__(
         self, owner: str, function: Callable[..., Any], names: Mapping[str, Any], location: Location
     ) -> None:
-        ignored = Report("", location)  # compiling the prompt reports the same
+        ignored = Report("", location)  # compiling the prompt reports the same problems
         self._owner = owner
         self._binder = inspect.signature(function, **FORWARD)
         self._signature = read_signature(function, names, ignored)
@@ -358,8 +358,8 @@ class DirectArguments:
         Missing arguments are not reported.
 
         Raises:
-            TypeError: If an argument does not have its parameter's type, the parameter does not exist, or a
-                client has no way to send the argument.
+            TypeError: If an argument does not have its parameter's type or has no parameter, or if a client
+                has no way to send the argument.
         """
         bound = self._binder.bind_partial(*args, **kwargs).arguments
         self.checked(args, kwargs)

@@ -38,7 +38,7 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 (named like t
 
 class SavedCases:
     """
-    The cases of a prompt or resource. All instances are equal: cases do not affect their owner's equality.
+    The cases of a prompt or resource. All instances are equal, so that comparing prompts ignores cases.
     """
 
     __slots__ = ("_cases",)  # every served prompt has an instance
@@ -47,7 +47,7 @@ class SavedCases:
         self._cases: tuple[Case, ...] = ()
 
     def __call__(self) -> tuple[Case, ...]:
-        """Return the cases, except those of modules that have been imported again since."""
+        """Return the cases, without those from an earlier import of a module that was imported again."""
         return tuple(case for case in self._cases if case.is_current)
 
     def add(self, case: Case) -> None:
@@ -61,7 +61,7 @@ class SavedCases:
         return hash(SavedCases)
 
 
-#: Imported lazily, because the module imports the loader.
+#: Imports the module on first use, because the module itself imports the loader.
 _packages: Final = partial(import_module, "promptkit.loader.packages")
 
 # Registered here, because the catalog does not depend on declarations.
@@ -79,7 +79,7 @@ class Decorated:
     """
     Base class of authors' decorated functions.
 
-    They are pickled by reference to their declaration. Copies are the object itself.
+    Instances are pickled by reference to their declaration. Copying an instance returns the same object.
     """
 
     function: Callable[..., Any]
@@ -121,7 +121,9 @@ class Decorated:
 
 
 def caller(depth: int = 0) -> tuple[Location, ModuleType | None]:
-    """Return the location and the module of the call of the calling function, or *depth* calls above it."""
+    """
+    Return the location and module from which the calling function was called, or *depth* calls further up.
+    """
     frame = sys._getframe(2 + depth)  # noqa: SLF001 (`inspect` is slower)
     module = sys.modules.get(frame.f_globals.get("__name__", ""))
     owner = module if module is not None and vars(module) is frame.f_globals else None
@@ -130,7 +132,7 @@ def caller(depth: int = 0) -> tuple[Location, ModuleType | None]:
 
 class Declared(Decorated, Generic[P, Sent]):
     """
-    Base class of prompts and resources: objects that are called, with an equivalent request for each call.
+    Base class of prompts and resources: callables that can convert each call to an equivalent request.
     """
 
     @property
@@ -181,7 +183,7 @@ class Declared(Decorated, Generic[P, Sent]):
     @abstractmethod
     def to_wire(self, *args: P.args, **kwargs: P.kwargs) -> Sent:
         """
-        Return what a client sends for the same call. Raises TypeError if a client cannot make that call.
+        Return what a client sends for a call with these arguments. Raises TypeError if no client can send it.
         """
 
     def _save(self, name: str, make_sent: Callable[[], Sent]) -> Case:

@@ -28,7 +28,7 @@ _LINE: Final = re.compile(rf"([ \t]*+(?:-[ \t]++|{_KEY}[ \t]++))(\S.*)")
 _QUOTED: Final = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'")
 _BLOCK: Final = re.compile(r"[|>][-+0-9]*")
 
-#: Limit of the brackets on one line that are read as lists and mappings: the parser takes quadratic time.
+#: A value with more brackets than this is read as text, because the parser takes quadratic time.
 _MAX_BRACKETS: Final = 100
 
 #: The value of a field: text, or fields in a list or by key.
@@ -46,10 +46,10 @@ class MarkdownError(Exception):
             The problem.
 
         hint:
-            How to fix it.
+            How to fix the problem.
 
         location:
-            Its location.
+            The location of the problem.
 
     Attributes:
         rule:
@@ -78,7 +78,7 @@ class Field(Struct, frozen=True):
             Text, a list, or a mapping.
 
         location:
-            Its location in the file; for a value in a mapping, that of its key.
+            The location of the value in the file; for a value in a mapping, the location of its key.
     """
 
     value: Value
@@ -136,10 +136,11 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
             The lines between the hyphens.
 
         file:
-            The file, in which they start at line 2.
+            The path of the file. The front matter starts at line 2.
 
     Raises:
-        MarkdownError: If it is not YAML, is too long, or has an anchor, an alias, a tag or a duplicate key.
+        MarkdownError: If *text* is not YAML, is too long, or has an anchor, an alias, a tag or a duplicate
+            key.
     """
     if len(text) > MAX_FRONT_MATTER:
         msg = f"the front matter has {len(text):,} characters: the limit is {MAX_FRONT_MATTER:,}"
@@ -169,7 +170,7 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
 
 
 def _with_quotes(lines: list[str]) -> Iterator[str]:
-    """Yield the lines with quotes around each value that YAML could read as anything but the same text."""
+    """Yield the lines with quotes around each plain one-line value, so that YAML reads the value as text."""
     block: int | None = None  # the indentation of the key of a block of text
     for line, following in pairwise([*lines, ""]):
         indentation = _indentation(line)
@@ -200,7 +201,7 @@ def _indentation(line: str) -> int:
 
 
 def _is_collection(text: str) -> bool:
-    """Return whether a text is a list or a mapping of YAML on one line."""
+    """Return whether a text is a YAML list or mapping on one line."""
     if text[0] not in "[{" or text.count("[") + text.count("{") > _MAX_BRACKETS:
         return False
     if text[0] == "{":

@@ -63,8 +63,8 @@ _ESCAPE: Final = re.compile(
     re.MULTILINE,
 )
 
-#: Surrogates, which no file contains, replace escaped braces and backslashes that are not text. With them, an
-#: escaped mark matches none of the patterns, and keeps its length.
+#: Surrogates, which no file contains, replace escaped braces and the backslashes that escape something. The
+#: escaped mark then matches none of the patterns, and its length does not change.
 _BRACE, _NOTHING, PLACEHOLDER = "\ud800", "\ud801", "\ud802"
 _MEANINGS: Final = {ord(_BRACE): "{", ord(_NOTHING): None}
 
@@ -84,7 +84,7 @@ class Line(Struct, frozen=True):
             The text, with surrogates for escaped marks.
 
         location:
-            Its location; for an included line, that in the included file.
+            The location of the line; for an included line, its location in the included file.
     """
 
     marked: str
@@ -106,10 +106,10 @@ class Turn(Struct, frozen=True):
 
     Args:
         role:
-            Its role.
+            The role of the turn.
 
         parts:
-            Its texts, and functions that read its files, in order.
+            The turn's texts, and functions that read its files, in order.
     """
 
     role: str
@@ -141,10 +141,10 @@ class Body(Struct, frozen=True):
             The turns.
 
         lines:
-            All lines of its texts, with those of included files.
+            All lines of the turns' texts, including the lines of included files.
 
         names:
-            The names of its placeholders and marks, in order, with the first location of each.
+            The names in placeholders and marks, in order, each with its first location.
 
         file:
             The file.
@@ -167,7 +167,7 @@ class Body(Struct, frozen=True):
         return messages.build()
 
     def insertions(self) -> Iterator[Insertion]:
-        """Yield the placeholders that are filled."""
+        """Yield the placeholders in the texts."""
         for turn in self.turns:
             for part in turn.parts:
                 yield from part.insertions() if isinstance(part, TextWithPlaceholders) else ()
@@ -178,7 +178,7 @@ def read_text(file: Path, root: Path) -> str:
     Return the text of a Markdown file with LF line endings.
 
     Raises:
-        MediaError: If it is not a file below *root*, is too large, or is not UTF-8.
+        MediaError: If *file* is not a file below *root*, is too large, or is not UTF-8.
     """
     resolved = file.resolve()
     note_read(resolved)
@@ -206,7 +206,7 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
             The folder that included files must stay in.
 
     Raises:
-        BodyError: For the first error.
+        BodyError: If the body is invalid. Only the first problem is reported.
     """
     includes = _Includes(root)
     own = _lines(text, first_line, file)
@@ -232,7 +232,7 @@ def _lines(text: str, first_line: int, file: Path) -> list[Line]:
 
 
 def _marked(escape: re.Match[str]) -> str:
-    """Return an escaped mark with surrogates."""
+    """Replace the escaping backslashes and the escaped braces of a match with surrogates."""
     if escape["slashes"] is None:
         return escape["blanks"] + _NOTHING
     count, is_odd = divmod(len(escape["slashes"]), 2)
@@ -253,7 +253,7 @@ def _split(lines: Iterable[Line]) -> list[tuple[Line | None, list[Line]]]:
 
 
 def _fence_after(fence: str, line: str) -> str:
-    """Return the fence that is open after a line, given the one that is open before it."""
+    """Return the fence that is open after a line, given the fence open before the line; ``""`` means none."""
     match = _FENCE.fullmatch(line)
     if match is None:
         return fence
@@ -347,7 +347,7 @@ class _Includes:
 
 
 def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceholders:
-    """Parse a text in which all names except Handlebars' own are placeholders, and add these to *names*."""
+    """Parse a text. Every name except Handlebars' keywords is a placeholder, and is added to *names*."""
     used = dict[str, Location]()
     for line in lines:
         for tag in TAG.finditer(line.marked):
@@ -369,7 +369,7 @@ def is_turn_mark(line: Line) -> bool:
 
 
 def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
-    """Yield the lines outside code fences that resemble the mark of a turn, each with the part that does."""
+    """Yield each line outside code fences that resembles the mark of a turn, with the resembling part."""
     fence = ""
     for line in lines:
         match = None if fence or is_turn_mark(line) else _NEAR_TURN.fullmatch(line.marked)
@@ -391,12 +391,12 @@ def escaped(text: str, placeholders: Iterable[str] = ()) -> str:
             The text, with a `PLACEHOLDER` for each placeholder.
 
         placeholders:
-            The placeholders, in order.
+            The texts that replace each `PLACEHOLDER`, in order.
     """
     names, fence = iter(placeholders), ""
     for line in text.split("\n"):
         fence = _fence_after(fence, line)
-    # The last fence is open, and would hide the marks of the turns below.
+    # A fence that is never closed would hide the marks of later turns, so all fences are escaped.
     fences = rf"\\{'*' if fence else '+'}(?:```|~~~)"
     text = re.sub(rf"(?m)^([ \t]*)(?=\\*{_TURN.pattern}$|{fences})", r"\1\\", text)
 

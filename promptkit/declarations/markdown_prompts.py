@@ -59,17 +59,17 @@ ARGUMENT_KEYS: Final = (
     *("description", "type", "choices", "default", "required", "examples", "complete", "secret"),
 )
 
-#: Keys of other tools: the most common ones, and those that resemble known keys.
+#: Keys of other tools, which are not reported: the most common ones, and those that resemble known keys.
 _FOREIGN_KEYS: Final = (
     *("agent", "agents", "allowed-tools", "disable-model-invocation", "handoffs", "mode", "model", "tools"),
 )
 
-#: Limits of the arguments of a prompt, and of the name of a type in characters. A suggestion compares each
-#: argument with each placeholder, and types are parsed recursively.
+#: Limits of the number of arguments and placeholders, and of the length of a type in characters: a suggestion
+#: compares each argument with each placeholder, and types are parsed recursively.
 _MAX_ARGUMENTS: Final = 500
 _MAX_TYPE: Final = 200
 
-#: The value of a key that is missing.
+#: The field for a missing key.
 _EMPTY: Final = Field("", Location(""))
 
 #: The last version of each prompt in use, by its file and the folder that included files must stay in.
@@ -83,13 +83,13 @@ class MarkdownPrompt(Prompt[..., Workflow]):
 
     Args:
         body:
-            Its body.
+            The parsed body.
 
         fields:
-            Its front matter.
+            The front matter.
 
         file_errors:
-            The errors in its file.
+            The errors in the file.
     """
 
     body: Body = attrs.field(kw_only=True)
@@ -117,7 +117,7 @@ class MarkdownPrompt(Prompt[..., Workflow]):
 
 
 def prompt_name(path: Path, folder: Path) -> str:
-    """Return the name of the Markdown prompt in a file below a folder, unless its front matter names it."""
+    """Return the default name of a Markdown prompt, from the path of its file below *folder*."""
     name = path.relative_to(folder).as_posix().removesuffix(ENDING).removesuffix(".md")
     return name_slug(name) or name
 
@@ -131,10 +131,10 @@ def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None,
             The file.
 
         root:
-            The folder to which its name is relative, and that included files must stay in.
+            The folder that the default name is relative to, and that included files must stay in.
 
     Returns:
-        The prompt, or None and the errors that prevent its file from being a prompt.
+        The prompt and no errors, or None and the errors that prevent the file from being a prompt.
     """
     report = Report(f"prompt {prompt_name(path, root)!r}", Location(str(path), 1))
     with _reporting(report):
@@ -166,7 +166,7 @@ def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
 
 @contextmanager
 def _reporting(report: Report, field: Field = _EMPTY) -> Iterator[None]:
-    """Report an error in the ``with`` block, by default at *field*."""
+    """Report an error in the ``with`` block; an error without a location is reported at *field*."""
     try:
         yield
     except MarkdownError as error:
@@ -228,7 +228,7 @@ def _tool(field: Field, key: str) -> Tool | bool:
 
 
 def _first_paragraph(body: Body) -> str | None:
-    """Return the first heading or paragraph of the text on one line."""
+    """Return the first heading or paragraph of the text on one line; None if there is no text."""
     lines = list[str]()
     for line in body.lines:
         if line.text.strip():
@@ -360,7 +360,7 @@ def _converted(text: str, kind: Any, what: str, location: Location) -> Any:
 
 
 def _function(body: Body, parameters: list[inspect.Parameter]) -> Callable[..., Workflow]:
-    """Return a function with these parameters whose source is the file."""
+    """Return a function with these parameters that renders the body. Its source file is the Markdown file."""
     defaults = {
         parameter.name: parameter.default for parameter in parameters if parameter.default is not NO_DEFAULT
     }

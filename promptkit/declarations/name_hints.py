@@ -13,14 +13,14 @@ import msgspec
 
 from promptkit.errors.suggestions import is_misspelt, nearest
 
-#: Hints by kind and by the name that an author wrote, from other frameworks and libraries.
+#: Hints for names from other frameworks and libraries, by kind and by name.
 _HINTS: Final[Mapping[str, Mapping[str, str]]] = msgspec.toml.decode(
     get_data(__name__, "foreign_names.toml") or b""
 )
 
 
 def foreign_name_hint(kind: str, name: str) -> str | None:
-    """Return the hint for *name*. *kind* is a table of ``foreign_names.toml``."""
+    """Return the hint for *name* in the table *kind* of ``foreign_names.toml``, or None."""
     hints = _HINTS.get(kind, {}).items()
     return next((hint for names, hint in hints if name in names.split()), None)
 
@@ -38,7 +38,9 @@ _OPERANDS: Final = re.compile(r"unsupported operand type\(s\) for \|: '(\w+)' an
 
 
 def operand_hint(error: Exception) -> str | None:
-    """Return a hint for an annotation like ``any | None``, where an operand is not a type."""
+    """
+    Return a hint for the error of an annotation like ``any | None``, with an operand that is not a type.
+    """
     match = _OPERANDS.search(str(error))
     kinds = match.groups() if match and isinstance(error, TypeError) else ()
     return next(filter(None, (foreign_name_hint("operands of |", kind) for kind in kinds)), None)
@@ -51,7 +53,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str | None:
 
 
 def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
-    """Return a hint for *name*, which the loaded *module* does not define."""
+    """Return a hint for a *name* that *module* does not define; None if there is no hint."""
     exports = public_names() if module.partition(".")[0] == "promptkit" else {}
     if name in exports:
         return f"write 'from {exports[name].__name__} import {name}'"
@@ -86,12 +88,14 @@ def _names_of(module: ModuleType) -> list[str]:
 
 
 def modules_of(package: ModuleType) -> list[str]:
-    """Return the names of the submodules of a package; none if *package* is not one."""
+    """Return the names of the submodules of a package; an empty list for a module that is not a package."""
     return [module.name for module in iter_modules(getattr(package, "__path__", ()))]
 
 
 def import_of(name: str) -> str | None:
-    """Return the import statement for *name* if promptkit or a common module defines it."""
+    """
+    Return the statement that imports *name* from promptkit or the standard library; None if neither has it.
+    """
     if (home := public_names().get(name)) is not None:
         return f"from {home.__name__} import {name}"
     for common in _COMMON:

@@ -50,7 +50,7 @@ def check_name(name: str, function: Callable[..., Any], report: Report) -> None:
 
 def name_slug(name: str) -> str:
     """Return *name* without accents or characters that clients cannot show; ``""`` if nothing is left."""
-    from unicodedata import combining, normalize  # only a bad name needs it
+    from unicodedata import combining, normalize  # only invalid names need it
 
     unaccented = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", unaccented).strip("-")[:64]
@@ -267,7 +267,7 @@ def check_sendable(
             The parameter, if any; see `Report.add`.
 
         hint:
-            A fix; by default, the one for text.
+            How to fix the values; by default, the fix for text.
     """
     try:
         msgspec.json.encode(tuple(values))

@@ -137,7 +137,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
     def to_wire(self, *args: P.args, **kwargs: P.kwargs) -> dict[str, str]:
         """
-        Return what a client sends for the same call: values by parameter name, as text.
+        Return what a client sends for a call with these arguments: values by parameter name, as text.
 
         Args:
             *args:
@@ -289,7 +289,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     Args:
         function:
             A ``def``, ``async def``, generator or asynchronous generator function; or a bound method or a
-            `functools.partial` of one, whose own arguments clients cannot fill.
+            `functools.partial` of such a function, whose bound arguments clients cannot fill.
 
         name:
             The name that clients request. Defaults to the function's name.
@@ -329,7 +329,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             Scopes that a caller needs; all are required. For other callers, the prompt does not exist.
 
         tool:
-            Hints for models where prompts are served as tools; False if models must not call it.
+            Hints for models where prompts are served as tools; False if models must not call the prompt.
 
         answer:
             The type of the answer that the prompt asks for. Its JSON Schema is added to requests to vendors,
@@ -340,8 +340,8 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             and ``_meta`` announce the deprecation.
 
         sample:
-            Whether promptkit may render it speculatively, in ``promptkit check --render``, ``diff``, ``dev``
-            and ``pytest --promptkit``.
+            Whether promptkit may render the prompt speculatively, in ``promptkit check --render``, ``diff``,
+            ``dev`` and ``pytest --promptkit``.
 
     Returns:
         The function as a `Prompt`, or with *answer* as an `AnsweredPrompt`; without *function*, a decorator

@@ -157,9 +157,9 @@ class Resource(Declared[P, str], Generic[P, R]):
     @cached_property
     def uri_errors(self) -> tuple[Diagnostic, ...]:
         """
-        Errors of the template, and mismatches with the function.
+        Errors of the template, and mismatches between its variables and the function's parameters.
 
-        If there are any, the resource has no URI.
+        If there are any errors, the resource has no URI.
         """
         report = Report(f"resource {self.name!r}", self.location)
         self._check_template(report)
@@ -275,8 +275,9 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
 
         watch:
             The files or folders that the content comes from, relative to the folder of the recipe; or a
-            function without parameters whose result differs after a change, such as a version. Once a client
-            has subscribed to a resource, the server checks every second and notifies subscribers of changes.
+            function without parameters whose result, such as a version number, differs after a change. Once a
+            client has subscribed to a resource, the server checks every second and notifies subscribers of
+            changes.
 
         icons:
             Icons, or URIs of icons.
@@ -286,8 +287,8 @@ def resource(  # noqa: PLR0913 (each is an option for authors)
             resource without variables.
 
         **annotations:
-            The annotations of `Content`: *audience*, *priority* and *last_modified*. They are listed with the
-            resource; content that a prompt embeds has its own.
+            The annotations of `Content`: *audience*, *priority* and *last_modified*. They appear in the list
+            of resources. Content that a prompt embeds has separate annotations.
 
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.

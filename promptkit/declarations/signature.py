@@ -125,7 +125,7 @@ def read_signature(
 
 def _with_annotation(parameter: inspect.Parameter) -> inspect.Parameter:
     """
-    Return the parameter with an inferred annotation if it has none: `str`, or `str` and the default's type.
+    Return the parameter, annotated with `str` or ``str | type(default)`` if it has no annotation.
     """
     if parameter.annotation is not parameter.empty:
         return parameter
@@ -205,7 +205,7 @@ def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: R
 
 def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
     """
-    Split promptkit's metadata in ``Annotated`` from the type. It may be around or inside an optional type.
+    Split a type from promptkit's metadata in ``Annotated``, which can be around or inside an optional type.
     """
     if typing.get_origin(annotation) is typing.Annotated:
         bare, constraints, arg = annotation.__origin__, [], _EMPTY_ARG
@@ -244,7 +244,7 @@ def _is_context(annotation: Any) -> bool:
 
 
 def local_names(function: Callable[..., Any], names: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a copy of the local names at the definition of *function* if it is nested in another."""
+    """Return a copy of *names*, the local names around a nested *function*; empty for any other function."""
     return dict(names) if "<locals>" in function.__qualname__ else {}
 
 
@@ -279,7 +279,9 @@ def _hint_for(decorated: Any) -> str:
 
 
 def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function without the bound parameters that calls a bound method or a partial of *inner*."""
+    """
+    Return a function that calls a bound method or a partial of *inner*, with only the unbound parameters.
+    """
 
     @functools.wraps(inner)
     def forward(*args: Any, **kwargs: Any) -> Any:

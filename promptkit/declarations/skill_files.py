@@ -39,7 +39,7 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
 
     Args:
         folder:
-            Its absolute path.
+            The absolute path of the skill's folder.
 
     Returns:
         The absolute path of each file by its path in the skill (with ``/``), sorted; and the paths of all
@@ -125,7 +125,7 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedByte
         except MediaError as error:
             msg = f"a file cannot be read from {root}: {error}"
             raise SkillError(msg, "correct its path, or make it readable") from None
-        except ValueError:  # a link was put in its place meanwhile
+        except ValueError:  # meanwhile, a link has replaced the file
             raise _link_error(path) from None
         except OSError as error:
             msg = f"{path!r} cannot be stored: {error.strerror}"
@@ -148,7 +148,7 @@ def _check_size(size: int) -> None:
 
 
 def _check_path(path: str) -> None:
-    """Raise SkillError if some system would resolve a path to another file, or to none."""
+    """Raise SkillError if any system would resolve a path to a different file, or to no file."""
     variants = (PurePosixPath(path), PureWindowsPath(path))
     is_plain = path.isprintable() and "\\" not in path and ":" not in path and path == str(variants[0])
     if not is_plain or any(".." in variant.parts or variant.anchor for variant in variants):
@@ -189,10 +189,10 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
 
     Args:
         name:
-            The name of its folder.
+            The name of the skill's folder.
 
         prefix:
-            The part of its URI before the name.
+            The part of the skill's URI before the name.
 
         fields:
             The frontmatter.
@@ -211,7 +211,7 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
             hosts accept are not errors.
 
         saved:
-            Its saved cases.
+            The skill's saved cases.
     """
     problems = [problem for problem in check_fields(fields, name) if lines is None or not problem.is_served]
     for problem in problems:
@@ -241,10 +241,10 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
             The folder.
 
         prefix:
-            The part of its URI before the name.
+            The part of the skill's URI before the name.
 
         files:
-            The contents of its files by path.
+            The contents of the folder's files by path.
     """
 
     kind: ClassVar[Literal["skill"]] = "skill"
@@ -255,13 +255,13 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def name(self) -> str:
-        """The name in the frontmatter, which should be the folder's; the folder's name if it is invalid."""
+        """The skill's name: that in the frontmatter if it is valid, otherwise the folder's name."""
         name = self._fields.get("name") if isinstance(self._fields, dict) else None
         return name if isinstance(name, str) and is_name(name) else self.path.name
 
     @property
     def is_renamed(self) -> bool:
-        """Whether its name differs from its folder's."""
+        """Whether the skill's name differs from the folder's name."""
         return self.name != self.path.name
 
     @property
@@ -309,8 +309,9 @@ def _read_cases(metadata: Any) -> Iterator[tuple[str, bool]]:
     """
     Yield the requests in the ``cases`` of a skill's metadata, and whether the skill is wanted for them.
 
-    A text has one request per line, with ``not:`` before requests for which the skill is not wanted. A list
-    has one per item, where YAML reads ``not: request`` as a mapping. Other values are for other programs.
+    The value of ``cases`` is text with one request per line, or a list with one request per item. Before a
+    request, ``not:`` means that the skill is not wanted; in a list, YAML reads ``not: request`` as a mapping.
+    Other values belong to other programs and are ignored.
     """
     cases = metadata.get("cases") if isinstance(metadata, Mapping) else None
     for case in cases.splitlines() if isinstance(cases, str) else cases if isinstance(cases, list) else ():

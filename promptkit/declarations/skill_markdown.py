@@ -87,7 +87,7 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
             The Markdown.
 
     Raises:
-        FrontmatterError: If hosts could not read it.
+        FrontmatterError: If hosts could not read the file.
     """
     lines = ["---"]
     for key, value in frontmatter.items():
@@ -110,7 +110,7 @@ def encode_text(text: str) -> str:
     Return a text as a plain or quoted scalar of YAML.
 
     Raises:
-        FrontmatterError: If it contains an unpaired surrogate.
+        FrontmatterError: If *text* contains an unpaired surrogate.
     """
     if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
         return text
@@ -127,8 +127,8 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
     Parse a ``SKILL.md``. Return its fields, its Markdown, and the number of lines before the Markdown.
 
     Raises:
-        FrontmatterError: If it is not UTF-8, or does not start with a frontmatter that is a mapping of plain
-            YAML: without anchors, tags or values that JSON does not have.
+        FrontmatterError: If *data* is not UTF-8, or does not start with a frontmatter that is a mapping of
+            plain YAML: without anchors, tags or values that JSON does not have.
     """
     try:
         text = data.decode()
@@ -227,11 +227,11 @@ def _check_special(events: Iterable[Any]) -> None:
 
 def find_special(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
     """
-    Yield each anchor, alias, tag, merge and too deep nesting in the front matter of a file, with its line.
+    Yield a description of each anchor, alias, tag, merge and overly deep nesting, with its line in the file.
 
     Args:
         events:
-            The events of a YAML parser, which continues only as far as the caller does.
+            The events of a YAML parser, which are read only as far as the caller iterates.
     """
     depth = 0
     for event in events:
@@ -263,8 +263,8 @@ class FieldProblem(Struct, frozen=True):
             A fix.
 
         is_served:
-            Whether hosts accept it. A folder with such a problem is served, with a warning; `@skill` does not
-            write it.
+            Whether hosts accept the problem. A folder with such a problem is served with a warning; for
+            `@skill`, the problem is an error.
     """
 
     key: str
@@ -285,7 +285,7 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
             The frontmatter.
 
         folder:
-            The name of its folder, which the skill's name must equal.
+            The name of the skill's folder, which the skill's name must equal.
     """
     name, description = fields.get("name"), fields.get("description")
     if not name:

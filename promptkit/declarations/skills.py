@@ -72,7 +72,7 @@ class Skill(Decorated, Generic[R]):
         """
         Save a request for which models should choose the skill, or should not.
 
-        ``promptkit check`` ranks the descriptions of all skills for it.
+        ``promptkit check`` ranks the descriptions of all skills for the request.
 
         Args:
             request:
@@ -270,11 +270,11 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             name with hyphens.
 
         description:
-            A description of its purpose and when to use it, of at most 1,024 characters. Defaults to
+            The skill's purpose and when to use it, in at most 1,024 characters. Defaults to
             the docstring's first paragraph.
 
         prefix:
-            The part of its URI before the name, such as ``"acme/billing"``.
+            The part of the skill's URI before the name, such as ``"acme/billing"``.
 
         license:
             The skill's license.
@@ -286,7 +286,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             Additional texts, by key.
 
         allowed_tools:
-            Tools that agents can use for it without asking: ``["Read", "Bash(git:*)"]``.
+            Tools that agents can use for the skill without asking: ``["Read", "Bash(git:*)"]``.
 
         files:
             Additional files, by path in the skill: text, bytes, a function without parameters that returns

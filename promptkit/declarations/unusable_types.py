@@ -26,7 +26,7 @@ _GENERAL: Final = (
     "use a type that can be written as text or JSON, or register this one with promptkit.register_type"
 )
 
-#: Hint where any value is accepted.
+#: Hint for a type that accepts any value, and for an annotation that is not a type.
 _FOR_TEXT: Final = "write the intended type: str takes any text"
 
 #: The bounds of `msgspec.Meta`.
@@ -48,7 +48,7 @@ def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
             A type that has no reader.
 
         path:
-            The name of its parameter, with which the path starts: ``order.lines[...].picture``.
+            The name of the parameter, with which the returned path starts: ``order.lines[...].picture``.
     """
     return min(
         _culprits(annotation, path, ()), key=lambda culprit: len(culprit[1]), default=(annotation, path)

@@ -17,9 +17,9 @@ _OVERHEAD: Final = len('{"role":"user","content":{"type":"text","text":""}},')
 
 
 class TooLongError(ValueError):
-    """Raised if an iterator yields more than fits into a reply; it may be endless."""
+    """Raised if an iterator, which may be endless, yields more than fits into a reply."""
 
-    path: tuple[int, ...] = ()  # like `UnsendableError.path`: the result as a whole is too long
+    path: tuple[int, ...] = ()  # as in `UnsendableError`; empty, because the result as a whole is too long
 
 
 class Bound:

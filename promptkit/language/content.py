@@ -21,12 +21,15 @@ from promptkit.language.validation import (
 
 #: Collects the reprs of content that are made while a prompt renders, as in ``f"{[Image(...)]}"``. Formatting
 #: the content itself is an error. A container, however, formats its items with `repr`, which must not fail,
-#: because debuggers, logs and assertions need it. So a rendering with one of these reprs is rejected.
+#: because debuggers, logs and assertions need it. Therefore, a rendering that contains one of these reprs is
+#: rejected.
 noted_reprs: Final[ContextVar[list[str] | None]] = ContextVar("noted_reprs", default=None)
 
 
 def note_repr(text: str) -> str:
-    """Return *text*, the ``repr`` of a value that is not text, after noting it for the current rendering."""
+    """
+    Record *text*, the ``repr`` of a value that is not text, for the current rendering, and return *text*.
+    """
     if (reprs := noted_reprs.get()) is not None:
         reprs.append(text)
     return text
@@ -57,7 +60,7 @@ def _short(value: object) -> str:
 
 
 class _Marked:
-    """A slot for the mark of a list, which is not a field: it is not compared, shown, copied or sent."""
+    """A slot that marks a list. The slot is not a field: it is not compared, shown, copied or sent."""
 
     __slots__ = ("_mark",)
 

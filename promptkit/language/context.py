@@ -140,8 +140,8 @@ class Context:
         """
         Report the progress of the prompt to the client, if the client requested it.
 
-        This method can be called from any thread. Frequent reports are throttled. After the request has
-        been answered or cancelled, the call stops the prompt.
+        This method can be called from any thread. Frequent reports are throttled. A call after the request
+        has been answered or cancelled stops the prompt.
 
         Args:
             progress:

@@ -124,8 +124,8 @@ class EmbeddedResource(Content):
 
             uri:
                 The document's URI. The default is ``recipe:///`` and the path within the served folder or
-                within *root*, or only the file's name if the file is outside both. It reveals no other
-                paths on the machine.
+                within *root*, or only the file's name if the file is outside both. The default reveals no
+                other paths on the machine.
 
             mime_type:
                 The MIME type. The default is detected from the bytes and the file extension.
@@ -233,7 +233,7 @@ def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, st
 
     Args:
         name:
-            The file's name. Its extension determines the type of text, which bytes do not show.
+            The file's name. Its extension determines the type of text, which cannot be detected from bytes.
 
         data:
             The content of the file.

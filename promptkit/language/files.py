@@ -52,7 +52,7 @@ class TextRead(Struct, frozen=True):
             The file of the calling code, and the line of the call.
 
         path:
-            The path of the text, as the recipe names it.
+            The path of the text, as written in the recipe.
 
         text:
             The text without front matter.
@@ -61,7 +61,7 @@ class TextRead(Struct, frozen=True):
             The number of its first line in the file.
 
         names:
-            The names of the values.
+            The names of the values for the placeholders.
     """
 
     recipe: tuple[str, int]
@@ -321,7 +321,7 @@ def parsed_file_below(root: Path, path: str | Path, names: tuple[str, ...]) -> T
 
 
 def _note_text(path: str, file: "_CachedText", names: tuple[str, ...]) -> None:
-    """Record the text that the caller's caller's caller fills, if texts are collected."""
+    """Record that the code three frames above fills the text of *file*, if such texts are collected."""
     if (texts := texts_read.get()) is not None:
         frame = sys._getframe(3)  # noqa: SLF001 (as above)
         recipe = frame.f_globals.get("__file__") or "", frame.f_lineno
@@ -385,8 +385,8 @@ def split_front_matter(text: str) -> tuple[str, str, int]:
     Split the text of a Markdown file with LF line endings.
 
     Returns:
-        The front matter between the hyphens, or ``""``; the text below without blank lines at its ends; and
-        the number of its first line in the file.
+        The front matter between the hyphens, or ``""``; the text after it, without blank lines at both ends;
+        and the number of that text's first line in the file.
     """
     match = _FRONT_MATTER.match(text)
     rest = text[match.end() :] if match else text

@@ -42,7 +42,7 @@ _METADATA: Final = frozenset(
 #: Members of a part with which a vendor marks a cached prefix.
 _CACHE_MARKS: Final = frozenset(("cache_control", "prompt_cache_breakpoint"))
 
-#: Members of a part that are not for models, or only change how its vendor processes it.
+#: Members of a part that are not for models, or that only change how the vendor processes the part.
 _SETTINGS: Final = _CACHE_MARKS | {
     *("id", "index", "detail", "annotations", "citations", "logprobs", "source_type", "_meta", "icons"),
 }
@@ -68,7 +68,7 @@ def read_message(message: object, label: str) -> tuple[Role | Literal["system"],
     Raises:
         TypeError: If *message* is neither a dictionary nor a pydantic model.
 
-        ValueError: If its role or a part has no counterpart; the error contains *label*.
+        ValueError: If the role or a part of *message* has no counterpart; the error contains *label*.
 
         MediaError: If an image or audio cannot be sent.
     """
@@ -104,7 +104,7 @@ def _members(value: object) -> Members | None:
 
 
 def _check_remaining(members: Members, ignored: frozenset[str], label: str) -> None:
-    """Raise ValueError if there are members with a value, other than those that are *ignored*."""
+    """Raise ValueError if any member has a value and is not *ignored*."""
     for name, value in members.items():
         if value and name not in ignored:
             msg = f"{label} has {name!r}, {_NO_COUNTERPART}"

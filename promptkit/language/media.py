@@ -28,7 +28,7 @@ AUDIO_TYPES: Final = frozenset(
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 // 4 * 3
 MAX_AUDIO_BYTES: Final = MAX_FILE_BYTES
 
-#: In pixels. The same API rejects longer sides, and then every later turn as well.
+#: The longest side in pixels. The same API rejects longer sides, and then every later turn as well.
 MAX_IMAGE_SIDE: Final = 8000
 
 #: Registered names of types for which authors, or the detecting library, use other names.

@@ -1,8 +1,8 @@
 """
 `Message` and `Workflow`, and the positions of cache points in them.
 
-`promptkit.language.turns` creates them, and `promptkit.language.results` converts the results of prompts to
-them.
+`promptkit.language.turns` creates workflows, and `promptkit.language.results` converts the results of prompts
+to workflows.
 
 The position of a cache point is the index of a message and an offset into its text, as in
 `Workflow.cache_points`. While more parts may follow, a point after a text has the offset at which the next
@@ -169,13 +169,13 @@ class Workflow(Sequence[Message]):
             The `Message` values.
 
         system:
-            The system part, as returned by `system`; None if there is none. Slices have none. MCP has no
-            system role: clients receive the system part as a first message with the role ``"user"``.
+            The system part, as returned by `system`; None if there is none. Slices have no system part. MCP
+            has no system role: clients receive the system part as a first message with the role ``"user"``.
 
     Attributes:
         answer:
-            The type of the answer, from ``answer=`` of the prompt; None if not declared. It is ignored
-            in comparisons, and sums and slices have none.
+            The type of the answer, from ``answer=`` of the prompt; None if not declared. The type is ignored
+            in comparisons, and is None in sums and slices.
 
         cache_points:
             The position of each `cache_point`: the index of a message and an offset into its text. Offset 0
@@ -221,7 +221,7 @@ class Workflow(Sequence[Message]):
 
             MediaError: If an image or audio cannot be sent.
         """
-        from promptkit.language.foreign_messages import read_message  # few prompts need it, and documents
+        from promptkit.language.foreign_messages import read_message  # few prompts need it
 
         if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
             msg = f"Workflow.from_messages() takes a list of messages, not {describe(messages)}"

@@ -48,7 +48,7 @@ class MarkError(ValueError):
             What to write.
 
         line:
-            The line of the text, from 1.
+            The line in the text, counted from 1.
     """
 
     def __init__(self, label: str, problem: str, hint: str, line: int) -> None:
@@ -102,7 +102,7 @@ class _Mark(Struct):
             The number of the line.
 
         end:
-            The index of the piece after the closing mark; 0 for a closing mark.
+            The index of the piece after the closing mark; for a closing mark itself, 0.
     """
 
     sign: str
@@ -120,15 +120,15 @@ class _Mark(Struct):
 
 class Insertion(Struct, frozen=True):
     """
-    A placeholder that is filled.
+    One occurrence of a placeholder in a text.
 
     Args:
         name:
-            Its name.
+            The placeholder's name.
 
         present:
-            The names whose values are present wherever it is filled: those of the ``{{#name}}`` marks around
-            it, and those with ``?`` on its line.
+            The names whose values are present whenever the placeholder is filled: the names of the
+            ``{{#name}}`` marks around it, and the names with ``?`` on its line.
     """
 
     name: str
@@ -196,7 +196,7 @@ class TextWithPlaceholders(Struct, frozen=True):
         return cls([*pieces, text[end:]] if end < len(text) else pieces)
 
     def with_literals(self, convert: Callable[[str], str]) -> "TextWithPlaceholders":
-        """Return the text with its literal parts converted."""
+        """Return a copy in which *convert* has converted the literal parts."""
         return TextWithPlaceholders(
             [
                 convert(piece)
@@ -226,8 +226,9 @@ class TextWithPlaceholders(Struct, frozen=True):
         """
         Return the text with its placeholders filled, and without the lines that are omitted.
 
-        Where lines are omitted between blank lines, one blank line remains, and none at an end of the text.
-        Further lines of an inserted text are indented like the line of its placeholder.
+        Where lines are omitted between blank lines, one blank line remains; at the start and end of the text,
+        no blank line remains. Further lines of an inserted text are indented like the line of its
+        placeholder.
 
         Args:
             values:
@@ -253,7 +254,9 @@ class TextWithPlaceholders(Struct, frozen=True):
 
 
 def is_present(value: Any) -> bool:
-    """Return whether the lines that depend on a value are kept: it is not None, False or of length 0."""
+    """
+    Return whether a value is not None, False or of length 0. Lines that depend on such a value are kept.
+    """
     if value is None or value is False:
         return False
     return not hasattr(value, "__len__") or len(value) > 0
@@ -272,7 +275,7 @@ def find_halved(text: str, name: str) -> str | None:
 
 def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dict[str, tuple[str, int]]:
     """
-    Return the placeholders and the pairs of marks that have no value, each with its name and its first line.
+    Return the placeholders and pairs of marks without a value, each mapped to its name and first line.
 
     Args:
         text:
@@ -301,7 +304,7 @@ def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dic
 
 
 def _tagged_lines(text: str, names: Collection[str]) -> Iterator[tuple[int, str, list[re.Match[str]]]]:
-    """Yield the lines with placeholders or marks of *names*: start, text, and matches within the text."""
+    """Yield the start and text of each line with placeholders or marks of *names*, and the matches in it."""
     end = 0
     for first in TAG.finditer(text):
         if first.start() < end or first[2] not in names:
@@ -327,7 +330,9 @@ def _parse_line(line: str, tags: list[re.Match[str]], number: int, label: str) -
 
 
 def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> None:
-    """Add an opening mark to the open ones, or close the last of them before the piece *end*."""
+    """
+    Add an opening mark to *open_marks*, or close the last open mark, with *end* as the index of its end.
+    """
     if mark.sign != "/":
         open_marks.append(mark)
     elif not open_marks:
@@ -347,7 +352,7 @@ class _Lines:
     def __init__(self) -> None:
         self._texts: list[str] = []
         self._is_omitted = False
-        #: Where the blank lines of the text begin at the end of the last item; None after an inserted value.
+        #: The position of the trailing blank lines in the last item; None after an inserted value.
         self._blank_start: int | None = 0
 
     def omit(self) -> None:

@@ -66,7 +66,7 @@ class MessageBuilder:
 
     def add(self, value: Any, path: tuple[int, ...] = ()) -> None:
         """
-        Add the content of *value*; *path* has its indexes in the prompt's result, outermost first.
+        Add the content of *value*. *path* is its position in the prompt's result: indexes, outermost first.
 
         Raises:
             UnsendableError: If *value* contains a value that no message can hold.

@@ -26,8 +26,8 @@ class Text(Content):
     """
     Text content. It also accepts the keyword arguments of `Content`.
 
-    ``+`` joins it with a string or a `Text` to one block, with a blank line between them, and raises
-    ValueError if the annotations differ. An f-string inserts the plain text.
+    ``+`` joins a `Text` and a string or another `Text` to one block, with a blank line between them, and
+    raises ValueError if the annotations differ. An f-string inserts the plain text.
 
     Args:
         text:
@@ -62,7 +62,7 @@ class Text(Content):
 
         Args:
             path:
-                The file, below the folder of the recipe: UTF-8, with or without a byte order mark. It
+                The file, below the folder of the recipe: UTF-8, with or without a byte order mark. The path
                 must not come from an argument: see `below`.
 
             **values:
@@ -217,7 +217,7 @@ def filled_text(
     parsed: TextWithPlaceholders, values: Mapping[str, object], label: str, source: object = None
 ) -> Text:
     """
-    Fill placeholders with *values*, and return the text with the annotations of *values* and of the source.
+    Fill placeholders with *values*, and return the text with the annotations of *values* and *source*.
 
     Raises:
         TypeError: If a value that is inserted is None, a bool, or has a type without a text form.

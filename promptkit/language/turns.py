@@ -196,7 +196,9 @@ def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePositio
 
 
 def _turn_points(points: Iterable[CachePosition], blocks: Sequence[Content]) -> tuple[CachePosition, ...]:
-    """Return the final points of a turn, moving a point at the end of a message's text after the message."""
+    """
+    Return the final points of a turn. A point at the end of a message's text moves to after the message.
+    """
     positions = {
         (message, offset) if not offset or offset < len(str(blocks[message])) else (message + 1, 0)
         for message, offset in points

@@ -44,7 +44,7 @@ def describe(value: object) -> str:
 
 
 def checked_role(role: Role) -> Role:
-    """Return *role* if MCP has it. The error for the system role suggests an alternative."""
+    """Return *role* if MCP defines that role. The error for the system role suggests an alternative."""
     if role in ROLES:
         return role
     if str(role) == "system":
@@ -149,7 +149,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def checked_theme(theme: Literal["light", "dark"] | None) -> Literal["light", "dark"] | None:
-    """Return *theme* if MCP has it."""
+    """Return *theme* if MCP defines that theme."""
     if theme not in (None, "light", "dark"):
         msg = f"theme {theme!r} is neither 'light' nor 'dark'"
         raise ValueError(msg)
@@ -222,7 +222,7 @@ def is_role_tuple(value: object) -> bool:
     """
     Return whether *value* is a tuple that looks like a role and its content, as in other libraries.
 
-    A pair of strings always does, because the first could be a role that is not listed here.
+    A pair of strings always counts, because the first string could be a role that is not listed here.
     """
     if not isinstance(value, tuple) or len(value) < 2 or not isinstance(value[0], str):
         return False
