@@ -54,7 +54,8 @@ _START: Final = re.compile(
 _TOKEN: Final = re.compile(r"""["'“{}\[\],:]""")
 
 #: Patterns of the rest of a string, by its opening quotation mark and whether it is the value of a member. An
-#: unescaped quotation mark in it ends it only if JSON can continue there, or if a comma is missing after it.
+#: unescaped quotation mark in the string ends it only if JSON can continue there, or if a comma is
+#: missing.
 _REST_OF_STRING: Final = {
     (opening, is_value): re.compile(
         rf"(?: [^{closing}\\] | \\. | {closing} (?! {continuation} ) )*+ {closing}", re.DOTALL | re.VERBOSE
@@ -85,7 +86,8 @@ class JsonValue(Struct, frozen=True):
             Whether its first bracket is closed.
 
         is_too_deep:
-            Whether a part of it has more than `MAX_DEPTH` brackets around it. Then it is not closed.
+            Whether a part of the value has more than `MAX_DEPTH` brackets around it. Such a value is not
+            closed.
     """
 
     start: int
@@ -96,15 +98,15 @@ class JsonValue(Struct, frozen=True):
 
 def find_values(text: str, *, fences_end_values: bool = True) -> Iterator[JsonValue]:
     """
-    Yield the outermost values in *text*.
+    Yield the outermost JSON values in *text*.
 
     Args:
         text:
             A model's answer.
 
         fences_end_values:
-            Whether a line with a code fence ends a value that is not closed. Otherwise, it can be a part of a
-            string.
+            Whether a line with a code fence ends a value that is not closed. If False, such a line can be a
+            part of a string.
     """
     marks = [mark.span() for mark in _FENCE.finditer(text)] if fences_end_values else []
     starts, ends = [0, *(end for _, end in marks)], [*(start for start, _ in marks), len(text)]
@@ -118,7 +120,7 @@ def find_values(text: str, *, fences_end_values: bool = True) -> Iterator[JsonVa
 
 
 def _extent(text: str, start: int, end: int) -> JsonValue:
-    """Return the extent of the value whose first bracket is at *start*; at most until *end*."""
+    """Return the extent of the value whose first bracket is at *start*; it does not go beyond *end*."""
     brackets: list[str] = []
     position = last = start
     is_value = is_within_words = False
@@ -296,7 +298,7 @@ class _Decoder:
 
     def _repaired(self, text: str) -> Any:
         """
-        Return the value that is probably meant by malformed JSON. Values that are missing are not invented.
+        Return the value that malformed JSON probably means. Missing values are not invented.
 
         Raises ModuleNotFoundError if the library is not installed, and any other error if there is no value.
         """

@@ -48,7 +48,7 @@ class Argument(Struct, frozen=True):
             The author's `Arg` declaration.
 
         completer:
-            Completes its values, if the author or the type provides completions.
+            Completes the argument's values, if the author or the type provides completions.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Argument(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """Whether clients must send it: it has no default and names no environment variable."""
+        """Whether clients must send the argument: it has neither a default nor an environment variable."""
         return self.default is NO_DEFAULT and self.arg.env is None
 
     @property
@@ -77,7 +77,7 @@ class Argument(Struct, frozen=True):
 
     @property
     def default_text(self) -> str | None:
-        """The current value of its environment variable, as a client would send it; None if there is none."""
+        """The current value of the argument's environment variable, as a client would send it, or None."""
         text = os.environ.get(self.arg.env) if self.arg.env else None
         if not (text or self.blank_is_value):
             return None
@@ -87,7 +87,7 @@ class Argument(Struct, frozen=True):
     @property
     def blank_is_value(self) -> bool:
         """
-        Whether ``""`` is a value.
+        Whether ``""`` is a value of the argument.
 
         Clients send empty form fields as ``""``, which means "not given" for all types but strings.
         """
@@ -95,7 +95,7 @@ class Argument(Struct, frozen=True):
 
     @property
     def takes_bytes(self) -> bool:
-        """Whether users provide its value as one or several files."""
+        """Whether users provide the argument's value as one or several files."""
         core = plain(self.annotation, core=True)
         return is_bytes(core) or (is_list(core) and is_bytes(plain(get_args(core)[0], core=True)))
 
@@ -172,7 +172,7 @@ class Arguments(Struct, frozen=True):
         has fewer. Optional arguments without examples are omitted.
         """
         examples = {argument.name: argument.examples for argument in self.ordered}
-        # Defaults from environment variables differ between machines, so they do not count.
+        # Defaults from environment variables differ between machines, so such arguments need an example.
         needed = [argument.name for argument in self.ordered if not argument.has_default]
         if not all(examples[name] for name in needed):
             return ()
@@ -200,7 +200,8 @@ class Arguments(Struct, frozen=True):
         Args:
             sent:
                 The values by argument name: strings, or other JSON values where the type allows them. None
-                means no values. ``$`` and the position of an optional argument mean that it was not given.
+                means no values. A text such as ``$2``, with the position of an optional argument, means that
+                it was not given.
 
             known:
                 Values that have been converted already.
@@ -250,7 +251,9 @@ class Arguments(Struct, frozen=True):
     def _read_environment(
         self, values: dict[str, Any], errors: list[InvalidArgument], sent: Container[str] = ()
     ) -> None:
-        """Add values from the environment to *values*, or to *errors*, for arguments that are in neither."""
+        """
+        Add values from the environment to *values*, or errors to *errors*, for arguments without either.
+        """
         invalid = {error.argument for error in errors}
         for argument in self._in_environment:
             name, variable, text = argument.name, argument.arg.env, argument.default_text
@@ -319,7 +322,7 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
     """
     Return the JSON Schema of an object with *arguments* as its members.
 
-    It sets neither ``additionalProperties`` to false, although prompts reject unknown arguments, nor
+    The schema sets neither ``additionalProperties`` to false, although prompts reject unknown arguments, nor
     ``$schema``, because some clients do not accept tools with these keywords.
     """
     arguments = list(arguments)

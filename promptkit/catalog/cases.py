@@ -24,16 +24,16 @@ class Case:
 
     Args:
         name:
-            Its name, unique among the cases of its prompt or resource.
+            The case's name, unique among the cases of its prompt or resource.
 
         location:
-            Where it was saved.
+            Where the case was saved.
 
         sent:
             Returns the input as a client sends it. Raises TypeError if it is invalid.
 
         module:
-            The module that saved it; None if there is none, as in an interactive session.
+            The module that saved the case; None if there is none, as in an interactive session.
 
         refusal:
             A part of the expected error message; None if the case must succeed.
@@ -50,7 +50,7 @@ class Case:
 
     @property
     def is_current(self) -> bool:
-        """Whether its module has not been reloaded since."""
+        """Whether the module that saved the case has not been reloaded since."""
         return self.module is None or sys.modules.get(self.module.__name__) is self.module
 
     def mismatch(self, outcome: object) -> str | None:

@@ -126,7 +126,9 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return self.prompts, self.diagnostics, self.resources, self.skills
 
     def with_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> "Catalog":
-        """Return a catalog of the same prompts, resources and skills, with other diagnostics."""
+        """
+        Return a catalog of the same prompts, resources and skills, with *diagnostics* instead of its own.
+        """
         return Catalog(self.prompts, diagnostics, self.resources, self.skills)
 
     def visible_to(self, scopes: frozenset[str]) -> "Catalog":
@@ -155,7 +157,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         Raises:
             UnknownPromptError: If no prompt has this name.
 
-            Exception: As `CompiledPrompt.render` does.
+            Exception: Any exception that `CompiledPrompt.render` raises.
         """
         return self[name].render(arguments)
 
@@ -263,7 +265,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         Return the resource that was declared with *uri_template*.
 
         Raises:
-            UnknownResourceError: If no resource was declared with it.
+            UnknownResourceError: If no resource was declared with this template.
         """
         try:
             return self._by_uri[uri_template]
@@ -277,7 +279,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         Raises:
             UnknownResourceError: If no resource matches.
 
-            Exception: As `CompiledResource.read` does.
+            Exception: Any exception that `CompiledResource.read` raises.
         """
         resource, variables = self.resource(uri)
         return resource.read(uri, variables)

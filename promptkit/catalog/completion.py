@@ -54,7 +54,7 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
 
     Case is ignored. Candidates are ordered by how they match: equal to *typed*; starting with it; with a
     later word that starts with it; with its characters in the same order, the closer together the better.
-    Candidates that match equally well keep their order, and all of them match ``""``.
+    Candidates that match equally well keep their order. Every candidate matches ``""``.
     """
     unique = dict.fromkeys(candidates)
     if not typed:
@@ -192,7 +192,8 @@ class Completer(Struct, frozen=True):
             like fixed ones, and only the matching ones are returned.
 
         is_list:
-            Whether the text is a list whose last item is completed. The suggestions are whole texts.
+            Whether the text is a list whose last item is completed. Each suggestion is then the text of the
+            whole list.
 
     Raises:
         TypeError: If *source* is neither iterable nor a function, or the function takes other arguments.

@@ -45,7 +45,7 @@ TAGS: Final = "promptkit/tags"
 
 
 def prefixed_name(prefix: str, name: str) -> str:
-    """Return the name of a prompt in a target with a prefix; ``""`` is no prefix."""
+    """Return the name of a prompt in a target with a prefix; ``""`` means no prefix."""
     return f"{prefix}-{name}" if prefix else name
 
 
@@ -116,16 +116,16 @@ class FunctionRenderer(Struct, frozen=True):
 
         Args:
             values:
-                Its keyword arguments.
+                The function's keyword arguments.
 
             limit:
                 The maximum size of the reply in bytes. Generators that exceed it are closed.
 
             args:
-                Its positional arguments.
+                The function's positional arguments.
 
         Raises:
-            Exception: As `render` does.
+            Exception: Any exception that `render` raises.
         """
         reprs: list[str] = []
         token = noted_reprs.set(reprs)
@@ -144,7 +144,7 @@ class FunctionRenderer(Struct, frozen=True):
         Call the function on the running event loop, and return its messages in order.
 
         Raises:
-            Exception: As `render` does.
+            Exception: Any exception that `render` raises.
         """
         if not self.is_async:
             return self.render(*args, **kwargs)
@@ -184,7 +184,7 @@ class FunctionRenderer(Struct, frozen=True):
 
     def _workflow(self, result: object, limit: int) -> Workflow:
         if isinstance(result, Workflow):
-            if result.messages[UNCOUNTED_MESSAGES:]:  # until encoded, repeated values share memory
+            if result.messages[UNCOUNTED_MESSAGES:]:  # repeated values share memory until they are encoded
                 self._convert(result, limit)
             return result if result.messages and self.answer is None else self._finish(result)
         if isinstance(result, Iterator):
@@ -252,7 +252,7 @@ class CompiledPrompt(Struct, frozen=True):
 
     Args:
         name:
-            The name by which clients request it.
+            The name by which clients request the prompt.
 
         title:
             The display name, if the author declared one.
@@ -261,13 +261,13 @@ class CompiledPrompt(Struct, frozen=True):
             The author's description.
 
         icons:
-            Icons that a client may show.
+            Icons that a client can show.
 
         meta:
-            Its ``_meta``.
+            The prompt's ``_meta``.
 
         arguments:
-            Its arguments, in the order of the signature.
+            The prompt's arguments, in the order of the signature.
 
         context:
             The name of the parameter that receives a `Context`, if any.
@@ -287,7 +287,8 @@ class CompiledPrompt(Struct, frozen=True):
             optional arguments were not sent.
 
         tool:
-            The author's description of its behavior as a tool; False if it is not offered as a tool.
+            The author's description of the prompt's behavior as a tool; False if the prompt is not offered as
+            a tool.
 
         scopes:
             The scopes that a caller needs; all are required. The prompt is hidden from other callers.
@@ -296,13 +297,13 @@ class CompiledPrompt(Struct, frozen=True):
             The replacement to use, if the author deprecated the prompt.
 
         sample:
-            Whether tools may render it speculatively (check, diff, dev).
+            Whether tools may render the prompt speculatively (check, diff, dev).
 
         saved:
-            Returns the cases that its author has saved.
+            Returns the cases that the author has saved.
 
         prefix:
-            The prefix of its target, with which the name starts.
+            The prefix of the prompt's target, with which the name starts.
     """
 
     name: str
@@ -324,7 +325,9 @@ class CompiledPrompt(Struct, frozen=True):
     prefix: str = ""
 
     def with_prefix(self, prefix: str) -> "CompiledPrompt":
-        """Return the prompt as a target with a prefix serves it. Its errors have the new name as well."""
+        """
+        Return the prompt as a target with a prefix serves it. Error messages contain the new name as well.
+        """
         name = prefixed_name(prefix, self.name)
         return structs.replace(
             self,
@@ -336,23 +339,23 @@ class CompiledPrompt(Struct, frozen=True):
 
     @property
     def own_name(self) -> str:
-        """The name that its author gave it."""
+        """The name that the author gave the prompt, without the prefix of its target."""
         return self.name.removeprefix(prefixed_name(self.prefix, ""))
 
     @property
     def location(self) -> Location:
-        """Where the author defined it."""
+        """Where the author defined the prompt."""
         return self.renderer.location
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The tags by which its author groups it."""
+        """The tags by which the author groups prompts."""
         tags = self.meta.get(TAGS, ())
         return tuple(map(str, tags)) if isinstance(tags, list | tuple) else ()
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The JSON Schema of its arguments."""
+        """The JSON Schema of the prompt's arguments."""
         return schema_of(self.arguments.ordered)
 
     @property
@@ -419,6 +422,6 @@ class CompiledPrompt(Struct, frozen=True):
         Render with the arguments of a client, on the running event loop.
 
         Raises:
-            Exception: As `render` does.
+            Exception: Any exception that `render` raises.
         """
         return await self.renderer.render_async(**self.bind(given, context))

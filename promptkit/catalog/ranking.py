@@ -1,7 +1,7 @@
 """
 Ranking of short texts by the words that they share with a request, as in search: TF-IDF and cosines.
 
-It recognizes neither synonyms nor meaning. A model can choose better, or worse.
+The ranking recognizes neither synonyms nor meaning. A model can choose better, or worse.
 """
 
 import re
@@ -79,14 +79,14 @@ class Ranking:
         return {word: weight / length for word, weight in weights.items()}
 
     def rank(self, request: str) -> list[tuple[float, int]]:
-        """Return the cosine and the number of each text that shares a word with *request*, best first."""
+        """Return the cosine and the index of each text that shares a word with *request*, best first."""
         cosines = self._cosines(self._vector(Counter(words_of(request))))
         return sorted(
             ((cosine, number) for number, cosine in cosines.items()), key=lambda one: (-one[0], one[1])
         )
 
     def pairs(self, above: float) -> Iterator[tuple[float, int, int]]:
-        """Yield the cosine and the numbers of each pair of texts whose cosine exceeds *above*."""
+        """Yield the cosine and the indexes of each pair of texts whose cosine exceeds *above*."""
         for number, vector in enumerate(self._vectors):
             for other, cosine in self._cosines(vector).items():
                 if other > number and cosine > above:
@@ -101,5 +101,5 @@ class Ranking:
 
 
 def best_matches(texts: Sequence[str], query: str) -> Sequence[int]:
-    """Return the numbers of the texts that share a word with *query*, best first; all if it has no words."""
+    """Return the indexes of texts that share a word with *query*, best first; all if *query* has no words."""
     return [number for _, number in Ranking(texts).rank(query)] if words_of(query) else range(len(texts))

@@ -25,7 +25,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 #: A path without any of these stays inside its folder.
 _MAY_LEAVE_FOLDER: Final = re.compile(r"\.\.|[/\\:\0]")
 
-#: Separators of paths in a text that might be a list of them.
+#: Separators of paths in a text that might be a list of paths.
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
 
 #: Hints for invalid return types, which are added to the error.
@@ -41,10 +41,10 @@ class CompiledResource(Struct, frozen=True):
 
     Args:
         uri_template:
-            Its URI, or the template of its URIs.
+            The resource's URI, or the template of its URIs.
 
         name:
-            Its name.
+            The resource's name.
 
         title:
             The display name, if the author declared one.
@@ -53,7 +53,7 @@ class CompiledResource(Struct, frozen=True):
             The author's description.
 
         mime_type:
-            Its MIME type, if the author declared one.
+            The MIME type, if the author declared one.
 
         arguments:
             The variables of the template.
@@ -65,22 +65,22 @@ class CompiledResource(Struct, frozen=True):
             The author's function, which returns `str` or `bytes`.
 
         location:
-            Where the author defined it.
+            Where the author defined the resource.
 
         scopes:
             The scopes that a caller needs; all are required. The resource is hidden from other callers.
 
         saved:
-            Returns the cases that its author has saved.
+            Returns the cases that the author has saved.
 
         is_fixed:
-            Whether its content stays the same for the lifetime of the catalog.
+            Whether the content stays the same for the lifetime of the catalog.
 
         stamp:
-            A function whose result differs after the content has changed, if its author declared one.
+            A function whose result differs after the content has changed, if the author declared one.
 
         icons:
-            Its icons.
+            The resource's icons.
 
         annotations:
             An object with the audience, the priority and the time of the last change, if the author declared
@@ -109,7 +109,7 @@ class CompiledResource(Struct, frozen=True):
 
     @property
     def is_template(self) -> bool:
-        """Whether its URI has variables."""
+        """Whether the resource's URI has variables."""
         return bool(self.template.names)
 
     @property
@@ -161,7 +161,7 @@ class CompiledResource(Struct, frozen=True):
         Raises:
             ArgumentsError: If any variable is missing, unknown or invalid. The error lists them all.
 
-            Exception: As `content` does.
+            Exception: Any exception that `content` raises.
         """
         return self.content(uri, self.bind(variables))
 
@@ -174,12 +174,12 @@ class CompiledResource(Struct, frozen=True):
                 The requested URI. Characters that are invalid in URIs are escaped.
 
             values:
-                The keyword arguments that `bind` returned for its variables.
+                The keyword arguments that `bind` returned for the variables of the URI.
 
         Raises:
             ResultError: If the function returned neither `str` nor `bytes`.
 
-            ValueError: If it returned empty bytes.
+            ValueError: If the function returned empty bytes.
 
             Exception: Any exception from the function.
         """
@@ -209,9 +209,9 @@ def content_of(resource: Any, uri: str, result: Any) -> EmbeddedResource:
             The returned value.
 
     Raises:
-        ResultError: If it is neither `str` nor `bytes`.
+        ResultError: If *result* is neither `str` nor `bytes`.
 
-        ValueError: If it is empty bytes.
+        ValueError: If *result* is empty bytes.
     """
     if isinstance(result, str):
         return EmbeddedResource(uri, text=result, mime_type=resource.mime_type)

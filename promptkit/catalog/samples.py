@@ -37,13 +37,13 @@ _TEXTS: Final = (
 _MAX_TRIED: Final = 64
 _MAX_DEPTH: Final = 8
 
-#: Maximum number of choices of an argument, if there is a call with each of them.
+#: Maximum number of choices of an argument for which there is one call per choice.
 _MAX_CHOICES: Final = 20
 
 
 def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
     """
-    Return the arguments of up to two calls, as a client sends them: the required ones, and all.
+    Return the arguments of up to two calls, as a client sends them: the required arguments, and all.
 
     Args:
         arguments:
@@ -63,7 +63,7 @@ def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
-    """Return the calls of `sample_calls`, and one for each other choice of an argument."""
+    """Return the calls of `sample_calls`, and one call for each choice of an argument not used in them."""
     calls = sample_calls(arguments)
     for argument in arguments.ordered if calls else ():
         for choice in _choices(argument):
@@ -73,7 +73,7 @@ def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def _choices(argument: Argument) -> list[str]:
-    """Return the texts of the values of a `Literal`, an `Enum` or a `bool`, unless there are too many."""
+    """Return the texts of all values of a `Literal`, an `Enum` or a `bool`; none if there are too many."""
     definitions = Definitions({}, places=True)
     schema, _ = type_schema(argument.annotation, definitions)
     choices: list[Any] = []

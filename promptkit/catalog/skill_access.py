@@ -43,7 +43,7 @@ _TOOL: Final = Tool(read_only=True, idempotent=True, open_world=False, destructi
 
 
 def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
-    """Return the tools that find and read the skills of a catalog, by name; none if it has no skills."""
+    """Return the tools that find and read the skills of a catalog, by name; none if there are no skills."""
     skills = labelled(skill for skill in catalog.skills if skill.is_for_models)
     if not skills:
         return {}
@@ -130,7 +130,8 @@ def with_skill_prompts(
             The catalog.
 
         is_offered:
-            Whether to add a prompt for a skill. Skills that their authors reserve for models get none.
+            Returns whether to add a prompt for a skill. Skills that their authors reserve for models get no
+            prompt.
     """
     prompts = [
         _prompt(label.replace("/", "-"), skill)

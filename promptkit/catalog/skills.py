@@ -55,17 +55,17 @@ class SkillFile(Struct, frozen=True):
 
     Args:
         path:
-            Its path in the skill's folder, with ``/`` as separator.
+            The file's path in the skill's folder, with ``/`` as separator.
 
         content:
-            Its content.
+            The file's content.
     """
 
     path: str
     content: HashedBytes
 
     def read(self) -> str | bytes:
-        """Return its text if it is valid UTF-8, otherwise its bytes."""
+        """Return the file's text if the content is valid UTF-8, otherwise its bytes."""
         data = self.content.data
         try:
             return data.decode()
@@ -74,7 +74,7 @@ class SkillFile(Struct, frozen=True):
 
     @property
     def mime_type(self) -> str | None:
-        """Its MIME type, guessed from its name; None if unknown."""
+        """The MIME type, guessed from the file's name; None if unknown."""
         return _types().guess_type(self.path)[0]
 
 
@@ -84,28 +84,28 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
     Args:
         name:
-            Its name, which is also the name of its folder.
+            The skill's name, which is also the name of its folder.
 
         description:
-            Its purpose, and when to use it.
+            The skill's purpose, and when to use it.
 
         prefix:
-            The part of its URIs before its name, with ``/`` as separator; can be empty.
+            The part of the skill's URIs before its name, with ``/`` as separator; can be empty.
 
         frontmatter:
             The frontmatter of ``SKILL.md`` as JSON values.
 
         files:
-            Its files: ``SKILL.md``, then the others sorted by path.
+            The skill's files: ``SKILL.md``, then the others sorted by path.
 
         location:
-            Where its author defined it.
+            Where the author defined the skill.
 
         scopes:
             The scopes that a caller needs; all are required. The skill is hidden from other callers.
 
         saved:
-            Returns the requests that its author has saved as cases.
+            Returns the requests that the author has saved as cases.
     """
 
     name: str
@@ -139,18 +139,20 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
     @property
     def is_listed(self) -> bool:
-        """Whether clients accept it in a list. Some reject a whole list for one long description."""
+        """
+        Whether clients accept the skill in a list. Some clients reject a whole list for one long description.
+        """
         limits = {"description": MAX_DESCRIPTION, "compatibility": MAX_COMPATIBILITY}
         return all(len(str(self.frontmatter.get(key, ""))) <= limit for key, limit in limits.items())
 
     @property
     def is_for_models(self) -> bool:
-        """Whether models can choose it; a field of Claude Code reserves it for users."""
+        """Whether models can choose the skill; a field of Claude Code reserves it for users."""
         return self.frontmatter.get("disable-model-invocation") is not True
 
     @property
     def is_for_users(self) -> bool:
-        """Whether users can choose it as well, according to its fields or text for Claude Code."""
+        """Whether users can choose the skill as well: a field or a placeholder of Claude Code shows this."""
         fields = self.frontmatter
         if "user-invocable" in fields:
             return fields["user-invocable"] is True
@@ -163,17 +165,17 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
     @cached_property
     def folder(self) -> str:
-        """The URI of its folder."""
+        """The URI of the skill's folder."""
         return self.uri_template.removesuffix(f"/{SKILL_FILE}")
 
     @cached_property
     def resources(self) -> Mapping[str, CompiledResource]:
-        """Its files by their URIs, as the resources that clients read."""
+        """The skill's files by URI, as the resources that clients read."""
         return {self.uri_of(file.path): self._resource(file) for file in self.files}
 
     @cached_property
     def children(self) -> Mapping[str, Collection[str]]:
-        """The URIs of the files and folders in each of its folders, by the folder's URI, in order."""
+        """The URIs of the files and folders in each folder of the skill, in order, by the folder's URI."""
         children: dict[str, dict[str, None]] = {}
         for file in self.files:
             uri = self.uri_of(file.path)
@@ -204,7 +206,7 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
 
 def labelled(skills: Iterable[CompiledSkill]) -> dict[str, CompiledSkill]:
-    """Return skills by their names; skills with the same name by the path in their URIs."""
+    """Return skills by name; further skills with the same name by the path in their URIs."""
     by_label = dict[str, CompiledSkill]()
     for skill in skills:
         label = skill.name if skill.name not in by_label else f"{skill.prefix}/{skill.name}"
@@ -219,7 +221,7 @@ def folders_above(uri: str) -> Iterator[str]:
 
 
 def prefixed_path(prefix: str, path: str) -> str:
-    """Return the prefix of a skill, below the prefix of its target; both can be empty."""
+    """Return a path, such as the prefix of a skill, below the prefix of a target; both can be empty."""
     return "/".join(filter(None, (prefix, path)))
 
 

@@ -185,7 +185,7 @@ def find(prompts: Iterable[CompiledPrompt], query: str) -> list[CompiledPrompt]:
     """
     Return the prompts whose name, title, tags or description share a word with *query*, best first.
 
-    Without words, all prompts match.
+    If *query* has no words, all prompts match.
     """
     prompts = list(prompts)
     texts = [
@@ -209,7 +209,7 @@ def combined_hints(prompts: Iterable[CompiledPrompt]) -> Tool:
 def make_argument(
     name: str, annotation: Any, description: str, default: Any = NO_DEFAULT, *, secret: bool = False
 ) -> Argument:
-    """Return an argument of a tool or prompt of promptkit itself."""
+    """Return an argument of one of promptkit's own tools or prompts."""
     reader = cast("Reader", reader_of(annotation))  # these types always have a reader
     return Argument(name, annotation, default, reader, None, description, Arg(description, secret=secret))
 
@@ -221,7 +221,7 @@ def make_tool(
     *arguments: Argument,
     tool: Tool | None = None,
 ) -> CompiledPrompt:
-    """Return a tool of promptkit itself."""
+    """Return one of promptkit's own tools."""
     return CompiledPrompt(
         name=name,
         title=None,

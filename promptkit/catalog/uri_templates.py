@@ -97,7 +97,7 @@ class Expression(Struct, frozen=True):
 
     @property
     def stops(self) -> str:
-        """Characters that its text cannot contain."""
+        """Characters that the text of the expression cannot contain."""
         # A single path segment contains no "/".
         single = len(self.variables) == 1 and not self.exploded
         return "/" + self.operator.stops if single and self.operator.leader == "/" else self.operator.stops
@@ -130,7 +130,7 @@ class Expression(Struct, frozen=True):
     def _can_start(self, uri: str, at: int) -> bool:
         if not self.operator.named or self.exploded:
             return True
-        # A whole name must follow: another "?" can precede it.
+        # A whole name must follow; otherwise, this is another "?" in the URI.
         names = (variable.name for variable in self.variables if uri.startswith(variable.name, at + 1))
         return any(not _IN_NAME.match(uri, at + 1 + len(name)) for name in names)
 
@@ -215,13 +215,13 @@ class URITemplate:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of its variables, in order."""
+        """The names of the template's variables, in order."""
         expressions = [part for part in self._parts if isinstance(part, Expression)]
         return tuple(dict.fromkeys(v.name for part in expressions for v in part.variables))
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
-        Return the variables that expand to *uri*, or None if it does not match or is too long.
+        Return the variables that expand to *uri*, or None if *uri* does not match or is too long.
 
         Named pairs can be in any order, characters can be unescaped where that is unambiguous, and escapes
         can be in lowercase. Unknown names, broken escapes and bytes that are not UTF-8 do not match.
@@ -235,7 +235,9 @@ class URITemplate:
             return None
 
     def _texts(self, uri: str) -> Iterator[tuple[Expression, str]]:
-        """Yield the expressions in *uri*, each with its text. Raises ValueError if it does not match."""
+        """
+        Yield the template's expressions, each with its text in *uri*. Raises ValueError without a match.
+        """
         parts = list(self._parts)
         if isinstance(first := parts[0], str):  # most templates are ruled out here
             if not uri.startswith(first):
@@ -262,7 +264,7 @@ class URITemplate:
 
 
 def _literal_ends(literal: str, uri: str, fits: bytearray) -> list[int]:
-    """Return the same as `Expression.ends`, for a literal."""
+    """Return what `Expression.ends` returns, for a literal."""
     size = len(literal)
     ends = {at: at + size for at in _positions(uri, literal) if fits[at + size]}
     return [ends.get(at, -1) for at in range(len(fits))]

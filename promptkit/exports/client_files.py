@@ -85,7 +85,8 @@ class FrozenPrompt(Struct, frozen=True):
             The values of all other arguments, for messages.
 
         difference:
-            A sentence with a text for which the prompt's rendering differs; empty if there is none.
+            A sentence that shows an argument for which the prompt's rendering differs; empty if none is
+            known.
     """
 
     prompt: CompiledPrompt
@@ -102,7 +103,7 @@ def freeze(
     Freeze the arguments that have a value or a default, and return the text with placeholders for the others.
 
     An optional argument also becomes a placeholder if its default is blank or is itself a client's
-    placeholder. If the prompt leaves out other text when the argument is blank, the argument is frozen at its
+    placeholder. If the prompt omits other text when the argument is blank, the argument is frozen at its
     default.
 
     Args:
@@ -117,7 +118,7 @@ def freeze(
 
     Raises:
         ClientFileError: If a required argument without a value is not free text, or an argument is
-            secret; or if the rendering has content other than user text, or differs from a template.
+            secret; or if the rendering has content other than user text, or no template reproduces it.
     """
     fixed: dict[str, Any] = dict(values)
     for argument in prompt.arguments.ordered:
@@ -157,7 +158,7 @@ def _is_placeholder(argument: Argument) -> bool:
 
 
 def _default(argument: Argument) -> Any:
-    """Return the current default of an optional argument, as a client would send it if it can."""
+    """Return the current default of an optional argument, converted to text if clients can send it."""
     default = argument.default if argument.default_text is None else argument.default_text
     return text_of(default) if default is not None and can_be_sent(default) else default
 
@@ -205,7 +206,7 @@ class LiveCommand(Struct, frozen=True):
             The prompt.
 
         target:
-            The words that name the targets; ``""`` for the configured ones.
+            The words that name the targets; ``""`` for the configured targets.
 
         end:
             The unguessable line that ends the typed text.
@@ -247,7 +248,7 @@ def target_word(target: str) -> str:
     Validate a target as a word of a shell command.
 
     Raises:
-        ClientFileError: If a shell or a client would interpret it.
+        ClientFileError: If a shell or a client would interpret a part of *target*.
     """
     if shlex.quote(target) != target or target.startswith("-"):
         msg = (

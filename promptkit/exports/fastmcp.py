@@ -28,7 +28,7 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
 
     To clients, the prompts and their error messages are the same as on a promptkit server. The requests pass
     through the server's middleware. A server has a single ``completion`` handler: call this function after
-    registering yours, which still receives all other requests.
+    registering your own handler, which still receives all other requests.
 
     Args:
         server:

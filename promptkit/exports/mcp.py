@@ -104,11 +104,11 @@ def add_prompts(server: MCPServer[Any] | LowLevelServer[Any], target: Target) ->
 
 class InProcessServer:
     """
-    An in-process server that answers the requests to another server about its prompts.
+    An in-process server that answers requests about prompts on behalf of another server.
 
-    It has promptkit's time limits, error messages and threads. The threads start with the first request, so
-    that the process can fork before that. Prompts that need scopes are omitted, because the scopes of callers
-    are unknown here.
+    The server has promptkit's time limits, error messages and threads. The threads start with the first
+    request, so that the process can fork before that. Prompts that need scopes are omitted, because the
+    scopes of callers are unknown here.
 
     Args:
         target:
@@ -204,7 +204,7 @@ class InProcessServer:
 
     @cached_property
     def _input(self) -> SimpleQueue[bytes]:
-        """The input queue of the server, which starts on first use."""
+        """The server's input queue. The first access starts the server."""
         server = Server(self.catalog, self._receive, limits=Limits(completions=inf))
         server.read_from(self._lines.get, bool)  # the input never ends
         return self._lines
@@ -216,7 +216,7 @@ class InProcessServer:
 
 
 def _meta(session: "ServerSession | None") -> dict[str, Any]:
-    """Return the ``_meta`` of every request: the client does not support elicitation."""
+    """Return the ``_meta`` of a request from a client without capabilities, such as elicitation."""
     (revision,) = MODERN
     params = session.client_params if session is not None else None
     name, version = (params.client_info.name, params.client_info.version) if params else ("unknown", VERSION)

@@ -43,7 +43,7 @@ class Strictness(Struct, frozen=True):
             The vendor's name in error messages.
 
         keywords:
-            The supported keywords. Others are removed; descriptions repeat their meaning.
+            The supported keywords. Other keywords are removed, and descriptions repeat their meaning.
 
         formats:
             The supported string formats.
@@ -166,7 +166,7 @@ def openai_chat_request(
             The rendering of a prompt.
 
         answer:
-            The type of the answer. The default is that of the prompt.
+            The type of the answer. The default is the prompt's answer type.
 
         lossy:
             Whether to replace content that OpenAI does not support with a text description.
@@ -206,7 +206,7 @@ def openai_responses_request(
             The rendering of a prompt.
 
         answer:
-            The type of the answer. The default is that of the prompt.
+            The type of the answer. The default is the prompt's answer type.
 
         lossy:
             Whether to replace content that OpenAI does not support with a text description.
@@ -247,7 +247,7 @@ def anthropic_request(
             The rendering of a prompt.
 
         answer:
-            The type of the answer. The default is that of the prompt.
+            The type of the answer. The default is the prompt's answer type.
 
         lossy:
             Whether to replace content that Anthropic does not support with a text description.
@@ -290,7 +290,7 @@ def gemini_request(
             The rendering of a prompt.
 
         answer:
-            The type of the answer. The default is that of the prompt.
+            The type of the answer. The default is the prompt's answer type.
 
         lossy:
             Whether to replace content that Gemini does not support with a text description.

@@ -90,7 +90,7 @@ class TemplateTurn(Struct, frozen=True):
 
     Args:
         role:
-            Its role; ``"system"`` for the system part, which comes first.
+            The message's role; ``"system"`` for the system part, which comes first.
 
         parts:
             Texts and placeholders in order. Texts are not empty, and never adjacent.
@@ -215,7 +215,9 @@ class _Source:
         raise TemplateError(self._prompt.name, _replace_marks_with_names(reason), is_close=is_close) from None
 
     def render(self, texts: Mapping[str, str], where: str, name: str = "") -> _Rendering:
-        """Render the prompt with *texts*; if *name* is given, its text is more than plain words."""
+        """
+        Render the prompt with *texts*. If *name* is given, the text of that argument is not plain words.
+        """
         try:
             workflow = self._prompt.render({**self._values, **texts})
         except Exception as error:  # prompts can raise anything

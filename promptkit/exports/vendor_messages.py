@@ -1,7 +1,7 @@
 """
 The messages of requests to OpenAI, Anthropic and Gemini: the turns of a workflow, in a vendor's format.
 
-Each vendor defines the files it supports, and their format. Other files are errors, or become text.
+Each vendor defines which files it supports, and their format. Other files are errors, or become text.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,16 +38,16 @@ class UnsupportedPart(Struct, frozen=True):
 
     Args:
         message:
-            Its number in the workflow, from 1; 0 for the system part.
+            The message's number in the workflow, from 1; 0 for the system part.
 
         role:
-            Its role: ``"user"``, ``"assistant"`` or ``"system"``.
+            The message's role: ``"user"``, ``"assistant"`` or ``"system"``.
 
         kind:
-            The MIME type of its content.
+            The MIME type of the message's content.
 
         hint:
-            How to fix it.
+            How to fix the problem.
     """
 
     message: int
@@ -94,16 +94,16 @@ class File:
 
     Args:
         mime_type:
-            Its MIME type.
+            The MIME type.
 
         data:
-            Its bytes.
+            The bytes of the file.
 
         base64:
-            Its bytes in base64.
+            The bytes in base64.
 
         uri:
-            Its URI; None if it has none.
+            The URI; None if the file has no URI.
     """
 
     mime_type: str
@@ -124,10 +124,10 @@ class Turn:
 
     Args:
         role:
-            Their role; ``"system"`` for the system part.
+            The role of the messages; ``"system"`` for the system part.
 
         parts:
-            Their content in the vendor's format.
+            The content of the messages in the vendor's format.
     """
 
     role: Role | Literal["system"]
@@ -160,7 +160,7 @@ class Vendor:
             Functions that format the URI of a file for the vendor to fetch, by MIME type.
 
         schemes:
-            The URI schemes of such files.
+            The URI schemes of files that the vendor can fetch.
 
         document:
             A function that formats an embedded text resource; None if the vendor has no format for it.
@@ -294,7 +294,7 @@ def _parts(message: Message, vendor: Vendor) -> list[Part] | None:
 
 
 def _linked_parts(link: ResourceLink, vendor: Vendor) -> list[Part]:
-    """Return the part for the target of a link if the vendor can fetch it."""
+    """Return the part with which the vendor fetches the target of a link; an empty list if it cannot."""
     write = vendor.links.get(canonical_type(link.mime_type or ""))
     if write is None or urlsplit(link.uri).scheme.lower() not in vendor.schemes:
         return []
@@ -407,8 +407,8 @@ def openai_responses(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
         One dictionary per turn. Consecutive messages of the same role form one turn.
 
     Raises:
-        ExportError: If there is unsupported content, unless *lossy*, or a system part, which belongs in the
-            ``instructions``: see `openai_responses_request`.
+        ExportError: If there is unsupported content, unless *lossy*, or if there is a system part, which
+            belongs in the ``instructions``: see `openai_responses_request`.
 
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
@@ -431,8 +431,8 @@ def anthropic_messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
         One dictionary per turn. Consecutive messages of the same role form one turn.
 
     Raises:
-        ExportError: If there is unsupported content, unless *lossy*, or a system part, which has its own
-            field: see `anthropic_request`.
+        ExportError: If there is unsupported content, unless *lossy*, or if there is a system part, which has
+            a separate field: see `anthropic_request`.
 
     See Also:
         https://docs.anthropic.com/en/api/messages
@@ -468,8 +468,8 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
         the SDK expects them; in JSON they are base64.
 
     Raises:
-        ExportError: If there is unsupported content, unless *lossy*, or a system part, which has its own
-            field: see `gemini_request`.
+        ExportError: If there is unsupported content, unless *lossy*, or if there is a system part, which has
+            a separate field: see `gemini_request`.
 
     See Also:
         https://ai.google.dev/api/caching#Content

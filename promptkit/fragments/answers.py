@@ -55,7 +55,7 @@ def answer_format(
 
 @cached_by_type
 def _answer_outline(answer: Any) -> str:
-    """Return the outline of a type, after those of the recursive classes in it."""
+    """Return the outlines of the recursive classes in a type, followed by the outline of the type."""
     schema = answer_schema(answer, outlined=True)
     definitions = [f"{name} = {_outline(item)}" for name, item in schema.get("$defs", {}).items()]
     comments = [] if "properties" in schema else _comments(schema)
@@ -106,7 +106,9 @@ def _comments(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _bounds(member: Mapping[str, Any]) -> str:
-    """Return the limits of a list's length, or "". The outline of a tuple already shows them."""
+    """
+    Return the limits of a list's length; ``""`` if there are none, or for a tuple, whose outline shows them.
+    """
     minimum, maximum = member.get("minItems", 0), member.get("maxItems")
     if "prefixItems" in member or not (minimum or maximum):
         return ""

@@ -21,7 +21,7 @@ _KEEP: Final[dict[str, Keep]] = {"start": "tail", "end": "head", "middle": "both
 
 _GAP: Final = "\n\n"
 
-#: How often a part is counted to find its longest text that fits. The whole text is counted once more.
+#: How often a part is measured to find its longest version that fits. The whole text is measured once more.
 _MAX_TRIALS: Final = 19
 
 
@@ -55,16 +55,16 @@ class Candidate(Struct, frozen=True, eq=False):
 
     Args:
         position:
-            Its position among the arguments, starting at 1.
+            The part's position among the arguments, starting at 1.
 
         text:
-            Its text.
+            The part's text.
 
         optional:
-            Its options; None if it is required.
+            The options of an optional part; None if the part is required.
 
         cut_length:
-            The number of characters that are left after cutting it; None if it is whole.
+            The number of characters that are left after cutting the part; None if it is whole.
     """
 
     position: int
@@ -74,7 +74,7 @@ class Candidate(Struct, frozen=True, eq=False):
 
     @property
     def priority(self) -> float:
-        """The importance; that of a required part is higher than any other."""
+        """The part's importance. A required part has a higher importance than any optional part."""
         return 2 if self.optional is None else self.optional.priority
 
 
@@ -122,12 +122,14 @@ def optional(
             A string or a `Text`. None, False and blank text are omitted.
 
         priority:
-            The importance, from 0 to 1. Parts of lower priority are dropped first; of equal ones, the last.
+            The importance, from 0 to 1. Parts of lower priority are dropped first; of parts with equal
+            priority, the last one.
 
         trim:
             Where to cut the text if it only fits partly: at the ``"start"``, the ``"end"`` or in the
-            ``"middle"``, with the notice of `truncate`. None drops it as a whole. Do not cut text with
-            delimiters, such as that of `untrusted` and `code_block`, which would lose one of them.
+            ``"middle"``, with the notice of `truncate`. None drops the text as a whole. Do not cut text with
+            delimiters, such as the result of `untrusted` or `code_block`: it would lose one of its
+            delimiters.
 
     Returns:
         The part, which only `fit` accepts.
@@ -174,8 +176,9 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
         The text, without the annotations of its parts.
 
     Raises:
-        BudgetError: If the required parts alone exceed the budget; its message says by how much. It is a
-            `PromptError`, because their length usually depends on arguments: the client sees its message.
+        BudgetError: If the required parts alone exceed the budget; its message says by how much. The client
+            sees the message, because the length of the parts usually depends on arguments: the error is a
+            `PromptError`.
 
         TypeError: If a part is not text (the message names the part), *tokens* is not a whole number, or
             *count* does not return a number.
@@ -210,7 +213,7 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
 
 def _select(ranked: list[Candidate], required: int, budget: int, measure: Counter) -> list[Candidate]:
     """
-    Return the parts to keep, by their sizes alone; not all parts fit.
+    Return the parts to keep, given that not all parts fit. Each part is measured separately.
 
     Args:
         ranked:

@@ -33,7 +33,8 @@ def section(title: str | Text, *parts: Part, level: int = 2) -> Text:
         The section; if there are parts and all are omitted, an empty `Text`, which other fragments omit.
 
     Raises:
-        TypeError: If *title* or a part is not text (the message names it), or *level* is not a whole number.
+        TypeError: If *title* or a part is not text (the message names the title or part), or *level* is not a
+            whole number.
 
         ValueError: If *title* is blank, *level* is out of range, or the annotations of `Text` values differ.
     """

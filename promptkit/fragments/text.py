@@ -53,9 +53,9 @@ def unpacked(parts: Sequence[object], label: str) -> Sequence[object]:
     Return *parts*, or the items of the only part if it is an iterable of parts.
 
     Raises:
-        TypeError: If it is a set, which has no order.
+        TypeError: If the iterable is a set, which has no order.
 
-        ValueError: If it is endless.
+        ValueError: If the iterable is endless.
     """
     if len(parts) != 1 or not isinstance(part := parts[0], Iterable):
         return parts
@@ -98,16 +98,16 @@ class Template(Protocol):
 
     @property
     def interpolations(self) -> tuple[Any, ...]:
-        """The values between them."""
+        """The values between the literal parts."""
 
 
 def dedent(text: str | Text | Template) -> Text:
     '''
     Remove the indentation of the code from a literal in triple quotes.
 
-    It is the indentation of the first line, or of the closing quotes if the text starts right after the
-    opening quotes. Lines with less indentation are not changed: they come from a value in an f-string.
-    Blank lines at both ends are removed.
+    The indentation to remove is that of the first line, or that of the closing quotes if the text starts
+    right after the opening quotes. Lines with less indentation are not changed: they come from a value in an
+    f-string. Blank lines at both ends are removed.
 
     In an f-string, lines of a value that are indented like the literal cannot be distinguished from the
     literal's lines, and lose their indentation as well. Where that matters, as in code, pass the value
@@ -140,7 +140,9 @@ def dedent(text: str | Text | Template) -> Text:
 
 
 def _margin(literal: str) -> str:
-    """Return the indentation of the first line, or of the closing quotes if it has none."""
+    """
+    Return the indentation of the first line, or of the closing quotes if the first line is not indented.
+    """
     first = re.search(r"(?m)^([ \t]*)\S", literal)
     closing = re.search(r"\n([ \t]*)\Z", literal)
     return next((match[1] for match in (first, closing) if match and match[1]), "")
@@ -166,7 +168,8 @@ def fill(text: str | Text, /, **values: PlaceholderValue) -> Text:
 
         **values:
             The values of the placeholders: strings, `Text`, numbers, dates and times; a list of these is
-            joined with commas, and other values become JSON. A value that only marks use can be anything.
+            joined with commas, and other values become JSON. A value that is used only in marks can have any
+            type.
 
     Returns:
         The filled text. If all its lines are omitted, it is an empty `Text`, which other fragments omit.
@@ -326,7 +329,9 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
 
 
 def shorten(text: str, limit: int, keep: Keep) -> tuple[str, str]:
-    """Return a text of more than *limit* characters as `truncate` shortens it, and the characters kept."""
+    """
+    Shorten a text of more than *limit* characters. Return the result with the notice, and the text kept.
+    """
     head_limit = {"head": limit, "tail": 0, "both": limit - limit // 2}[keep]
     head = _beginning(text, head_limit)
     tail = _beginning(text[-limit - 1 :][::-1], limit - head_limit)[::-1]

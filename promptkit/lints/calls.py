@@ -22,7 +22,9 @@ from promptkit.lints.static_analysis import Scope, list_choices
 
 
 def lint_typing_text(tree: ast.Module, report: Report) -> None:
-    """Report an import of `typing.Text`, an alias of `str`, that is called or whose attributes are used."""
+    """
+    Report an import of `typing.Text`, an alias of `str`, if the name is called or its attributes are used.
+    """
     for statement in nodes_of(tree, ast.ImportFrom):
         names = [alias.asname or alias.name for alias in statement.names if alias.name == "Text"]
         if statement.module in ("typing", "typing_extensions") and any(
@@ -66,7 +68,7 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def _text_of(node: ast.expr, scope: Scope) -> str | None:
-    """Return the text of a literal, or of a name for one."""
+    """Return the text of a literal, or of a name that has a literal as its value; None if it is unknown."""
     node = scope.resolve(node)
     value = node.value if isinstance(node, ast.Constant) else scope.value(node)
     return value if isinstance(value, str) else None
@@ -93,7 +95,7 @@ _ENDS: Final = ("--", "--end-of-options")
 
 
 def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report parameters in a command before the word that ends its options."""
+    """Report parameters that come before the word that ends the options of a command."""
     if not isinstance(node, ast.Call) or not _runs_command(node.func, scope):
         return
     words = [word.value if isinstance(word, ast.Constant) else None for word in node.args]
@@ -136,14 +138,14 @@ _FILE_METHODS: Final = (
     *("open", "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "unlink"),
 )
 
-#: Functions that return their arguments as one path or text, and methods that return a path like their own.
+#: Functions that return their arguments as one path or text, and methods that return a path from a path.
 _PATH_FUNCTIONS: Final = (
     *(str, os.fspath, os.path.join, os.path.abspath, os.path.expanduser, os.path.normpath),
     os.path.realpath,
 )
 _PATH_METHODS: Final = ("joinpath", "resolve", "absolute", "expanduser", "with_suffix", "strip")
 
-#: Names in functions that check on their own that a path stays in a folder.
+#: Attributes whose use in a function shows that it checks that a path stays in a folder.
 _PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
 
 
@@ -153,7 +155,7 @@ def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
     if path is None or not isinstance(function, Function):
         return
     if not isinstance(scope.module.get(function.name), Prompt | Resource):
-        return  # a helper can be called with the author's own paths
+        return  # callers do not choose the arguments of a helper
     for name in _parameters_in_path(path, scope):
         message = f"{name!r} is part of a file's path, so callers can name any file that the server can open"
         hint = f"write Text.below(workspace(), {name}), or read_below({name}, FOLDER) for bytes"
@@ -190,7 +192,7 @@ def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
 
 
 def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
-    """Return the expressions that are assigned to a name, and those that it iterates over."""
+    """Return the expressions that are assigned to a name, and the iterables of loops that assign the name."""
     loops: list[ast.For | ast.comprehension] = own_nodes(scope.syntax, ast.For, ast.comprehension)
     items = [loop.iter for loop in loops if isinstance(loop.target, ast.Name) and loop.target.id == name.id]
     return [*scope.values(name), *items]

@@ -155,7 +155,7 @@ def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tup
 
 
 def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument]) -> dict[str, str]:
-    """Return the positions that a client sends for required arguments, by name, if they are invalid."""
+    """Return the invalid positions, such as ``$2``, that a client sends for required arguments, by name."""
     return {
         argument.name: f"${position}"
         for position, argument in enumerate(arguments, 1)

@@ -113,7 +113,7 @@ def _executed_outside(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AS
 
 
 def _report_of(function: Function, file: Path, names: Mapping[str, Any]) -> Report:
-    """Return an empty report of a function, or of the prompt or resource that it defines in a file."""
+    """Return an empty report for a function in a file, or for the prompt or resource that it defines."""
     match names.get(function.name):
         case Prompt(location=location, options=options) if location.file == str(file):
             return Report(f"prompt {options.name!r}", location)

@@ -261,7 +261,7 @@ def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
 
 
 def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None:
-    """Report a placeholder with the name of a variable."""
+    """Report a placeholder in *text* that has the name of a variable."""
     fields = dict.fromkeys(
         match[0]
         for match in _FIELD.finditer(text)
@@ -417,7 +417,7 @@ def _describe_result(called: Any) -> Iterator[tuple[str, str]]:
 
 
 def _describe_record(kind: Any) -> Iterator[tuple[str, str]]:
-    """Yield a description and a hint for the type of a message's part, or one with a generated repr."""
+    """Yield a description and a hint for a type of message parts, or for a type with a generated repr."""
     if not isinstance(kind, type):
         return
     if issubclass(kind, Content) and kind is not Text:

@@ -44,13 +44,13 @@ class _Comment(Struct, frozen=True):
 
     Args:
         location:
-            Its location.
+            The location of the comment.
 
         codes:
-            The codes that it names.
+            The codes in the comment.
 
         lines:
-            The lines that it applies to: its own, and those of a string that ends there.
+            The lines that the comment applies to: its own line, and the lines of a string that ends there.
     """
 
     location: Location
@@ -58,7 +58,7 @@ class _Comment(Struct, frozen=True):
     lines: range
 
     def suppresses(self, diagnostic: Diagnostic, call: range) -> bool:
-        """Return whether it suppresses a diagnostic at the lines of a *call*."""
+        """Return whether the comment suppresses a diagnostic; *call* has the lines of the call around it."""
         is_here = diagnostic.location.line in self.lines or self.location.line in call
         return is_here and diagnostic.is_ignorable and diagnostic.rule.value in self.codes
 
@@ -207,7 +207,7 @@ class Checks(Struct, frozen=True):
                 The rendering.
 
             texts:
-                The text files that it has read.
+                The text files that the prompt has read.
 
             known:
                 The diagnostics of sources, which have more precise locations. They are not repeated.

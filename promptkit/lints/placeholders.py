@@ -33,7 +33,7 @@ from promptkit.loader.targets import display_path
 _PRESERVING: Final = (textwrap.dedent, inspect.cleandoc)
 _STRIPPING: Final = ("strip", "lstrip", "rstrip")
 
-#: Limit of the texts that one call can be checked for, because they multiply.
+#: Limit of the number of possible texts of one call, because alternatives multiply.
 _MAX_TEXTS: Final = 64
 
 
@@ -76,9 +76,9 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
     for insertion in parsed.insertions():
         name, value = insertion.name, values[insertion.name]
         rejected = _rejected_values(value, scope)
-        if name in insertion.present:  # its line is omitted without a value
+        if name in insertion.present:  # the line is omitted if there is no value
             rejected &= _TRUE
-        elif insertion.present:  # another value can imply that there is one
+        elif insertion.present:  # the other values that keep the line can imply this one
             continue
         if rejected and name not in reported:
             reported.add(name)
@@ -121,16 +121,16 @@ def _problems(
             The text.
 
         names:
-            The names of its values.
+            The names of the text's values.
 
         first_line:
-            The number of its first line in the file.
+            The number of the text's first line in the file.
 
         file:
-            Its file; ``""`` for a text in the source.
+            The text's file; ``""`` for a text in the source.
 
         is_complete:
-            Whether *names* are all of the names.
+            Whether *names* contains the names of all values.
     """
     placeholders, names = placeholders_in(text), [*names]
     unfilled = find_unfilled(text, {*names, *FOREIGN_WORDS}, first_line)

@@ -64,7 +64,7 @@ def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
 #: Packages whose metadata in ``Annotated`` is for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 
-#: Types that no message can hold, and that messages call by their names.
+#: Types that no message can hold. Diagnostics call these types by their names.
 _NAMED_TYPES: Final = (dict, list, set, tuple, date, datetime, time, timedelta, Decimal, UUID)
 
 #: Descriptions of further types that no message can hold.
@@ -128,7 +128,7 @@ def _is_none(value: ast.expr) -> bool:
 
 
 def _lint_values(scope: Scope, report: Report) -> None:
-    """Report values that a prompt returns, yields or passes to a turn, but no message can hold."""
+    """Report values that a prompt returns, yields or passes to a turn, but that no message can hold."""
     for node in own_nodes(scope.syntax, ast.Return, ast.Yield, ast.Call):
         match node:
             case ast.Return(value=ast.expr() as sent):
@@ -263,7 +263,7 @@ def accepts(argument: Argument, value: Any) -> bool:
         Arguments("", (argument,)).read({argument.name: sent})
     except ArgumentsError:
         return False
-    except TypeError:  # it has no text form, so it cannot be checked
+    except TypeError:  # the value has no text form, so it cannot be checked
         return True
     return True
 

@@ -55,7 +55,7 @@ class Reference(Struct, frozen=True):
             The line in the Markdown, from 0.
 
         is_link:
-            Whether it is a link, and not a path in text.
+            Whether the reference is a link rather than a path in text.
     """
 
     path: str
@@ -63,7 +63,7 @@ class Reference(Struct, frozen=True):
     is_link: bool
 
     def exists_in(self, paths: Collection[str]) -> bool:
-        """Return whether it leads to one of *paths*, or to a folder with one of them."""
+        """Return whether the reference leads to one of *paths*, or to a folder that contains one of them."""
         path = normpath(self.path)
         return path == "." or any(
             fnmatchcase(other, path) or other.startswith(f"{path}/") or fnmatchcase(other, f"{path}/*")
@@ -117,7 +117,7 @@ _CHARACTERS_PER_TOKEN: Final = 4
 #: Limit of texts that are searched for the names of files, in characters.
 _MAX_SEARCHED: Final = 64 * 1024
 
-#: Files for people, and for programs that look for their names. The files of the skill need not mention them.
+#: Files for people, and files that programs find by name. The skill's other files need not mention them.
 _FOR_OTHERS: Final = re.compile(
     r"agents/openai\.ya?ml|metadata\.json|(?:evals|tests)/.*|(?:.*/)?(?:(?:LICEN[CS]E|NOTICE|README|CHANGELOG|COPYING)[^/]*"
     r"|__init__\.py|requirements[^/]*\.txt|pyproject\.toml|package(?:-lock)?\.json|tsconfig\.json|[^/]*\.lock)",
@@ -156,7 +156,7 @@ def _lint_fields(skill: CompiledSkill, report: Report) -> None:
 
 
 def _different(fields: Mapping[str, Any], others: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields whose values differ, with the other value."""
+    """Yield each field whose value differs in *others*, with its value in *others*."""
     for key, value in fields.items():
         other = others.get(key)
         if value != other or type(value) is not type(other):

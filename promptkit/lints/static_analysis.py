@@ -214,7 +214,9 @@ class Scope:
         return None
 
     def makes_text(self, function: ast.expr) -> bool:
-        """Return whether a function, of promptkit or similar, returns its arguments' text unchanged."""
+        """
+        Return whether a function, such as one of promptkit's, returns the text of its arguments unchanged.
+        """
         value = self.value(function)
         module, name = getattr(value, "__module__", None) or "", getattr(value, "__name__", None)
         is_similar = (module, name) in (("textwrap", "dedent"), ("inspect", "cleandoc"))
@@ -224,7 +226,7 @@ class Scope:
         """
         Return a representative value for an expression, such as ``""`` for any text.
 
-        It is a unique object if the source does not show the value.
+        The result is a unique object if the source does not show the value.
         """
         if node not in self._stand_ins:  # cached, because names can refer to each other many times
             self._stand_ins[node] = self._find_stand_in(node)
@@ -256,7 +258,7 @@ class Scope:
         return _UNKNOWN
 
     def is_text(self, node: ast.expr) -> bool:
-        """Return whether an expression is known to be a string, or text of a fragment."""
+        """Return whether an expression is known to be a string, or the text of a fragment."""
         return isinstance(self.stand_in(node), str)
 
     def _of_type(self, annotation: ast.expr | None) -> Any:

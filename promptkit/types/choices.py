@@ -19,7 +19,7 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.scalar_parsers import Read
 from promptkit.types.scalar_types import Reader
 
-#: Longer text is not a sum of flags, and takes long to parse as a number.
+#: Maximum length of a sum of flags as text. Parsing a long text as a number would take too much time.
 _MAX_DIGITS: Final = 40
 
 #: The text of a value without any flag.
@@ -27,7 +27,7 @@ NO_FLAGS: Final = "0"
 
 
 def member_text(member: Enum) -> str:
-    """Return the text of a member, in JSON as well: its value if that is text, otherwise its name."""
+    """Return the text of a member, which is also its JSON: its value if that is text, otherwise its name."""
     if isinstance(member.value, str):
         return member.value
     if isinstance(member, Flag):

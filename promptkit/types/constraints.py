@@ -18,11 +18,11 @@ Moment: TypeAlias = type[datetime | time]
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
 _TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
-#: From year 1. Patterns do not use lookahead, because some clients do not support it.
+#: Years from 1 to 9999. Patterns do not use lookahead, because some clients do not support it.
 _YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
-#: By the value of `msgspec.Meta(tz=...)`: an offset is required, rejected, or optional.
+#: Values by the argument of `msgspec.Meta(tz=...)`: an offset is required, rejected, or optional.
 _OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
 _OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
 _OFFSET_EXAMPLES: Final = {True: "+01:00", False: ""}
@@ -146,7 +146,7 @@ def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | Non
             The time, or its text from a client.
 
         annotation:
-            Its type, which can require or reject an offset.
+            The type of the time, which can require or reject an offset.
 
         seconds:
             The seconds in the example, if they are required.

@@ -100,7 +100,7 @@ class _SentTurn(_Sent):
 
 
 class _BlockKind(Struct, frozen=True):
-    """A kind of content: its class, and the names of its fields, which are those of a block."""
+    """A kind of content: its class, and the names of the class's fields, which are also those of a block."""
 
     make: Callable[..., Content]
     needed: tuple[str, ...]

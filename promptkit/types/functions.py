@@ -44,7 +44,7 @@ def resolved(annotation: Any, function: Callable[..., Any], names: Mapping[str, 
             The author's function. Names are looked up in its module.
 
         names:
-            The local names around its definition.
+            The local names around the function's definition.
 
     Raises:
         Exception: Any exception raised by the evaluation.
@@ -119,10 +119,10 @@ def run_async(
             The function.
 
         args:
-            Its positional arguments.
+            The function's positional arguments.
 
         kwargs:
-            Its keyword arguments.
+            The function's keyword arguments.
 
         message:
             The error message if an event loop is running already.

@@ -164,22 +164,22 @@ class Member(msgspec.Struct, frozen=True):
 
     Args:
         name:
-            Its name in JSON.
+            The member's name in JSON.
 
         parameter:
-            Its parameter of ``__init__``.
+            The parameter of ``__init__`` for the member.
 
         type:
-            Its type, evaluated.
+            The member's type, evaluated.
 
         required:
-            Whether it has no default.
+            Whether the member has no default.
 
         default:
-            Its default; `UNSET` if there is none, or if a function makes it.
+            The default; `UNSET` if there is none, or if a function creates it.
 
         attribute:
-            The attribute that stores it; None if no attribute does.
+            The attribute that stores the member; None if no attribute does.
     """
 
     name: str
@@ -238,13 +238,13 @@ def _init_vars(cls: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_required(hint: Any, name: str, cls: Any) -> bool:
-    """Return whether a member of a TypedDict is required; its own set ignores types that are strings."""
+    """Return whether a member of a TypedDict is required; ``__required_keys__`` ignores strings as types."""
     _, is_required = _without_qualifiers(hint)
     return name in cls.__required_keys__ if is_required is None else is_required
 
 
 def _member(name: str, hint: Any, default: Any, factory: Any = NODEFAULT) -> Member:
-    """Return a member; *default* and *factory* can be its library's marker for a missing one."""
+    """Return a member; *default* and *factory* can be a library's marker for a missing default."""
     has_default, has_factory = (
         all(value is not missing for missing in (NODEFAULT, dataclasses.MISSING, attrs.NOTHING))
         for value in (default, factory)
@@ -334,7 +334,8 @@ def surrogate_of(annotation: Any) -> Surrogate | None:
     Returns:
         The surrogate; None for other types.
     """
-    # An author who names such a class has imported its package. Only then are modules imported that need it.
+    # An author who names such a class has imported its package. Modules that need the package are imported
+    # only then.
     item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
     if is_own(item):
         return sequence_surrogate(item, SEQUENCES[get_origin(annotation)])

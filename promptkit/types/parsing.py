@@ -106,7 +106,9 @@ def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
 
 
 def _writes(result: Any, value: Any) -> bool:
-    """Return whether a value is written as the text that it was read from, or that text is JSON."""
+    """
+    Return whether *result* is written as *value*, the text that it was read from, or *value* is JSON.
+    """
     is_json = isinstance(value, str) and value.lstrip().startswith(("[", "{"))
     return is_json or not isinstance(value, str) or text_of(result) == value
 

@@ -32,7 +32,8 @@ BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?
 
 UUID_TEXT: Final = "^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
 
-#: Pieces of text to unescape, which do not split escapes: unescaping needs a hundred bytes per escape.
+#: Text is unescaped in pieces, which do not split escapes, because unescaping needs a hundred bytes per
+#: escape.
 _PIECE: Final = r"(?s)(?:%[0-9A-Fa-f]{2}|.){1,16384}"
 
 _NUMBER_PATTERN: Final = r"[0-9]+(?:\.[0-9]+)?"

@@ -44,7 +44,7 @@ class Reader(Struct, frozen=True):
             A short description of the input of *read*, for the end of a sentence: ``a whole number``.
 
         hint:
-            The same for the description of an argument; ``""`` if it needs none.
+            The same for an argument's description; ``""`` if the description needs none.
 
         values:
             All valid texts, if there are few. Completion offers them.
@@ -88,7 +88,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     convert_key: Convert = parsing.convert_key
     #: Converts a value to text that *read* accepts.
     write: Callable[[Any], str] = str
-    #: Converts a value to text for descriptions, if it is not that of *write*.
+    #: Converts a value to text for descriptions; None if *write* does.
     show: Callable[[Any], str] | None = None
     #: Whether descriptions show several values separated by commas instead of JSON.
     is_inline: bool = True

@@ -25,7 +25,7 @@ def json_of(value: Any) -> Any:
 
 def text_of(value: Any) -> str:
     """
-    Return the text that a parameter of its type reads back as *value*: for values with parts, JSON.
+    Return the text that a parameter of the value's type reads back as *value*; JSON for values with parts.
 
     Raises:
         TypeError: If *value* or a part of it cannot be converted.
