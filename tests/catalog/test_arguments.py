@@ -250,7 +250,7 @@ class TestAllErrors:
         unknown=st.sets(st.text(max_size=4).map(lambda name: f"x{name}"), max_size=4),
     )
     def test_every_error_is_reported_once(self, required, optional, unknown):
-        """Every error in any combination is reported exactly once, and valid arguments are not."""
+        """Every error is reported exactly once in any combination, and no valid argument is reported."""
         states = {f"r{i}": state for i, state in enumerate(required)}
         states |= {f"o{i}": state for i, state in enumerate(optional)}
         arguments = build(*(Parameter(name, int, NO_DEFAULT if name[0] == "r" else 0) for name in states))
@@ -346,7 +346,9 @@ class TestDescription:
         ids=str,
     )
     def test_constraints_follow_the_authors_description(self, annotation, default, arg, description):
-        """The constraints of the type follow the author's description in brackets, in words, not as JSON."""
+        """
+        The author's description is followed by the type's constraints in brackets, in words and not as JSON.
+        """
         assert argument(annotation, default, arg).description == description
 
     @pytest.mark.parametrize(

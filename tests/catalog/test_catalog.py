@@ -219,7 +219,7 @@ DOCUMENTS = Catalog((), (), COMPILED)
 
 class TestResources:
     def test_resources_are_sorted(self):
-        """Resources are sorted by URI template, and default to none."""
+        """Resources are sorted by URI template; by default, a catalog has none."""
         assert Catalog().resources == CATALOG.resources == ()
         assert [compiled.uri_template for compiled in DOCUMENTS.resources] == [
             "logs://recent{?level,service,lines}",

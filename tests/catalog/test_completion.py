@@ -238,7 +238,7 @@ class TestCompletion:
         )
 
     def test_exactly_as_many_values_as_the_limit(self):
-        """Exactly `MAX_VALUES` candidates are all of them; one more sets `has_more`."""
+        """Exactly `MAX_VALUES` candidates are all returned; one more candidate sets `has_more`."""
         assert not complete(map(str, range(MAX_VALUES)), "").has_more
         assert complete(map(str, range(MAX_VALUES + 1)), "").has_more
 
@@ -320,7 +320,7 @@ class TestFixedValues:
 
 
 class TestLists:
-    """In a list, the last item is completed, and each suggestion is the whole text."""
+    """In a list, the last item is completed, and each suggestion is the text of the whole list."""
 
     @pytest.mark.parametrize(
         ("typed", "expected"),

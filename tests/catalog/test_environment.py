@@ -82,7 +82,7 @@ class TestRequests:
 
     @pytest.mark.parametrize("variable", [None, ""], ids=["unset", "empty"])
     def test_missing_value(self, variable, monkeypatch):
-        """If there is no value, the error names the variable; an empty variable counts only for text."""
+        """If there is no value, the error names the variable; an empty variable is a value only for text."""
         monkeypatch.delenv("VALUE", raising=False)
         if variable is not None:
             monkeypatch.setenv("VALUE", variable)
@@ -170,7 +170,7 @@ class TestDirectCalls:
             call(make_prompt(NUMBER))
 
     def test_given_value_takes_precedence(self, monkeypatch):
-        """A given value, positional or by name, needs no variable."""
+        """If a value is given, by position or by name, the variable is not needed."""
         monkeypatch.delenv("VALUE", raising=False)
 
         assert (make_prompt(NUMBER)(1), make_prompt(NUMBER).render(value=2).text) == ("1", "2")

@@ -325,7 +325,7 @@ class TestRejections:
         "wrap", [lambda value: value, lambda value: ["a", value]], ids=["alone", "in a list"]
     )
     def test_unawaited_coroutine(self, wrap):
-        """The error for a coroutine says to await it, and Python does not warn about it as well."""
+        """The error for a coroutine says to await it, and there is no additional warning from Python."""
         coroutine = coroutine_of("a")
 
         with pytest.raises(TypeError, match=r"a coroutine \(.*\): await it, in an `async def` prompt$"):

@@ -22,7 +22,9 @@ def test_words(text, words):
 
 
 def test_rank():
-    """The text with the rarest words of the request is first, and texts without any are missing."""
+    """
+    The text with the rarest words of the request is first, and texts without any of its words are missing.
+    """
     ranking = Ranking(["review code", "write code", "plan a trip"])
 
     assert [number for _, number in ranking.rank("please review my code")] == [0, 1]

@@ -29,7 +29,7 @@ def compiled(annotation, default=NO_DEFAULT):
 
 @pytest.mark.parametrize("annotation", [each for each in ANNOTATIONS if each is not Even], ids=shown)
 def test_every_type_has_a_sample_that_it_accepts(annotation):
-    """There is a sample of every supported type, the same each time, which the parameter accepts."""
+    """Every supported type has a sample that the parameter accepts and that is the same each time."""
     arguments = compiled(annotation)
 
     (call,) = sample_calls(arguments)
@@ -61,7 +61,7 @@ def test_constraints_are_satisfied(annotation):
 
 
 def test_optional_arguments_are_omitted_and_given():
-    """One call has only the required arguments, the other all, with values that differ from the defaults."""
+    """One call has the required arguments, and one has all, with values that differ from the defaults."""
 
     @prompt
     def review(code: str, path: Path, *, tone: Literal["plain", "warm"] = "plain", strict: bool = True):
@@ -82,7 +82,7 @@ def test_examples_come_first():
     "annotation", [Even, Annotated[str, msgspec.Meta(pattern="^(?:zebra|gnu)$")]], ids=shown
 )
 def test_type_without_a_sample(annotation):
-    """There is no call if no value can be generated for a required argument; an optional one is omitted."""
+    """There is no call if no value is known for a required argument; an optional argument is omitted."""
     arguments = compiled(annotation)
 
     assert sample_calls(arguments) == []

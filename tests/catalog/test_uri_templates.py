@@ -218,7 +218,7 @@ def matching(cases):
 class TestMatch:
     @matching(EXPANSIONS)
     def test_expansions_of_rfc_6570_are_matched(self, template, uri, variables):
-        """Matching recovers the variables from the RFC's own expansions, as far as they contain them."""
+        """Matching the RFC's own expansions recovers the variables that the expansions contain."""
         assert URITemplate(template).match(uri) == variables
 
     @matching(LENIENT)
@@ -228,7 +228,7 @@ class TestMatch:
 
     @matching(NEIGHBOURS)
     def test_adjacent_expressions(self, template, uri, variables):
-        """An expression leaves text that the next one needs."""
+        """An expression does not consume text that the next expression needs."""
         assert URITemplate(template).match(uri) == variables
 
     @pytest.mark.parametrize(("template", "uri"), MISMATCHES, ids=ascii)
@@ -378,7 +378,9 @@ class TestRoundTrips:
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_values_in_a_template(value, uri):
-    """Values of any type are written as text, sets in order. None is omitted, even within other values."""
+    """
+    Values of any type are written as text, and sets are sorted. None is omitted, even within other values.
+    """
     assert expanded("x:{?a}", {"a": value}) == uri
 
 

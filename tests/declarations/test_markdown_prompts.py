@@ -82,7 +82,7 @@ def diagnose(markdown):
 
 class TestPrompts:
     def test_the_documented_example(self, markdown):
-        """The documented example has its options, arguments, cases, turns and optional text."""
+        """The documented example has the documented options, arguments, cases, turns and optional text."""
         catalog = markdown(review=REVIEW, **{"style.md": "Be kind.\n"})
 
         assert catalog.diagnostics == ()
@@ -134,7 +134,9 @@ class TestPrompts:
         assert list(markdown(review="x", **files)) == ["review"]
 
     def test_types(self, markdown):
-        """Arguments have types, defaults, examples, completions and secrets, read as they are written."""
+        """
+        Arguments can have types, defaults, examples and completions, read as written, and can be secret.
+        """
         catalog = markdown(
             report="""\
 ---
@@ -288,7 +290,7 @@ class TestPatterns:
         assert list(compile(str(tmp_path / "commands/fix.md"))) == ["fix"]
 
     def test_a_file_counts_once(self, tmp_path):
-        """A file that both the folder and a pattern name is served once."""
+        """A file that is in the folder and matches a pattern is served once."""
         (tmp_path / "fix.prompt.md").write_text("Do it.")
 
         assert list(compile([str(tmp_path), str(tmp_path / "*.md")])) == ["fix"]
@@ -408,7 +410,7 @@ class TestDiagnostics:
             catalog.render("review", {})
 
     def test_included_texts(self, diagnose):
-        """A mistake in an included text is reported there; a mark of a turn in it is text."""
+        """A mistake in an included file is reported in that file. Marks of turns in the file are text."""
         assert diagnose("{{> a.md}}", **{"a.md": "x\n[user]"}) == [(Rule.MISPLACED_MARK, 2, 0)]
 
     def test_two_prompts_with_one_name(self, markdown):
@@ -490,7 +492,7 @@ class TestDiagnostics:
         ids=["cycle", "depth"],
     )
     def test_includes_end(self, files, diagnose):
-        """A cycle of several files, and too deep includes, are reported."""
+        """A cycle of several files is reported, and so are includes that are nested too deeply."""
         diagnostics = [each for each in diagnose("{{> a.md}}", **files) if each[0] is not Rule.NO_PROMPTS]
 
         assert [each[0] for each in diagnostics] == [Rule.BAD_MARKDOWN]

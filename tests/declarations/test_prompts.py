@@ -87,7 +87,7 @@ async def live(count: int):
 
 class TestContract:
     def test_the_decorators_options(self):
-        """The options of `@prompt` go by name, in the documented order."""
+        """The options of `@prompt` are keyword-only, in the documented order."""
         parameters = list(inspect.signature(prompt).parameters.values())
 
         assert parameters[0].kind is inspect.Parameter.POSITIONAL_ONLY
@@ -562,7 +562,9 @@ class TestOptions:
     @pytest.mark.parametrize("notice", ["use review-change", "use review-change. "])
     @pytest.mark.parametrize("description", ["Review a change.", None])
     def test_the_description_starts_with_the_deprecation(self, notice, description):
-        """The description starts with the deprecation, because clients truncate it; ``_meta`` has it too."""
+        """
+        The deprecation is in ``_meta``, and starts the description, because clients truncate descriptions.
+        """
         compiled = prompt(description=description, deprecated=notice)(named(lambda: "")).compiled
 
         assert compiled.description == " ".join(filter(None, ["Deprecated: use review-change.", description]))

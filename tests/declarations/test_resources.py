@@ -827,7 +827,9 @@ class TestCompiler:
         assert catalog.read("x:a").text == "one"
 
     def test_a_duplicate_of_an_invalid_resource_is_reported(self, recipes):
-        """A duplicate of an invalid resource is reported too, so fixing the first reveals no new error."""
+        """
+        A duplicate of an invalid resource is also reported, so that fixing the resource reveals no new error.
+        """
         source = "from promptkit import resource\n\n@resource('x:a{?a}')\ndef "
         folder = recipes(a=source + "one(a: complex): ...\n", b=source + "two(a): ...\n")
 
@@ -998,7 +1000,7 @@ class TestRead:
 
     @pytest.mark.parametrize("value", [3, None, bytearray(b"a")], ids=["int", "None", "bytearray"])
     def test_an_unsupported_result_is_rejected(self, value):
-        """An unsupported result raises the same error as embedding it."""
+        """An unsupported result raises the same error as with `embed`."""
         document = resource("x:a", name="document")(lambda: value)
         compiled, _ = document.compile()
 

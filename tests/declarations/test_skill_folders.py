@@ -306,7 +306,9 @@ def test_a_python_skill_with_the_uri_of_a_folder_is_reported(put):
 
 
 def test_fields_are_served_as_they_are_written(put):
-    """A list of tools, nested metadata, numbers and dates stay: hosts compare the fields with the file."""
+    """
+    A list of tools, nested metadata, numbers and dates stay unchanged: hosts compare fields with the file.
+    """
     text = write_frontmatter(
         "a", **{"allowed-tools": "[Read, Grep]", "metadata": "{v: 1.5, since: 2024-05-01, by: {name: x}}"}
     )
@@ -327,7 +329,9 @@ def test_fields_are_served_as_they_are_written(put):
     ],
 )
 def test_deviations_are_served_with_a_warning(put, folder, name, description, message):
-    """A name that differs from the folder, and a long description, are warnings of `check` alone."""
+    """
+    A name that differs from the folder's, or a long description, is a warning that only `check` reports.
+    """
     put(f"{folder}/SKILL.md", f"---\nname: {name}\ndescription: {description}\n---\nDo it.\n")
 
     (diagnostic,) = compile(put.folder, lint=True).diagnostics

@@ -201,7 +201,7 @@ class TestZone:
         assert code == "PK320"
 
     def test_the_hint_is_to_install_missing_zone_data(self, monkeypatch):
-        """On a system without zone data, such as Windows, the hint is to install it; UTC works without."""
+        """On a system without zone data, such as Windows, the hint is to install it; UTC does not need it."""
 
         def missing(name: str) -> None:
             raise zoneinfo.ZoneInfoNotFoundError(name)

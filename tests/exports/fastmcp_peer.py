@@ -1,8 +1,8 @@
 """
 fastmcp, imported without side effects on later imports in this process.
 
-Its dependencies install a finder and a path hook before all others. Incremental reload cannot know what these
-do, so it would import everything again, and its tests run in the same process.
+The dependencies of fastmcp install a finder and a path hook before all others. Incremental reload, whose
+tests run in the same process, cannot know what these do, so it would import everything again.
 """
 
 import sys

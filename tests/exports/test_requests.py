@@ -143,7 +143,7 @@ class TestAnswers:
         ],
     )
     def test_other_members_of_its_field(self, vendor, field, members):
-        """Other members of the field that has the schema are added to it."""
+        """The caller's members of the field that has the schema are added to the field."""
         request = REQUESTS[vendor](TURNS, answer=Review, **{field: members})
 
         assert request[field].items() >= members.items()

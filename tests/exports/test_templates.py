@@ -128,7 +128,9 @@ class TestValues:
         return review
 
     def test_other_arguments_have_values_or_defaults(self, review):
-        """Other arguments have their given values, read as from a client, or with None their defaults."""
+        """
+        Other arguments have their given values, parsed like a client's, or their defaults if None is given.
+        """
         (turn,) = template_of(review, {"language": "Rust", "note": None}).turns
 
         assert turn.parts == ("Review this rust, 2 deep: ", Placeholder("code"))
@@ -308,7 +310,7 @@ class TestFailures:
         assert template_of(subject, lossy=True).turns[0].parts == (Placeholder("text"),)
 
     def test_text_with_a_pattern(self):
-        """For a text with a pattern, no made-up word matches."""
+        """A text with a pattern has no template, because no generated word matches."""
 
         @prompt
         def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):

@@ -1,7 +1,7 @@
 """
 The vendors' own types, made strict: they reject unknown keys.
 
-They are imported on demand, because they are large and most pytest processes need none.
+The types are imported on demand, because they are large and most pytest processes need none.
 """
 
 import inspect

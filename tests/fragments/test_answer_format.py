@@ -144,7 +144,9 @@ class Step(pydantic.BaseModel):
 
 
 def test_the_outline_of_a_pydantic_model():
-    """A model can have a dictionary of any values, a single choice, and kinds; docstrings are omitted."""
+    """
+    A model can have a dictionary of any values, a single choice, and alternatives; docstrings are omitted.
+    """
     assert (
         answer_format(Step, lead="").text
         == """{
@@ -199,7 +201,7 @@ def test_another_lead_or_none():
 class TestCache:
     @pytest.fixture
     def described(self, monkeypatch):
-        """The types whose schemas are made."""
+        """The types whose schemas are created."""
         described: list[Any] = []
         make = answers.answer_schema
         monkeypatch.setattr(
@@ -249,7 +251,7 @@ class TestCache:
         ]
 
     def test_unhashable_metadata(self):
-        """A type with metadata that cannot be hashed is described for each call."""
+        """A type with metadata that cannot be hashed is described again in each call."""
         assert answer_format(Annotated[int, ["x"]], lead="").text == "int"
 
     def test_a_class_is_freed_after_a_reload(self):

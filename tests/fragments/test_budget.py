@@ -286,7 +286,7 @@ class TestErrors:
         assert reply.value.code == -32602
 
     def test_without_arguments_the_text_is_the_authors(self):
-        """If the prompt takes no arguments, the error is its author's, and stays on the server."""
+        """If the prompt takes no arguments, its author caused the error, which stays on the server."""
 
         @prompt
         def summarize():
@@ -317,7 +317,7 @@ class TestErrors:
         ],
     )
     def test_values_of_other_types(self, call, error):
-        """Values of other types are rejected, and `optional` anywhere except in `fit`."""
+        """Values of other types are rejected, and so is `optional` anywhere except in `fit`."""
         with pytest.raises(TypeError) as caught:
             call()
 

@@ -132,7 +132,7 @@ class TestValues:
         ],
     )
     def test_a_required_value_is_not_none_or_a_bool(self, text, value, hint):
-        """A required value is not None or a bool; the error names the fix."""
+        """A required value must not be None or a bool; the error names the fix."""
         values = {"b": "" if "^" in text else "1"} if "b" in text else {}
 
         with pytest.raises(TypeError) as caught:
@@ -149,7 +149,9 @@ class TestValues:
         "value", [object(), b"x", {"x"}, Image(PIXEL), user("x"), [object()], [Image(PIXEL)]]
     )
     def test_values_without_a_text_form_are_rejected(self, value):
-        """A value without a text form is an error that names the placeholder, unless only marks use it."""
+        """
+        A value without a text form is an error that names the placeholder, unless it is used only in marks.
+        """
         with pytest.raises(TypeError, match=r"^fill\(\.\.\.\): a: expected text, not \w+; "):
             fill("{{a}}", a=value)
         assert fill("{{#a}}\nx\n{{/a}}", a=value) == Text("x")
@@ -174,14 +176,14 @@ class TestValues:
         assert fill("{{a}} {{b}}", a="{{b}}", b="{{a}}") == Text("{{b}} {{a}}")
 
     def test_the_result_has_the_annotations_of_its_parts(self):
-        """The result has the annotations of its parts; different ones are rejected."""
+        """The result has the annotations of its parts; different annotations are rejected."""
         assert fill("{{a}}", a=Text("x", priority=1)) == Text("x", priority=1)
         assert fill(Text("{{a}}", priority=1), a="x") == Text("x", priority=1)
         with pytest.raises(ValueError, match="different annotations"):
             fill("{{a}}{{b}}", a=Text("x", priority=1), b=Text("y"))
 
     def test_values_can_be_fragments(self):
-        """Values can be made by other fragments."""
+        """Values can be results of other fragments."""
         filled = fill(
             "Look:\n\n{{code}}\n\n  {{list}}", code=code_block("x = 1", "python"), list=bullets(["a", "b"])
         )
@@ -250,7 +252,7 @@ class TestOptionalLines:
         ],
     )
     def test_one_blank_line_remains(self, text, filled):
-        """Where lines are omitted between paragraphs, one blank line remains, and none at an end."""
+        """Where lines are omitted between paragraphs, one blank line remains; at an end of the text, none."""
         values = {name: value for name, value in (("a", None), ("b", "b")) if name in placeholders_in(text)}
 
         assert fill(text, **values) == Text(filled)
@@ -261,7 +263,7 @@ class TestOptionalLines:
         assert fill("{{b}}\n{{a?}}", a=None, b="x\n") == Text("x\n")
 
     def test_only_given_names_are_marks(self):
-        """Marks of other names, and of more than a name, are text."""
+        """Marks with other names, or with more than a name, are text."""
         text = "{{#if a}}\n{{#x}}\n{{a}}\n{{/x}}\n{{/if}}"
 
         assert fill(text, a="1") == Text("{{#if a}}\n{{#x}}\n1\n{{/x}}\n{{/if}}")
@@ -345,7 +347,7 @@ class TestLaws:
 
     @given(LINES, st.sampled_from([None, "", "A"]), st.sampled_from(["", "B"]), st.booleans())
     def test_line_endings_do_not_matter(self, lines, a, b, c):
-        """A text with CRLF gives the same lines as one with LF, with CRLF."""
+        """A text with CRLF gives the same lines as one with LF, and keeps CRLF."""
         text, values = _text(lines), {"a": a, "b": b, "c": c}
         used = {name: values[name] for name in placeholders_in(text) if name in values}
 

@@ -322,7 +322,7 @@ class TestLines:
 
     @given(st.lists(st.text("ab \n") | st.none()), st.integers(0, 5))
     def test_lines_can_be_nested(self, parts, index):
-        """`lines` can be nested without a difference."""
+        """Nesting `lines` makes no difference."""
         assert lines(*parts) == lines(lines(*parts[:index]), lines(*parts[index:]))
 
 
@@ -710,7 +710,7 @@ class TestTag:
 
     @pytest.mark.parametrize("parts", [(None,), ("", False, " \n"), (bullets([]),)], ids=repr)
     def test_a_tag_of_empty_parts_is_omitted(self, parts):
-        """A tag whose parts are all empty is omitted, with its attributes; without parts it is kept."""
+        """A tag whose parts are all empty is omitted, with its attributes; a tag without parts is kept."""
         assert tag("a", *parts, id=1) == tag("a", *parts, inline=True) == Text("")
         assert tag("a", inline=True) == tag("a") == Text("<a/>")
 
@@ -859,7 +859,7 @@ class TestDedent:
         ids=repr,
     )
     def test_the_indentation_of_a_literal_is_removed(self, text, expected):
-        """The first line sets the indentation; if it follows the opening quotes, the closing ones do."""
+        """The first line sets the indentation; if it follows the opening quotes, the closing quotes do."""
         assert Text(expected) == dedent(text)
 
     @pytest.mark.parametrize("closing", ["\n            ", "\n        ", "\n", ""], ids=repr)

@@ -215,7 +215,7 @@ class TestWorkflows:
 
 class TestPrompts:
     def test_points_in_results_are_kept(self):
-        """Points are kept whether a prompt yields, returns or adds them, and with an answer type."""
+        """Points are kept if a prompt yields, returns or adds them, and if it has an answer type."""
 
         @prompt(answer=list[int])
         def ask(question: str):

@@ -481,7 +481,9 @@ class TestFromPath:
             prompts["show"]("fake.png")
 
     def test_path_in_a_helper_is_relative_to_the_helper(self, recipes, png):
-        """A path is relative to the file that calls `from_path`, also from a helper in another folder."""
+        """
+        A path is relative to the file that calls `from_path`, even if that is a helper in another folder.
+        """
         helper = "from promptkit import Image\ndef picture():\n    return Image.from_path('picture.png')\n"
         shared = recipes("recipes/shared", __init__="", _pictures=helper)
         (shared / "picture.png").write_bytes(png)
@@ -621,7 +623,7 @@ class TestEmbeddedResource:
         ids=["sniffed", "unknown", "given"],
     )
     def test_blob_always_has_a_type(self, blob, declared, mime_type):
-        """The type of a blob is the declared, the detected or the generic one, because clients need it."""
+        """A blob has the declared, the detected or a generic type, because clients need a type."""
         assert EmbeddedResource("a:b", blob=blob, mime_type=declared).mime_type == mime_type
 
     def test_text_has_a_type_only_if_declared(self):
@@ -637,7 +639,7 @@ class TestEmbeddedResource:
         )
 
     def test_base64_is_that_of_the_blob(self):
-        """`base64` is that of the blob, and empty for text."""
+        """`base64` encodes the blob, and is empty for text."""
         assert EmbeddedResource("a:b", blob=b"abc").base64 == "YWJj"
         assert EmbeddedResource("a:b", text="abc").base64 == ""
 

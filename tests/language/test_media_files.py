@@ -225,7 +225,7 @@ class TestCheckedType:
             return
 
     def test_limit_is_5_mib_of_base64(self):
-        """The limit is 5 MiB of base64, because model APIs receive that."""
+        """The limit is 5 MiB of base64, because model APIs receive base64."""
         assert -(-MAX_IMAGE_BYTES // 3) * 4 == 5 * 1024 * 1024
 
     def test_sizes_in_the_error_differ(self):

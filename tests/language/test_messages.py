@@ -510,7 +510,7 @@ class TestFormat:
         ids=["Workflow", "Message", "link", "embedded"],
     )
     def test_f_string_rejects_content(self, value):
-        """An f-string rejects content that would lose its role or type; str() is explicit."""
+        """An f-string rejects content that would lose its role or type; an explicit str() is accepted."""
         with pytest.raises(TypeError, match=r"is not text, and .* f-string"):
             f"Look: {value}"
         with pytest.raises(TypeError, match="is not text"):

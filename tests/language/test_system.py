@@ -154,7 +154,7 @@ class TestPrompts:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_system_part_is_sent_as_a_user_message(revision):
-    """In every revision, the system part is sent as the first user message; a tool labels it."""
+    """In every revision, the system part is the first user message; the result of a tool labels it."""
     lowering = lowering_for(REVISIONS[revision])
     result = json.loads(lowering.result(ask.compiled, CONVERSATION))
     called = json.loads(lowering.tool_result(CONVERSATION))

@@ -160,7 +160,9 @@ class TestArguments:
         ],
     )
     def test_opencode_splits_text_that_is_not_last(self, parameters, split, lint_prompt):
-        """The last required argument gets the rest in opencode, and optional arguments nothing."""
+        """
+        In opencode, the last required argument gets the rest of the text, and optional arguments get nothing.
+        """
         message = "opencode splits arguments at spaces, so the second word of {!r} becomes {!r}"
         expected = [] if split is None else [("PK503", message.format(*split))]
 
@@ -437,7 +439,7 @@ class TestClients:
         assert lint_client("gemini-cli", catalog) == ()
 
     def test_page_lists_every_client(self):
-        """The documentation lists every client, and those without known limitations."""
+        """The documentation lists every client, and marks the clients without known limitations."""
         rows = dict(re.findall(r"^\| [^|]+ \| `([a-z-]+)` \| (.+?) \|$", PAGE, re.MULTILINE))
 
         assert list(rows) == list(CLIENTS)
@@ -461,7 +463,7 @@ def catalog():
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_diagnostics_of_the_recipes_are_documented(client, catalog):
-    """The diagnostics of the recipes for each client are those on the page."""
+    """The diagnostics of the recipes for each client are those on the documentation page."""
     diagnostics = lint_client(client, catalog)
     codes = sorted({diagnostic.rule.value for diagnostic in diagnostics})
     prompts = {diagnostic.message.split("'")[1] for diagnostic in diagnostics}
@@ -561,7 +563,7 @@ def faulty(first: str):
 
 
 def test_planted_prompts_are_reported(lint_page):
-    """Adding these prompts to a page adds diagnostics for every client with a weakness, and a warning."""
+    """An affected prompt adds diagnostics for every client with a weakness; a faulty one adds a warning."""
     page = "README.md"
     baseline_lints, baseline = lint_page(BLOCKS[page], page)
     _, planted = lint_page([*BLOCKS[page], PLANTED], page)

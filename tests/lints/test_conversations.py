@@ -279,7 +279,9 @@ class TestNames:
         assert collect_diagnostics(first=recipe.format("Review"), second=recipe.format("preview")) == ()
 
     def test_names_that_differ_only_in_case_are_served(self):
-        """Prompts whose names differ only in case are both served; serving does not check for it."""
+        """
+        Prompts whose names differ only in case are both served, because serving does not check for this.
+        """
         twins = [prompt(name=name)(lambda: "x") for name in ("a", "A")]
 
         assert sorted(compile(Recipes(prompts=tuple(twins)), lint=True)) == ["A", "a"]

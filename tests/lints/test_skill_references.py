@@ -86,7 +86,7 @@ def test_broken_link_is_an_error_and_broken_path_a_warning(tmp_path):
     "body", ["[all](references/*.md)", "[folder](references)", "[here](./references/a.md)"]
 )
 def test_globs_and_folders_exist(body):
-    """A glob exists if a file matches it, and a folder if it has a file."""
+    """A glob exists if it matches a file, and a folder exists if it contains a file."""
     assert lint(body, ["references/a.md"]) == ()
 
 
@@ -103,7 +103,7 @@ def test_files_for_others_are_exempt(path):
     [("since: 2024-05-01", "date"), ("shell: on", "True"), ("mode: 010", "8"), ("at: 1:30", "90")],
 )
 def test_yaml_1_1(tmp_path, field, value):
-    """A field that YAML 1.1 reads differently is reported, because hosts compare it with the list."""
+    """A field that YAML 1.1 reads differently is reported, because hosts compare fields with the listing."""
     (tmp_path / "review").mkdir()
     text = f"---\nname: review\ndescription: {DESCRIPTION}\n{field}\n---\nRead it."
     (tmp_path / "review" / "SKILL.md").write_text(text)

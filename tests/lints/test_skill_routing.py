@@ -92,7 +92,7 @@ def test_failing_case(request_, wanted, part):
     "metadata", ["cases: |\n    bake bread\n    not: x", "cases:\n  - bake bread\n  - not: x"]
 )
 def test_cases_in_metadata(tmp_path, metadata):
-    """A folder has its cases in its metadata, as text or as a list."""
+    """A skill's folder has the cases in its metadata, as text or as a list."""
     (tmp_path / "a").mkdir()
     text = f"---\nname: a\ndescription: Use it when x.\nmetadata:\n  {metadata}\n---\nDo it.\n"
     (tmp_path / "a" / "SKILL.md").write_text(text)
@@ -152,7 +152,7 @@ def test_overlap():
 
 
 def test_at_most_ten_overlaps():
-    """Of many pairs, ten are reported."""
+    """Of many overlapping pairs, only ten are reported."""
     text = "Review code, pull requests, commits, branches and plans of a team, if asked."
     assert rules_of({f"skill-{letter}": text for letter in "bcefgh"}) == [Rule.SIMILAR_SKILLS] * 10
 

@@ -97,7 +97,7 @@ class TestMeanings:
         assert meanings_of(Tone) == {"LOUD": "Shouts"}
 
     def test_a_class_without_source_has_none(self):
-        """An enumeration that is made by a call has no meanings."""
+        """An enumeration that is created by a call has no meanings."""
         assert meanings_of(Enum("Tone", ["STRICT", "OTHER"])) == {}
         assert meanings_of(Enum("(", ["STRICT"])) == {}
 
@@ -112,7 +112,7 @@ class TestMeanings:
         ids=["alone", "earlier class", "in a string", "changed"],
     )
     def test_the_class_is_found_in_its_file(self, before, after, tmp_path, monkeypatch):
-        """Other classes and strings with the same words do not matter, nor what follows in a changed file."""
+        """Similar classes and strings before the class, or later in a changed file, have no effect."""
         path = tmp_path / "tones.py"
         code = f"from enum import Enum\n\n{before}class Tone(Enum):\n    LOUD = 1\n    'Shouts.'\n"
         module = ModuleType("tones")
@@ -187,7 +187,7 @@ class TestNames:
 
     @pytest.mark.parametrize("member", NUMBERED, ids=str)
     def test_a_member_is_written_as_its_name(self, member):
-        """The name is the text and the JSON of a member, which both are read back."""
+        """The name of a member is both its text and its JSON, and both are read back."""
         assert text_of(member) == json_of(member)
         assert reader_of(type(member)).read(text_of(member)) == member
         assert structurer(type(member))(json_of(member)) == member

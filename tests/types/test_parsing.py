@@ -653,7 +653,7 @@ class Mixed:
 
 
 def test_a_default_can_depend_on_other_members():
-    """A default that a function of the object makes is left to the class."""
+    """The class itself computes a default that depends on the object."""
     assert reader_of(Doubled).read('{"number": 2}') == Doubled(2, 4)
 
 

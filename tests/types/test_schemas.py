@@ -375,7 +375,7 @@ class TestDescriptions:
         )
 
     def test_the_alternative_to_null_is_described(self):
-        """The alternative to null has a description, because some clients only show that one."""
+        """The alternative to null has a description, because some clients show only that alternative."""
 
         def ask(value: Annotated[date | None, Arg("The day")] = None):
             return "x"
@@ -397,7 +397,9 @@ class TestPatterns:
 
     @pytest.mark.parametrize("pattern", ["(?!a)b", "(?<=a)b", "(?P<n>a)", r"(a)\1", r"\Aa\Z"])
     def test_a_pattern_that_only_python_reads_is_in_the_description(self, pattern):
-        """A pattern that only Python reads is in the description: some clients reject all tools for it."""
+        """
+        A pattern that only Python reads is in the description: in a schema, some clients reject all tools.
+        """
         annotation = Annotated[str, Meta(pattern=pattern)]
 
         assert get_schema(annotation) == {"type": "string"}
