@@ -120,7 +120,7 @@ class TestValidity:
         for prompt in catalog.prompts:
             for arguments in prompt.arguments.example_texts:
                 if prompt.name == "git_commit" and "diff" not in arguments:
-                    continue  # it renders the staged changes, if there are any
+                    continue  # without a diff, the prompt renders the staged changes, if any
                 workflow = prompt.render(arguments)
                 if is_rejected(form, workflow):
                     rejected.add(prompt.name)

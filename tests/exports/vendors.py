@@ -30,12 +30,12 @@ def strict(schema: Any) -> Any:
         return type(schema)(map(strict, schema))
     if not isinstance(schema, dict):
         return schema
-    if schema.get("type") == "model":  # a response class, which would accept any key from a dictionary
+    if schema.get("type") == "model":  # a response class, which would accept a dictionary with any key
         return {"type": "is-instance", "cls": schema["cls"], "ref": schema.get("ref")}
     members = {key: value if key == "metadata" else strict(value) for key, value in schema.items()}
     if members.get("type") == "typed-dict":
         members["extra_behavior"] = "forbid"
-    if members.get("type") == "generator":  # which would only be validated during iteration
+    if members.get("type") == "generator":  # its items would only be validated during iteration
         members["type"] = "list"
     return members
 

@@ -20,7 +20,7 @@ def specify(feature: str, scope: str | None = None):
 @pytest.fixture
 def write_text(tmp_path):
     """A function that writes a text file next to a recipe and returns a function that reads it."""
-    reads_once.clear()  # an earlier test may have ended like a server, which leaves it set
+    reads_once.clear()  # a server in an earlier test may have left this set
     names = {"__file__": str(tmp_path / "recipe.py"), "Text": Text}
 
     def write_file(text, name="x.md"):

@@ -309,7 +309,7 @@ class TestEveryWeakness:
         Every weakness has cases here, and every one applies to some client. Clients without prompts have a
         test above.
         """
-        # These are the text of messages, what other fields depend on, and where the client is configured.
+        # These fields have texts for messages, conditions of other fields, and the client's configuration.
         descriptive_fields = {
             *("title", "effect", "quotes_text", "keeps_rest"),
             *("command", "own_commands", "client_info", "refuses_missing", "configuration"),

@@ -156,7 +156,7 @@ def test_an_error_has_the_path_of_the_invalid_part(annotation, value, path, reas
         (Tagged, {"type": "Tagged", "number": 1, "numbr": 1}, ".numbr", "number"),
         (Labelled[int], {"value": 1, "valu": 1}, ".valu", "value"),
         (tuple[int, Point], [1, {"x": 1, "yy": 2}], "[1].yy", None),
-        (Strict, {"_n": 1, "twice": 2}, ".twice", None),  # which `__init__` does not take
+        (Strict, {"_n": 1, "twice": 2}, ".twice", None),  # `__init__` does not take this member
         (Slotted, {"x": 1, "seen": True}, ".seen", None),
         (int | Point, {"x": 1, "yy": 2}, ".yy", None),
     ],
