@@ -176,9 +176,9 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
         The text, without the annotations of its parts.
 
     Raises:
-        BudgetError: If the required parts alone exceed the budget; its message says by how much. The client
-            sees the message, because the length of the parts usually depends on arguments: the error is a
-            `PromptError`.
+        BudgetError: If the required parts alone exceed the budget; its message says by how much. The error is
+            a `PromptError`: the client sees the message, because the length of required parts usually depends
+            on arguments.
 
         TypeError: If a part is not text (the message names the part), *tokens* is not a whole number, or
             *count* does not return a number.
