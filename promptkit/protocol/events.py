@@ -93,7 +93,7 @@ class Batch:
         return encode_error(request_id, InternalError(msg))
 
     def add(self, line: bytes) -> bytes:
-        """Collect a line, which may be empty. Return the joined line after the last one, otherwise ``b""``."""
+        """Collect a line, which may be empty. After the last one, return the joined line."""
         with self._lock:
             self._awaited -= 1
             if line:
