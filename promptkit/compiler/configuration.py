@@ -1,7 +1,7 @@
 """
 Configuration: the table ``[tool.promptkit]`` in the ``pyproject.toml`` at the project's root.
 
-Commands and tests use it only for targets and options that they are not given explicitly.
+Commands and tests use the table only for targets and options that they are not given explicitly.
 """
 
 import os

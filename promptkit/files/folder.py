@@ -136,9 +136,7 @@ class Folder:
         return str(self.path)
 
     def display_path(self, path: str) -> str:
-        """
-        Return the path of a file in this folder for messages: relative if the folder was given as relative.
-        """
+        """Return the path of a file in this folder, for messages. It is relative if that of the folder is."""
         return str(self.display_root / path)
 
     def exists(self) -> bool:

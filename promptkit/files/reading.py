@@ -23,8 +23,8 @@ INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 #: Maximum size of a source file. Larger files are not written by hand, and could exhaust memory.
 MAX_SOURCE_BYTES: Final = 1 << 24
 
-#: Flags for opening any file. With these flags, opening a pipe does not wait for the other end, and writing
-#: does not block.
+#: Flags for opening any file. With these flags, opening a pipe fails or does not wait for the other end, and
+#: writing does not block.
 FILE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 #: Flags to create a file.

@@ -185,9 +185,7 @@ async def http_streams(address: ServerAddress, seen: Observations) -> AsyncGener
     """
 
     async def limit(response: httpx2.Response) -> None:
-        if (
-            response.headers.get("content-encoding", "identity") != "identity"
-        ):  # it could expand without limit
+        if response.headers.get("content-encoding", "identity") != "identity":  # it can expand without limit
             msg = "the reply is compressed, although this was not requested"
             raise httpx2.DecodingError(msg)
         assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 (of an asynchronous client)

@@ -331,7 +331,7 @@ def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diag
 
 
 def _location_of(error: BaseException, file: Path, folder: Path | None) -> Location:
-    """Return the location in the author's code, in *file* or called from it, where the error was raised."""
+    """Return where in the author's code an error was raised: in *file*, or in code that it called."""
     if isinstance(error, SyntaxError) and error.filename:
         return _location_of_syntax_error(error, error.filename)
 

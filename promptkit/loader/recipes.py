@@ -197,7 +197,7 @@ def declared_in(  # noqa: PLR0913 (each affects the result)
             The module's full name.
 
         package:
-            The package whose prompts are included. Imported prompts of modules outside the package are not.
+            The package whose prompts are included. Imported prompts of other modules are not included.
             With None, the module itself is the target: then all prompts that it imports, or has in a list,
             are included.
 

@@ -162,7 +162,7 @@ class KeyRing:
         return Opened(urlsafe_b64decode((payload or "") + "=="), int(expires))  # excess padding is ignored
 
     def digest(self, purpose: str, data: bytes) -> str:
-        """Return a digest of *data* with the first key. Without the key, no guess at *data* can be verified."""
+        """Return a keyed digest of *data*. Verifying a guess at *data* requires the first key."""
         return self._mac(self.secrets[0], purpose, "", data)
 
     def _mac(self, secret: bytes, purpose: str, head: str, bound: bytes) -> str:
