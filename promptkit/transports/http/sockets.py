@@ -20,14 +20,14 @@ from promptkit.transports.http.connection import ConnectionLimits
 _MAX_UNSENT: Final = 128 * 1024
 _MAX_UNSENT_UNIX: Final = 16 * 1024
 
-#: Number of files that the process can open in addition to the connections. If the limit on open files is too
-#: low for both, two thirds of it are for other files.
+#: Number of files that the process can open in addition to the connections. If the limit on open files is
+#: low, two thirds of it are for other files.
 _OTHER_DESCRIPTORS: Final = 512
 
 
 def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
     """
-    Raise this process's limit on open files. Return *limits*, with fewer connections if files are too few.
+    Raise this process's limit on open files. Return *limits*, with fewer connections if it stays too low.
 
     Args:
         limits:
