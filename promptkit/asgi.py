@@ -58,8 +58,9 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     Return an ASGI application that serves recipes at ``/mcp``.
 
     The recipes are loaded by this call. Threads start with the first request, so that a server can fork in
-    between. The application does not need lifespan events. Mounted in another application, it also answers at
-    the path of the mount. Prompts have a workspace only if the variable PROMPTKIT_WORKSPACE names one.
+    between. The application does not need lifespan events. Mounted in another application, it answers at the
+    path of the mount as well as at ``/mcp`` below that path. Prompts have a workspace only if the variable
+    PROMPTKIT_WORKSPACE names one.
 
     On shutdown, a server waits for its open streams, and clients can keep an event stream open indefinitely.
     Limit that wait: with uvicorn, by ``--timeout-graceful-shutdown SECONDS``.
@@ -75,10 +76,12 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             sealed tokens, so all replicas need the same name.
 
         version:
-            The version of the recipes; by default the project's, or that of the installed project.
+            The version of the recipes; by default, the version of the project, or of the installed
+            distribution.
 
         title:
-            The server's name for users; by default, and like the following ones, the project's.
+            The server's display name. This and the next three parameters default to the values in the
+            project's pyproject.toml.
 
         website:
             The URL of a website about the prompts.
@@ -153,8 +156,8 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
         ValueError: If an origin, a URL, an icon or a scope is invalid, if a key, a token or the instructions
             cannot be read, if a key or a token is too short, or if *scopes* are combined with tokens.
 
-        ModuleNotFoundError: If there is an issuer without the extra ``auth``, or *otel* is true without the
-            API of OpenTelemetry.
+        ModuleNotFoundError: If *issuer* is given but the extra ``auth`` is not installed, or if *otel* is
+            true but the OpenTelemetry API is not installed.
     """
     os.environ.setdefault("PROMPTKIT_WORKSPACE", "")  # the working directory is not the callers' workspace
     targets = targets_of(target)

@@ -17,12 +17,12 @@ from io import FileIO, TextIOWrapper
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TextIO
 
-#: Sizes in bytes: of the queue, the overhead of a queued item, and the longest unfinished line.
+#: Sizes in bytes: maximum of the queue, overhead per queued item, and maximum of an unfinished line.
 _CAPACITY: Final = 1024 * 1024
 _OVERHEAD: Final = 128
 _LONGEST: Final = 65536
 
-#: Maximum waits in seconds: for the end of a line, for space in the queue, and at exit; and for a flush.
+#: Maximum waits in seconds: for the end of a line, for space in the queue and at exit; and in a flush.
 _WAIT_S: Final = 1.0
 _FLUSH_S: Final = 0.25
 
@@ -57,7 +57,9 @@ class BackgroundWriter:
         self.reset()
 
     def reset(self) -> None:
-        """Start with an empty queue and no thread: initially, in a forked child, and after a failure."""
+        """
+        Start with an empty queue and no thread. Called initially, in a forked child, and after a failure.
+        """
         self._queue: SimpleQueue[bytes] = SimpleQueue()  # reentrant, like all state below
         self._lock = threading.RLock()
         self._lines: dict[int, tuple[bytes, float]] = {}  # unfinished lines and their start, by thread
@@ -87,7 +89,9 @@ class BackgroundWriter:
 
     def flush(self) -> None:
         """
-        Wait briefly until the queue is written, with this thread's line unless it can contain a secret.
+        Wait briefly until the queue is written.
+
+        Queue the unfinished line of this thread first, unless there are secrets, which lines can contain.
         """
         if self.redact is None:
             self._put_line(threading.get_ident())
@@ -101,7 +105,7 @@ class BackgroundWriter:
 
     def _put_line(self, thread: int) -> None:
         """Queue the unfinished line of a thread."""
-        with self._lock:  # its thread is blocked meanwhile
+        with self._lock:  # the thread of the line is blocked meanwhile
             self._put(self._lines.pop(thread, (b"", 0.0))[0])
 
     def _put(self, data: bytes) -> None:
@@ -112,7 +116,7 @@ class BackgroundWriter:
             data = _add_timestamps(data)
         length, size = len(data), len(data) + _OVERHEAD  # calls between reading and adding can be interrupted
         with self._lock:
-            if self._size and self._size + length > _CAPACITY:  # an empty queue takes any line
+            if self._size and self._size + length > _CAPACITY:  # an empty queue accepts any line
                 self._dropped += length
             else:
                 self._size += size
@@ -123,12 +127,12 @@ class BackgroundWriter:
                     self._has_thread = True
 
     def _wait_unless_stalled(self, size: int, seconds: float) -> None:
-        """Like `_wait`, but do not wait again for a reader that does not read."""
+        """Call `_wait`, unless a wait has timed out since the last write: the reader does not read."""
         if not self._is_stalled:
             self._is_stalled = not self._wait(size, seconds)
 
     def _wait(self, size: int, seconds: float) -> bool:
-        """Wait until at most *size* bytes are queued, or none; return whether that took at most *seconds*."""
+        """Wait until at most *size* bytes are queued. Return False if that takes more than *seconds*."""
         deadline = time.monotonic() + seconds
         while (is_full := self._has_more(size)) and time.monotonic() < deadline:
             time.sleep(_POLL_EVERY_S)
@@ -142,11 +146,11 @@ class BackgroundWriter:
         try:
             while True:
                 self._write_next()
-        finally:  # out of memory
+        finally:  # the thread has failed, such as out of memory
             self.reset()
 
     def _write_next(self) -> None:
-        """Write the next item of the queue, and queue the lines that have not ended for a second."""
+        """Write the next item of the queue, and queue the lines that have been unfinished for a second."""
         with suppress(Empty):
             data = self._queue.get(timeout=_WAIT_S if self._lines else None)
             _write(self._descriptor, data)
@@ -206,7 +210,7 @@ _stream: TextIO | None = None
 
 def redirect() -> None:
     """
-    Send standard output and standard error of Python code to standard error, through a `BackgroundWriter`.
+    Send all output of Python code to standard error, through a `BackgroundWriter`.
 
     C code and child processes write to the descriptors as before.
     """
@@ -241,7 +245,7 @@ def stderr_stream() -> TextIO:
 
 
 def redact_with(redact: Callable[[str], str]) -> None:
-    """Remove secrets by *redact* from all further output."""
+    """Call *redact* to remove secrets from all further output."""
     _writer.redact = redact
 
 
@@ -257,5 +261,5 @@ def finish(seconds: float = _WAIT_S) -> None:
 
 def say(text: str) -> None:
     """Print *text* to standard error after ``promptkit:``. Never raises."""
-    with suppress(Exception):  # a recipe may have closed or replaced it, or its reader is gone
+    with suppress(Exception):  # a recipe may have closed or replaced the stream, or its reader is gone
         stderr_stream().write(f"promptkit: {text}\n")

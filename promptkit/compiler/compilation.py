@@ -74,12 +74,12 @@ def without_clashes(
 
 
 def _is_renamed(skill: CompiledSkill) -> bool:
-    """Return whether the name of a skill in a folder differs from the folder's."""
+    """Return whether a skill is in a folder whose name differs from the skill's."""
     return Path(skill.location.file).parts[-2:] != (skill.name, SKILL_FILE)
 
 
 def _is_nested(skill: CompiledSkill, outer: CompiledSkill) -> bool:
-    """Return whether the folder of a skill is in that of another."""
+    """Return whether the folder of a skill is inside the folder of *outer*."""
     folder = outer.location.file.removesuffix(SKILL_FILE)
     return folder != outer.location.file and skill.location.file.startswith(folder)
 
@@ -105,7 +105,7 @@ class CompiledFile(Struct, frozen=True):
             The recipe file; None for declarations that were not loaded from a file.
 
         declarations:
-            Its prompts, resources and skills, in the order of their definitions.
+            The prompts, resources and skills of the file, in the order of their definitions.
 
         diagnostics:
             The diagnostics of the file's current version.
@@ -189,8 +189,8 @@ def link(
             The compiled files.
 
         owners:
-            The file that has served each declaration so far. It has precedence over files that newly declare
-            the same key.
+            The file that has served each declaration so far. This file has precedence over files that newly
+            declare the same key.
 
         root:
             The folder that contains the files.
@@ -254,9 +254,9 @@ def merge(
 
 def summary(files: Sequence[CompiledFile]) -> str:
     """
-    Return a message that lists the files with errors and those still served in an old version.
+    Return a message that lists the files with errors and the files that are served in an old version.
 
-    Return ``""`` if there are none.
+    Return ``""`` if there are no such files.
 
     Args:
         files:
@@ -432,7 +432,7 @@ def compile_files(
 def _compile_or_fail(
     loaded: LoadedFile, lint: LintFile, before_compile: Callable[[Path], None]
 ) -> CompiledFile:
-    """Compile one file. Exceptions of its defaults, annotations and completers become a diagnostic."""
+    """Compile one file. Exceptions raised by its defaults, annotations and completers become a diagnostic."""
     file = loaded.file
     if file is None:
         return _compile_file(loaded, lint)
@@ -465,9 +465,9 @@ def _compile_file(loaded: LoadedFile, lint: LintFile) -> CompiledFile:
 
 def _with_prefix(compiled: Compiled | None, prefix: str) -> tuple[Compiled | None, tuple[Diagnostic, ...]]:
     """
-    Return a declaration in the name space of a target, or None if its name is too long, and diagnostics.
+    Return a declaration with the prefix of its target (None if its name is then too long), and diagnostics.
 
-    Names and URIs get their prefix here, and nowhere else. The URIs of resources do not change.
+    Only this function adds prefixes to names and URIs. The URIs of resources do not change.
     """
     if not isinstance(compiled, CompiledPrompt | CompiledSkill):
         return compiled, ()
@@ -481,7 +481,7 @@ def _with_prefix(compiled: Compiled | None, prefix: str) -> tuple[Compiled | Non
 
 
 def _with_served_names(diagnostics: Iterable[Diagnostic], loaded: LoadedFile) -> list[Diagnostic]:
-    """Return the diagnostics of a file with the names by which its prompts are served."""
+    """Return the diagnostics of a file, changed to call each prompt by the name by which it is served."""
     subjects = {
         f"prompt {prompt.options.name!r}": f"prompt {loaded.name_of(prompt)!r}" for prompt in loaded.prompts
     }

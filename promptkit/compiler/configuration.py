@@ -1,7 +1,7 @@
 """
 Configuration: the table ``[tool.promptkit]`` in the ``pyproject.toml`` at the project's root.
 
-It is used only by commands and tests that are not given explicit targets or options.
+Commands and tests use the table only for targets and options that they are not given explicitly.
 """
 
 import os
@@ -29,7 +29,7 @@ _FOREIGN_FILE: Final = (
     "pass the recipes on the command line, so that it is not read, or take ownership of it"
 )
 
-#: Limit for the file; a larger one was not written by hand.
+#: Maximum size of the file. A larger file was not written by hand.
 _MAX_BYTES: Final = 1 << 20
 
 #: Error without a target and without a default folder.
@@ -89,7 +89,7 @@ def find_configuration(start: str | Path = ".", *, only_own: bool = False) -> Co
             ends at the first folder with that file or a ``.git``.
 
         only_own:
-            Whether to ignore a file of another user, instead of rejecting it.
+            Whether to ignore a file that belongs to another user, instead of raising an error.
 
     Raises:
         ConfigurationError: If the file cannot be read, is invalid, or belongs to another user.
@@ -123,7 +123,7 @@ def find_targets(start: str | Path = ".") -> tuple[str, ...]:
     Raises:
         ConfigurationError: As in `find_configuration`.
 
-        LoadError: If there are no such targets.
+        LoadError: If no targets are configured and neither folder exists.
     """
     configuration = find_configuration(start)
     if targets := configuration.targets:
@@ -145,13 +145,13 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name
             The parsed table.
 
         known:
-            The keys that it may have.
+            The keys that the table may have.
 
         file:
-            The file that contains it.
+            The file that contains the table.
 
         name:
-            The table's name there, as in ``tool.promptkit``.
+            The name of the table in the file, such as ``tool.promptkit``.
 
     Raises:
         ConfigurationError: For the first unknown key, with the nearest known one.
@@ -168,7 +168,7 @@ def read_pyproject(file: str, keyword: bytes = b"") -> dict[str, Any] | None:
     Return the content of a ``pyproject.toml``; None if it does not exist, or does not contain *keyword*.
 
     Raises:
-        ConfigurationError: If it cannot be read, or is not TOML.
+        ConfigurationError: If the file cannot be read, or is not TOML.
     """
     try:
         text = read_regular_file(file, _MAX_BYTES)

@@ -40,18 +40,19 @@ from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_f
 from promptkit.memory import return_free_memory
 from promptkit.standard_error import say
 
-#: Interval in seconds between two checks of all files where they cannot be watched.
+#: Interval in seconds between two checks of all files if they cannot be watched.
 _POLL_EVERY_S: Final = 1.0
 
-#: Interval in seconds between two checks where they are watched: some changes are not reported, such as those
+#: Interval in seconds between two checks of watched files: some changes are not reported, such as changes
 #: that another computer makes.
 _LOOK_EVERY_S: Final = 5.0
 
 #: The number of old versions of the recipes that a server keeps if it is never idle. Freeing them blocks all
-#: requests: for half a second with 2,000 files.
+#: requests, with 2,000 files for half a second.
 _MAX_OLD_VERSIONS: Final = 5
 
-#: Caches of parts of recipes: the modules, if imported, and their functions that clear them.
+#: Caches that contain parts of recipes: the name of each module with a cache, and its function that clears
+#: it. A module that is not imported has nothing to clear.
 _CACHES: Final = {
     "promptkit.types.caching": "clear_type_cache",
     "promptkit.types.pydantic": "clear_type_cache",
@@ -59,7 +60,7 @@ _CACHES: Final = {
     "promptkit.fragments.text": "clear_cache",
 }
 
-#: The same, for registered types, which old versions of recipes may need.
+#: The same for the registered types, which old versions of recipes may still need.
 _TYPES: Final = {"promptkit.types.scalar_types": "remove_replaced_types"}
 
 
@@ -76,7 +77,7 @@ class Reloader:
             Modules are loaded but not watched.
 
         report:
-            Called with each catalog whose diagnostics differ from those of the previous one.
+            Called with each catalog whose diagnostics differ from those of the previous catalog.
 
         lint:
             Yields the warnings for one file.
@@ -161,12 +162,14 @@ class Reloader:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
     def close(self) -> None:
-        """Stop soon, without waiting: a hanging import does not keep the process alive."""
+        """
+        Make the thread stop soon, without waiting for it. A hanging import does not keep the process alive.
+        """
         self._stop.set()
         reads_once.clear()
 
     def _run(self) -> None:
-        """Watch until stopped. Where files cannot be watched, poll."""
+        """Watch the files until stopped. If they cannot be watched, poll them."""
         while not self._stop.is_set():
             self._is_watching = False
             try:
@@ -199,7 +202,7 @@ class Reloader:
                     return
 
     def _is_due(self, paths: Iterable[str]) -> bool:
-        """Whether the recipes may have changed: at one of *paths*, or unreported."""
+        """Whether the recipes may have changed: at one of the reported *paths*, or without a report."""
         if not self._is_settled or any(self._current_files.concerns(path) for path in paths):
             return True
         if self._is_watching and time.monotonic() < self._next_look:
@@ -208,7 +211,7 @@ class Reloader:
         return self._has_changed()
 
     def _watch_target(self, target: str) -> str:
-        """Add the target's folder to the watched ones, and return the target with an absolute path."""
+        """Add the target's folder to the watched folders, and return the target with an absolute path."""
         # A recipe may change the current folder.
         name, _ = split_target(target)
         if is_markdown_target(target):
@@ -232,20 +235,23 @@ class Reloader:
     def _update_files(
         self, before: WatchedFiles, loaded: LoadedRecipes, files: Sequence[CompiledFile]
     ) -> bool:
-        """Record the files of a load. Return whether the files that it read are unchanged since *before*."""
+        """
+        Record the files of a load. Return whether the files that the load read are unchanged since *before*.
+        """
         read = loaded.recipes.read
         # Old declarations may depend on files that their file no longer reads.
         self._read_files = (
             read if all(file.is_sound and not file.age for file in files) else self._read_files | read
         )
         self._current_files = self._find_files()
-        # Some changes are never reported: of links to an edited file, or during a burst of changes.
+        # Some changes are never reported: those of an edited file behind a link, or during a burst of
+        # changes.
         changed = before.changed(self._current_files)
         self._is_settled = not changed
         return changed.isdisjoint(read)
 
     def _reload(self) -> None:
-        """Import and compile all recipes again, and publish them unless nothing would be left."""
+        """Import and compile all recipes again, and publish them unless no declarations would be left."""
         before = self._find_files()
         self._is_settled = not before.is_being_written(DEBOUNCE.quiet / 1000)
         if not self._is_settled:
@@ -297,7 +303,7 @@ class Reloader:
             say(f"the previous recipes are still served: {reason}")
 
     def _serve(self, merged: Sequence[CompiledFile], linked: Linked, imports: ImportSnapshot) -> None:
-        """Publish a catalog, unless all files have errors or nothing would be left."""
+        """Publish a catalog, unless all files have errors or no declarations would be left."""
         catalog = linked.catalog
         if not any(file.served for file in merged) and any(file.served for file in self._served):
             imports.restore()
@@ -347,7 +353,7 @@ def _call(action: str, function: Callable[[Catalog], None], catalog: Catalog) ->
 
 
 def collect() -> None:
-    """Free unused old versions. No other thread runs meanwhile."""
+    """Free the old versions that are no longer in use. No other thread can run meanwhile."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -360,7 +366,7 @@ def forget_parts(*, all_are_new: bool) -> None:
 
     Args:
         all_are_new:
-            Whether no old version of a file is served.
+            Whether every served file is in its newest version.
     """
     for module, function in (_CACHES | _TYPES if all_are_new else _CACHES).items():
         if (forget := getattr(sys.modules.get(module), function, None)) is not None:

@@ -65,7 +65,7 @@ class Location(Struct, frozen=True, order=True):
 
     def part(self, name: str) -> "Location":
         """
-        Return the location of a part of the function that starts here, or this location if there is none.
+        Return the location of a part of the function that starts here; without such a part, this location.
 
         *name* is a parameter, ``"return"`` for the return annotation, or ``"def"`` for the function's name.
         """
@@ -83,10 +83,11 @@ class Owner(Struct, frozen=True):
 
     Args:
         subject:
-            Its kind and name, with which each message starts: ``prompt 'review'``; the name of a file.
+            The kind and name of the owner, such as ``prompt 'review'``, or the name of a file. Each message
+            starts with it.
 
         location:
-            Its definition.
+            The location of its definition.
     """
 
     subject: str
@@ -117,19 +118,20 @@ class Diagnostic(Struct, frozen=True):
 
     Args:
         rule:
-            Its rule.
+            The rule of the diagnostic.
 
         message:
             One sentence, starting in lower case, without a full stop.
 
         hint:
-            How to fix it.
+            How to fix the problem.
 
         location:
-            Its location.
+            The location of the problem.
 
         owner:
-            The prompt, resource, skill or file that it is about, if it is about more than its location.
+            The prompt, resource, skill or file that the diagnostic is about; None if it is about the location
+            alone.
     """
 
     rule: Rule
@@ -145,7 +147,7 @@ class Diagnostic(Struct, frozen=True):
 
     @property
     def is_ignorable(self) -> bool:
-        """Whether it can be ignored, because it does not prevent serving."""
+        """Whether the diagnostic can be ignored, because it does not prevent serving."""
         return self.rule.is_ignorable
 
     def __str__(self) -> str:
@@ -173,10 +175,10 @@ class Report(Struct, frozen=True):
 
     Args:
         subject:
-            The compiled object, with which each message starts: ``prompt 'review'``.
+            The compiled object, such as ``prompt 'review'``. Each message starts with it.
 
         location:
-            Its definition.
+            The location of its definition.
 
         found:
             The diagnostics so far.
@@ -196,13 +198,15 @@ class Report(Struct, frozen=True):
         return Owner(self.subject, self.location)
 
     def add(self, rule: Rule, message: str, hint: str, location: "LocationLike | None" = None) -> None:
-        """Add a diagnostic, as `Owner.diagnostic` returns it."""
+        """Add a diagnostic. The arguments are those of `Owner.diagnostic`."""
         if isinstance(location, str):
             location = self.places.get(location, location)
         self.found.append(self.owner.diagnostic(rule, message, hint, location))
 
     def without_duplicates(self) -> list[Diagnostic]:
-        """Return the diagnostics, without duplicates of a message at the same location."""
+        """
+        Return the diagnostics. Of several with the same message and location, only the first is returned.
+        """
         first: dict[tuple[str, Location], Diagnostic] = {}
         for diagnostic in self.found:
             first.setdefault((diagnostic.message, diagnostic.location), diagnostic)

@@ -31,14 +31,14 @@ def quoted(word: str) -> str:
 
 def pip(action: str = "install", python: str = "") -> str:
     """
-    Return the first words of a command that changes the packages of this Python, for any shell.
+    Return the first words of a command that changes the packages of this Python. They work in any shell.
 
     Args:
         action:
             The subcommand of pip.
 
         python:
-            The command that starts this Python in a shell. The default is its full path.
+            The command that starts this Python in a shell. The default is the full path of this Python.
     """
     python = python or quoted(sys.executable)
     if find_spec("pip") is None:  # for example in environments created by uv
@@ -65,14 +65,14 @@ def install_command(extras: str = "") -> str:
 
 def requirement(name: str, extras: Sequence[str] = ()) -> str:
     """
-    Return the requirement for an installed package: its name if it came from an index, otherwise its origin.
+    Return the requirement for an installed package: its name if it is from an index, otherwise its origin.
 
     Args:
         name:
             The name of the package.
 
         extras:
-            Its extras to install.
+            The extras of the package to install.
     """
     named = f"{name}[{','.join(extras)}]" if extras else name
     match _origin(name):
@@ -84,7 +84,7 @@ def requirement(name: str, extras: Sequence[str] = ()) -> str:
 
 
 def _origin(name: str) -> object:
-    """Return where a package was installed from, if not from an index (PEP 610)."""
+    """Return where a package was installed from (PEP 610); None for a package from an index."""
     distribution = _find_distribution(name)
     try:
         return json.loads((distribution and distribution.read_text("direct_url.json")) or "null")

@@ -60,7 +60,7 @@ class MissingClientCapabilityError(PromptkitError):
 
     Args:
         capability:
-            Its name in the protocol.
+            The name of the capability in the protocol.
 
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic#json-rpc-error-codes
@@ -78,7 +78,7 @@ class MediaError(PromptError, ValueError):
     """
     Bytes that cannot be sent as an image or audio, or a path that must not be read.
 
-    It is a `PromptError`, because the path or the bytes often come from the user.
+    This is a `PromptError`, because the path or the bytes often come from the user.
 
     Args:
         message:
@@ -90,7 +90,7 @@ class UnsendableMediaError(MediaError):
     """
     Bytes that cannot be sent as an image or audio: they are empty, damaged, too large or of a different type.
 
-    If the caller sent no arguments, the bytes are the author's, and so is the error.
+    If the caller sent no arguments, the bytes come from the author, who then must fix them.
 
     Args:
         message:
@@ -102,8 +102,9 @@ class BudgetError(PromptError, ValueError):
     """
     The required parts of `promptkit.fragments.fit` exceed their budget.
 
-    It is a `PromptError`, because their length usually depends on the arguments, which the user can shorten.
-    If the caller sent no arguments, the text is the author's, and so is the error.
+    This is a `PromptError`, because the length of these parts usually depends on the arguments, which the
+    user can shorten. If the caller sent no arguments, the text comes from the author, who then must shorten
+    it.
 
     Args:
         tokens:
@@ -118,7 +119,7 @@ class BudgetError(PromptError, ValueError):
             f"the text is {excess:,} tokens longer than its budget of {tokens:,}, even without its optional "
             "parts: shorten it"
         )
-        self.args = (tokens, excess)  # copies are made from them
+        self.args = (tokens, excess)  # copies of the exception are made from them
         self.tokens = tokens
         self.excess = excess
 
@@ -126,7 +127,7 @@ class BudgetError(PromptError, ValueError):
         return self.message
 
 
-#: Errors about the user's input. Without arguments, the input is the author's.
+#: Errors about the user's input. If the user sent no arguments, the input comes from the author.
 INPUT_ERRORS: Final = (UnsendableMediaError, BudgetError)
 
 
@@ -134,7 +135,7 @@ class EmptyPromptError(PromptError):
     """
     A prompt rendered to nothing: neither text nor other content.
 
-    It is a `PromptError`, because a client that receives no messages shows no explanation.
+    This is a `PromptError`, because a client that receives no messages shows no explanation.
 
     Args:
         name:
@@ -365,7 +366,7 @@ class CompileError(PromptkitError):
 
     Args:
         diagnostics:
-            All its diagnostics.
+            All diagnostics of the prompt or resource.
     """
 
     def __init__(self, diagnostics: "tuple[Diagnostic, ...]") -> None:

@@ -25,10 +25,9 @@ class Rule(Enum):
     """
     The rules of diagnostics. A code never changes its meaning.
 
-    ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
-    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill, ``PK7xx``
-    about a Markdown prompt, ``PK8xx`` about another MCP server.
-    docs/diagnostics.md explains each.
+    ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters, ``PK4xx`` about a
+    resource, ``PK5xx`` about a prompt in one client, ``PK6xx`` about a skill, ``PK7xx`` about a Markdown
+    prompt, ``PK8xx`` about another MCP server. docs/diagnostics.md explains each rule.
 
     Attributes:
         title:
@@ -38,7 +37,7 @@ class Rule(Enum):
             ``"error"`` or ``"warning"``.
 
         is_ignorable:
-            Whether it does not prevent serving.
+            Whether the diagnostic does not prevent serving, so that it can be ignored.
     """
 
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"
@@ -171,7 +170,7 @@ class Rule(Enum):
         return rule
 
 
-#: The rules that are warnings: everything can be served, and the code can be intended.
+#: The rules that are warnings: everything can be served, and the code may be intended.
 WARNINGS: Final = frozenset(rule for rule in Rule if rule.severity == _WARNING)
 
 #: The rules that do not prevent serving. They can be ignored, because static analysis can be wrong.
@@ -180,11 +179,11 @@ IGNORABLE: Final = frozenset(rule for rule in Rule if rule.is_ignorable)
 
 def rule_of(code: str) -> Rule:
     """
-    Return the rule to ignore.
+    Return the rule with a code that a user wants to ignore.
 
     Args:
         code:
-            Its code, such as ``PK207``.
+            The code, such as ``PK207``.
 
     Raises:
         ValueError: If the rule does not exist, or is an error that prevents serving.

@@ -1,7 +1,8 @@
 """
 Authors' source files: positions for diagnostics, and syntax trees.
 
-Files are read only by `promptkit check`, if there is a diagnostic, or for the meanings of an enumeration.
+Source files are read only by `promptkit check`, for the location of a diagnostic, and for the meanings of an
+enumeration.
 """
 
 import ast
@@ -25,7 +26,7 @@ N = TypeVar("N", bound=ast.AST)
 #: Nodes with their own scope, whose ``return`` and ``yield`` do not belong to the function around them.
 SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
-#: Nodes without children, which are nearly half of a source.
+#: Nodes without children, which are nearly half of the nodes of a file.
 _LEAVES: Final = (ast.Name, ast.Constant)
 
 
@@ -44,7 +45,7 @@ def line_of(file: str, line: int) -> str:
 
 
 def function_at(file: str, line: int) -> Function | None:
-    """Return the function that starts on *line*, including its decorators; otherwise None."""
+    """Return the function that starts on *line*, where its first decorator counts; None if there is none."""
     return _functions(text_of(file)).get(line)
 
 
@@ -54,7 +55,7 @@ def text_of(file: str) -> str:
 
 
 def _lines(file: str) -> list[str]:
-    # Pipes and devices can be endless, so they are not read. linecache can have lines of missing files.
+    # Pipes and devices can be endless, so they are not read. For missing files, linecache may have lines.
     with suppress(OSError, ValueError):
         status = os.stat(file)
         if not (stat.S_ISREG(status.st_mode) and status.st_size <= MAX_SOURCE_BYTES):
@@ -64,7 +65,7 @@ def _lines(file: str) -> list[str]:
 
 
 def tree_of(file: str) -> ast.Module | None:
-    """Return the syntax tree of a file; None if it does not parse."""
+    """Return the syntax tree of a file; None if the file cannot be parsed."""
     return _tree(text_of(file))
 
 
@@ -138,7 +139,7 @@ def segment_of(file: str, position: tuple[int, int, int, int]) -> str:
     """
     Return a segment of a file; ``""`` if the file has fewer lines.
 
-    *position* is its first line, last line, start offset and end offset, as `ast` counts them.
+    *position* contains the first line, last line, start offset and end offset, as `ast` counts them.
     """
     first, last, start, end = position
     lines = _lines(file)[first - 1 : last]  # get_source_segment would split the whole file
@@ -157,7 +158,7 @@ def _functions(source: str) -> dict[int, Function]:
 
 
 def span_of(file: str, node: ast.stmt | ast.expr | ast.arg) -> Span:
-    """Return the span of *node*, or of its first line if it has several."""
+    """Return the span of *node*; of a node with several lines, the span on its first line."""
     end = node.end_col_offset if node.end_lineno == node.lineno else None
     return span_at(file, node.lineno, node.col_offset, end)
 
@@ -171,7 +172,7 @@ def span_at(file: str, line: int, start: int, end: int | None) -> Span:
 
 def span_of_part(file: str, line: int, part: str) -> Span | None:
     """
-    Return the span of a part of the function that starts on *line*, or None.
+    Return the span of a part of the function that starts on *line*; None without such a part.
 
     *part* is the name of a parameter, ``"return"`` for the return annotation, or ``"def"`` for the function's
     name.

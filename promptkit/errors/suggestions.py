@@ -8,13 +8,13 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-#: The minimum share of the longer name that a misspelt name has in common with it, in order.
+#: The minimum share of the letters of the longer name that both names have in common, in the same order.
 _MIN_SHARE: Final = 2 / 3
 
-#: The minimum ratio of matching letters of a misspelt name.
+#: The minimum similarity ratio of a misspelt name and the right one, as difflib computes it.
 _MIN_RATIO: Final = 0.8
 
-#: The minimum length of a name to be a prefix or word of a suggestion.
+#: The minimum length of a name for which names that contain it are suggested.
 _MIN_PREFIX: Final = 3
 
 
@@ -56,9 +56,7 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
 
 
 def is_misspelt(name: str, other: str) -> bool:
-    """
-    Whether *name* is probably a misspelt *other*: with reordered letters, or about one wrong letter.
-    """
+    """Whether *name* is probably a misspelling of *other*: reordered letters, or about one wrong letter."""
     first, second = name.casefold(), other.casefold()
     if abs(len(first) - len(second)) > 1:
         return False
@@ -67,7 +65,7 @@ def is_misspelt(name: str, other: str) -> bool:
 
 def near_file(name: str, folder: Path = Path()) -> str:
     """
-    Return the end of an error message about a missing file: a similar file name, if any.
+    Return the end of an error message about a missing file: a similar file name, or ``""`` if there is none.
 
     Args:
         name:
@@ -89,7 +87,7 @@ def near_file(name: str, folder: Path = Path()) -> str:
 
 
 def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return the similarity to each name with few different letters: in order, and in any order."""
+    """Return each candidate with few different letters, with its similarity in order, and in any order."""
     similarities, matcher = dict[str, tuple[float, float]](), SequenceMatcher(None, "", word)
     for candidate in candidates:
         shorter, longer = sorted((len(word), len(candidate)))
@@ -104,7 +102,7 @@ def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float
 
 
 def _extensions(name: str, candidates: Iterable[str]) -> list[str]:
-    """Return the names that start with a name, or contain it as a word."""
+    """Return the candidates that start with *name*, or contain it as a word."""
     if len(name) < _MIN_PREFIX:
         return []
     word = re.compile(rf"^{re.escape(name)}|(?<![^\W_]){re.escape(name)}(?![^\W_])")

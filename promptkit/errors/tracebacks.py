@@ -27,10 +27,10 @@ _LIBRARIES: Final = frozenset({"attr", "attrs", "cattr", "cattrs", "msgspec", "t
 
 def format_exception(error: BaseException) -> str:
     """
-    Format *error* and its causes with the author's frames only. Causes without any are omitted.
+    Format *error* and its causes with the author's frames only. Causes without such frames are omitted.
 
-    If no frame is the author's, as for recipes in an installed package, only the frames of other packages are
-    kept. If there are none of those either, the error is not in a recipe, and all frames are kept. A
+    If no frame is the author's, as for recipes in an installed package, only the frames of packages other
+    than promptkit are kept. Without such frames, the error is not in a recipe, and all frames are kept. A
     `ResultError` has no traceback, because its function has already returned.
     """
     if isinstance(error, ResultError):
@@ -45,7 +45,7 @@ def format_exception(error: BaseException) -> str:
 
 
 def _keep_frames(root: "TracebackException", files: Container[str]) -> None:
-    """Remove the frames of other files, and causes without frames."""
+    """Remove the frames outside *files*, and then the causes without frames."""
     for exception in reversed(list(_chain(root))):  # causes first
         exception.stack[:] = [frame for frame in exception.stack if frame.filename in files]
         for name in ("__cause__", "__context__"):
@@ -57,7 +57,9 @@ def _keep_frames(root: "TracebackException", files: Container[str]) -> None:
 
 
 def raising_line(error: BaseException) -> Location | None:
-    """Return the author's line in which an exception was raised, or that called the code that raised it."""
+    """
+    Return the author's line that raised an exception or called the code that did; None if there is none.
+    """
     from traceback import walk_tb  # only needed for failures
 
     lines = [(frame.f_code.co_filename, line) for frame, line in walk_tb(error.__traceback__)]
@@ -65,7 +67,9 @@ def raising_line(error: BaseException) -> Location | None:
 
 
 def drop_internal_frames(error: BaseException) -> None:
-    """Keep only the author's frames after the first frame of promptkit in an exception's traceback."""
+    """
+    Remove promptkit's first frame and all later frames, except the author's, from an exception's traceback.
+    """
     kept, is_inside, entry = list[TracebackType](), False, error.__traceback__
     while entry is not None:
         file = entry.tb_frame.f_code.co_filename
@@ -78,7 +82,7 @@ def drop_internal_frames(error: BaseException) -> None:
 
 
 def is_authors_file(file: str) -> bool:
-    """Whether *file* is an author's: not in the standard library, an installed package or promptkit."""
+    """Whether *file* is an author's file: not in the standard library, an installed package or promptkit."""
     if file.startswith("<") or not INSTALLED.isdisjoint(Path(file).parts):
         return False
     return not (_is_below(file, _PACKAGE) or _is_below(file, _STANDARD_LIBRARY))
@@ -127,7 +131,7 @@ def authors_line(thread: int | None, coroutine: Any = None, own: str = "") -> Lo
             executes other code.
 
         own:
-            The file of the called function, which counts as the author's wherever it is.
+            The file of the called function. It counts as the author's file wherever it is.
     """
     if coroutine is None or getattr(coroutine, "cr_running", False):
         frames = _frames_around(current_frames().get(thread or 0))

@@ -13,7 +13,7 @@ from msgspec import Struct
 from promptkit.files.folder import Folder
 from promptkit.files.reading import FILE, NEW
 
-#: Maximum size of a configuration file. Claude Code also stores its history in it.
+#: Maximum size of a configuration file. The file of Claude Code contains its history as well.
 _MAX_BYTES: Final = 16 << 20
 
 _CHANGED: Final = "another program changed it at the same time, so it was not written: run the command again"
@@ -61,10 +61,10 @@ class FileContents(Struct, frozen=True):
 
     Args:
         folder:
-            The folder of the file, with links resolved: links stay as they are, and their target is written.
+            The folder of the file, with links resolved. Links are not replaced; their targets are written.
 
         name:
-            The name of the file in it.
+            The name of the file in *folder*.
 
         data:
             The content; None if the file did not exist.
@@ -81,7 +81,9 @@ class FileContents(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The content as text; "" if the file did not exist. Raises `FileEditError` if it is not UTF-8."""
+        """
+        The content as text; "" if the file did not exist. Raises `FileEditError` if the content is not UTF-8.
+        """
         try:
             return (self.data or b"").decode()
         except UnicodeDecodeError:
@@ -95,14 +97,15 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
 
     Args:
         file:
-            Its path.
+            The path of the file.
 
         project:
-            The folder that links must stay in, because they might be untrusted; None if links can point
+            The folder that links must not leave, because they might be untrusted; None if links can point
             anywhere.
 
     Raises:
-        FileEditError: If it is not a regular file, cannot be read, or is outside the project.
+        FileEditError: If the path is not that of a regular file, the file cannot be read, or it is outside
+            the project.
     """
     path = Path(os.path.realpath(file))
     is_within = project is None or path.is_relative_to(os.path.realpath(project))
@@ -131,7 +134,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
         The backup of the old content; None if the file did not exist.
 
     Raises:
-        FileEditError: If it cannot be written, or has changed since it was read.
+        FileEditError: If the file cannot be written, or has changed since it was read.
     """
     try:
         _check_writable(contents)
@@ -148,7 +151,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
 
 def back_up(contents: FileContents) -> Path | None:
     """
-    Save the old content of a file in a folder that only its owner can read, replacing an earlier backup.
+    Save the old content of a file, replacing an earlier backup, in a folder that only its owner can read.
 
     Args:
         contents:
@@ -180,7 +183,7 @@ def newline_of(text: str) -> str:
 
 
 def insert_lines(before: str, lines: str, after: str) -> str:
-    """Return *lines* between two parts of a text, ending the line before them if necessary."""
+    """Insert *lines* between two parts of a text, after a line ending if necessary. Return the whole text."""
     gap = newline_of(before) if before and not before.endswith("\n") else ""
     return f"{before}{gap}{lines}{after}"
 
@@ -198,7 +201,7 @@ def _check_writable(contents: FileContents) -> None:
     status = contents.folder.status(contents.name)
     if status is None:
         raise FileEditError(_CHANGED)
-    # The mode counts for root as well: a file was made read-only for a reason.
+    # Root must not write a read-only file either: it was made read-only for a reason.
     is_writable = status.st_mode & 0o222 and os.access(contents.path, os.W_OK)
     check(is_writable, "it is read-only: make it writable, or edit it yourself")
     check(status.st_nlink == 1, "it has other hard links, which would no longer be the same file")
@@ -240,14 +243,14 @@ def open_log(path: Path) -> int:
     """
     Open a file, a pipe or a device from the user for appending, and return its descriptor.
 
-    Only its owner can read and write a new file. Raises OSError if it cannot be opened.
+    Only its owner can read and write a new file. Raises OSError if the file cannot be opened.
     """
     return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | FILE, 0o600)
 
 
 def write_new_secret(file: Path, data: bytes) -> None:
     """
-    Write a new file that only its owner can read, unless the file exists. Its parent folders are created.
+    Write a file that only its owner can read, unless the file exists. Its parent folders are created.
 
     The file appears only with its full content, even if the machine crashes.
 
@@ -261,7 +264,7 @@ def write_new_secret(file: Path, data: bytes) -> None:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())  # an empty file after a crash would never be replaced
-        with suppress(FileExistsError):  # another process was faster
+        with suppress(FileExistsError):  # another process has written the file meanwhile
             os.link(scratch, file)
     finally:
         with suppress(FileNotFoundError):

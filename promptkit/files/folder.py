@@ -2,8 +2,8 @@
 Confined access to a folder: files are read, written and removed without leaving it.
 
 The folder can be part of an untrusted repository: paths must be plain and relative, links are not followed,
-and pipes, devices and hard links are not written to. Where the system allows it, each name is opened relative
-to its parent folder, so that links created while a command runs are not followed either.
+and pipes, devices and hard links are not written to. If the system allows it, each name is opened relative to
+its parent folder, so that links created while a command runs are not followed either.
 """
 
 import errno
@@ -18,7 +18,8 @@ from typing import Final
 
 from promptkit.files.reading import FILE, NEW, HashedBytes, TooLargeError, check_regular, within_limit
 
-#: Whether names can be opened relative to an open folder. On other systems (Windows), links need privileges.
+#: Whether names can be opened relative to an open folder. This is not possible on Windows, where creating
+#: links needs privileges.
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
 
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -36,8 +37,8 @@ def check_plain(path: str) -> None:
     """
     Raise OSError unless *path* is relative, and refers to the same file on every system.
 
-    Its parts are separated by ``/``. None of them is empty, ``.`` or ``..``, or contains a backslash, a colon
-    or an unprintable character.
+    The parts of a plain path are separated by ``/``. No part is empty, ``.`` or ``..``, or contains a
+    backslash, a colon or an unprintable character.
     """
     has_parts = all(part not in ("", ".", "..") for part in path.split("/"))
     if not has_parts or not path.isprintable() or any(char in path for char in "\\:"):
@@ -45,7 +46,7 @@ def check_plain(path: str) -> None:
 
 
 def _check_listed(path: str) -> None:
-    """Raise OSError unless *path*, as this system lists names, names a file below a folder."""
+    """Raise OSError unless *path*, as listed by this system, is the path of a file below a folder."""
     is_below = all(part not in ("", ".", "..") for part in path.split("/"))
     if not is_below or "\0" in path or (os.name == "nt" and any(char in path for char in "\\:")):
         raise OSError(errno.EINVAL, "it is not a path within the folder", path)
@@ -57,11 +58,11 @@ class Folder:
 
     Args:
         root:
-            The trusted folder. Symbolic links in its own path are followed.
+            The trusted folder. Symbolic links in the path of this folder are followed.
 
         within:
-            The folder's path below *root*, with ``/`` as separator; ``""`` for *root* itself. Links in it are
-            rejected.
+            The folder's path below *root*, with ``/`` as separator; ``""`` for *root* itself. Links in this
+            path are rejected.
 
         is_portable:
             Whether paths must be plain, as `check_plain` requires. Pass False to read files by the names
@@ -72,7 +73,7 @@ class Folder:
             The absolute path of the folder.
 
         display_root:
-            The folder's path for messages: as the user typed it.
+            The folder's path as the user typed it, for messages.
     """
 
     def __init__(self, root: str | os.PathLike[str], within: str = "", *, is_portable: bool = True) -> None:
@@ -88,8 +89,8 @@ class Folder:
         """
         Return the folder at a path from the user.
 
-        Links in absolute paths are followed, because the user typed them. Links in relative paths are not,
-        because they might be part of the repository in the current folder.
+        Links in absolute paths are followed, because the user typed them. Links in relative paths are not
+        followed, because they might be part of the repository in the current folder.
         """
         normalized = os.path.normpath(path)
         parts = Path(normalized).parts
@@ -103,7 +104,7 @@ class Folder:
     @classmethod
     def inside(cls, root: str | os.PathLike[str], path: str | os.PathLike[str]) -> "Folder":
         """
-        Return a folder whose path can contain links, as long as they stay in the trusted folder *root*.
+        Return a folder whose path can contain links, as long as they do not leave the trusted folder *root*.
 
         The links are resolved once. Links that appear later are rejected, as in all folders.
 
@@ -135,11 +136,11 @@ class Folder:
         return str(self.path)
 
     def display_path(self, path: str) -> str:
-        """Return the path of a file below this folder for messages: relative if the folder's own path is."""
+        """Return the path of a file in this folder, for messages. It is relative if that of the folder is."""
         return str(self.display_root / path)
 
     def exists(self) -> bool:
-        """Return whether the folder exists. Raises OSError if a link or a file is in its place."""
+        """Return whether the folder exists. Raises OSError if there is a link or a file at its path."""
         try:
             with self._parent(()):
                 return True
@@ -152,10 +153,10 @@ class Folder:
 
         Args:
             mode:
-                The permissions of the trusted folder, if it is created.
+                The permissions of the trusted folder, if that folder is created.
 
         Raises:
-            OSError: If one of them cannot be created.
+            OSError: If one of the folders cannot be created.
         """
         Path(self._root).mkdir(mode, parents=True, exist_ok=True)
         with self._parent((), create=True):
@@ -200,9 +201,9 @@ class Folder:
                 Called with the status of the file before it is read. Its exceptions are raised.
 
         Raises:
-            TooLargeError: If it has more bytes. A file of a known size is not read in this case.
+            TooLargeError: If the file has more bytes. A file of a known size is not read in this case.
 
-            OSError: If it does not exist, is a symbolic link, or is not a regular file.
+            OSError: If the file does not exist, is a symbolic link, or is not a regular file.
         """
         with self.open_for_reading(path) as file:
             check(status := os.fstat(file.fileno()))
@@ -228,7 +229,7 @@ class Folder:
         Open a file for reading and writing, creating it if it does not exist.
 
         Raises:
-            OSError: If it is a symbolic link, has other names (hard links), or is not a regular file.
+            OSError: If the file is a symbolic link, has other names (hard links), or is not a regular file.
         """
         with self._entry(path, create=True) as (parent, name):
             descriptor = self._open(parent, name, os.O_RDWR | os.O_CREAT)
@@ -257,11 +258,12 @@ class Folder:
                 The permissions, as far as the process allows them.
 
             finish:
-                Called with the descriptor of the new file before it replaces the other. If it raises an
-                exception, the previous file remains.
+                Called with the descriptor of the new file before it replaces the previous file. If the call
+                raises an exception, the previous file remains.
 
         Raises:
-            OSError: If it cannot be written, or if a link, a pipe, a device or a folder is in its place.
+            OSError: If the file cannot be written, or if there is a link, a pipe, a device or a folder at its
+                path.
         """
         with self._entry(path, create=True) as (parent, name):
             with suppress(FileNotFoundError):
@@ -286,8 +288,9 @@ class Folder:
         If one of the files cannot be written, all created files and folders are removed.
 
         Raises:
-            OSError: With the path to show as its ``filename``. It is a FileExistsError if the path of a file
-                exists, and a NotADirectoryError if a file is in place of a folder.
+            OSError: If a file cannot be written. Its ``filename`` is the path to show. It is a
+                FileExistsError if the path of a file exists, and a NotADirectoryError if a parent folder is a
+                file.
         """
         folders = {folder for path in files for folder in (self.path / path).parents}
         missing = sorted(folder for folder in folders if not os.path.lexists(folder))
@@ -311,7 +314,9 @@ class Folder:
             raise OSError(error.errno, error.strerror, display_path) from None
 
     def remove(self, path: str) -> None:
-        """Remove a file, or a link itself. Raises OSError if it does not exist, or is a folder."""
+        """
+        Remove a file, or a link, but not its target. Raises OSError for a folder, or if nothing is there.
+        """
         with self._entry(path) as (parent, name):
             os.unlink(name, dir_fd=parent)
 
@@ -325,10 +330,10 @@ class Folder:
 
     def entries(self, path: str = "") -> list[tuple[str, os.stat_result]]:
         """
-        Return the names in this folder, or in the folder *path* below it, with their status, in order.
+        Return the sorted names in this folder, or in the folder *path* below it, each with its status.
 
         Raises:
-            OSError: If it cannot be read, or is not a folder.
+            OSError: If the path is not that of a folder, or the folder cannot be read.
         """
         if path:
             self._check(path)
@@ -347,7 +352,7 @@ class Folder:
         self, path: str = "", on_error: Callable[[str, OSError], object] | None = None
     ) -> Iterator[tuple[str, os.stat_result]]:
         """
-        Yield the path and the status of each file and symbolic link below this folder, in order.
+        Yield the path and the status of each file and symbolic link below this folder, sorted.
 
         Args:
             path:
@@ -386,14 +391,14 @@ class Folder:
     @contextmanager
     def locked(self, *, wait: bool = False) -> Iterator[None]:
         """
-        Hold the folder's lock, which is released when the process exits and needs no lock file.
+        Hold the folder's lock. It needs no lock file, and is released at the latest when the process exits.
 
         Args:
             wait:
                 Whether to wait until the lock is free.
 
         Raises:
-            FolderLockedError: If another process holds it, unless *wait* is true.
+            FolderLockedError: If another process holds the lock, unless *wait* is true.
         """
         if sys.platform == "win32":  # open files already keep other processes out on Windows
             yield
@@ -422,7 +427,7 @@ class Folder:
             yield parent, self._path((*above, name)) if parent is None else name
 
     def _remove_new(self, files: Iterable[str], folders: Sequence[Path]) -> None:
-        """Remove new files, and new folders unless they contain other files."""
+        """Remove new files, and those new folders that are then empty."""
         for file in files:
             with suppress(OSError):  # it was removed in the meantime
                 self.remove(file)
@@ -463,7 +468,7 @@ class Folder:
             return None
         try:
             return os.open(name, os.O_RDONLY | _NO_LINK | _FOLDER, dir_fd=parent)
-        except NotADirectoryError:  # a link has replaced it in the meantime
+        except NotADirectoryError:  # a link has replaced the folder in the meantime
             raise OSError(errno.ELOOP, _LINK) from None
 
     def _open(self, parent: int | None, name: str, flags: int) -> int:
@@ -495,7 +500,7 @@ def _errors_with_path(path: str) -> Iterator[None]:
 
 def remove_outward_links(folder: Path) -> None:
     """
-    Remove all symbolic links below *folder* that point outside, so that no file outside is read through them.
+    Remove all symbolic links below *folder* that point outside, so that no outside file is read through them.
 
     Args:
         folder:

@@ -1,6 +1,4 @@
-"""
-Size-limited reading of files from users and repositories. Pipes and devices are read only where allowed.
-"""
+"""Size-limited reading of files from users and repositories. Most functions reject pipes and devices."""
 
 import errno
 import os
@@ -12,8 +10,8 @@ from typing import Final, TypeAlias
 
 import attrs
 
-#: Identifies a version of a file without reading it: mtime, size, inode and ctime. Programs can set all of
-#: them except the ctime.
+#: Identifies a version of a file without reading the file: its mtime, size, inode and ctime. Programs can set
+#: all of these except the ctime.
 Stamp: TypeAlias = tuple[int, int, int, int]
 
 #: The stamps of files by path; None for files that do not exist.
@@ -25,7 +23,8 @@ INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 #: Maximum size of a source file. Larger files are not written by hand, and could exhaust memory.
 MAX_SOURCE_BYTES: Final = 1 << 24
 
-#: Flags for all files. Opening a pipe fails or does not wait for its other end, and writing does not block.
+#: Flags for opening any file. With these flags, opening a pipe fails or does not wait for the other end, and
+#: writing does not block.
 FILE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 #: Flags to create a file.
@@ -67,7 +66,7 @@ class HashedBytes:
 
     Attributes:
         digest:
-            Its SHA-256, in lowercase hexadecimal digits.
+            The SHA-256 of the content, in lowercase hexadecimal digits.
     """
 
     data: bytes = attrs.field(eq=False, repr=False)
@@ -118,7 +117,7 @@ def read_beginning(
     path: str | os.PathLike[str], size: int, check: Callable[[os.stat_result], object] = bool
 ) -> bytes:
     """
-    Return the first *size* bytes of a regular file, or all of a shorter one. Symbolic links are followed.
+    Return the first *size* bytes of a regular file, or all bytes of a shorter file. Links are followed.
 
     Raises:
         OSError: If it cannot be read, or is not a regular file.
@@ -141,7 +140,7 @@ def may_exist(path: str) -> bool:
     """
     Return whether a path from an untrusted source might exist.
 
-    Network paths always count. They are not looked up, because Windows would log in to the other machine.
+    For a network path, the result is always True: on Windows, looking it up would log in to another machine.
     """
     return path.startswith(("//", "\\\\")) or os.path.exists(path)
 
@@ -172,7 +171,7 @@ def is_foreign(path: str | os.PathLike[str], trusted_folder: str | os.PathLike[s
 
     Args:
         path:
-            A file or a folder. If it does not exist, it is not foreign.
+            A file or a folder. A path that does not exist is not foreign.
 
         trusted_folder:
             A folder whose owner is trusted as well.
@@ -215,8 +214,8 @@ def open_input(path: str | os.PathLike[str]) -> BufferedReader:
     """
     Open a regular file for reading, or a pipe that a shell has opened for this process.
 
-    The path of such a pipe is ``/dev/fd/63`` or ``/proc/self/fd/63``. Links to it are rejected, because a
-    repository can contain them.
+    The path of such a pipe is, for example, ``/dev/fd/63`` or ``/proc/self/fd/63``. Links to such a path are
+    rejected, because a repository can contain links.
 
     Raises:
         OSError: If it cannot be opened, or is another pipe, a device, a socket or a folder.
@@ -252,4 +251,4 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
         status = os.fstat(file.fileno())
         if status.st_size > limit:
             raise TooLargeError(status.st_size, limit, path)
-        return within_limit(limit, file.read(limit + 1), path)  # it may have grown, and a device has no size
+        return within_limit(limit, file.read(limit + 1), path)  # it may have grown; a device has no size

@@ -21,7 +21,7 @@ def parse_toml(data: bytes) -> dict[str, Any]:
     Return the tables of a TOML document.
 
     Raises:
-        ValueError: If it is not TOML, is not UTF-8, or is nested too deeply.
+        ValueError: If *data* is not TOML, is not UTF-8, or is nested too deeply.
     """
     if _LONG_KEY.search(_TEXT.sub(b"x", data)):
         msg = "a key has more than 100 parts"

@@ -13,7 +13,7 @@ from msgspec import Struct
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import read_named_file
 
-#: Limit for a file with the value of a header, in bytes.
+#: Maximum size of a file with the value of a header, in bytes.
 _MAX_HEADER: Final = 64 * 1024
 
 #: See https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 and section 5.5.
@@ -62,7 +62,7 @@ class ServerAddress(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The command line, or the URL without anything in it that can be secret."""
+        """The command line, or the URL without the parts that can be secret."""
         if not self.url:
             return shlex.join(self.words)
 
@@ -85,7 +85,7 @@ def parse_address(text: str, headers: Iterable[str] = (), variables: Iterable[st
             Texts ``NAME=VALUE``, or ``NAME`` to pass on a variable of this process.
 
     Raises:
-        ValueError: If one of them is invalid, or a file or a variable does not exist.
+        ValueError: If one of the arguments is invalid, or a file or a variable does not exist.
     """
     if re.match(r"https?://", text, re.IGNORECASE):
         return ServerAddress(url=text, headers=dict(_parse_header(header) for header in headers))

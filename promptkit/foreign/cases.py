@@ -20,12 +20,12 @@ CASES_FILE: Final = "cases.toml"
 
 def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
     """
-    Return the cases in a file by the name of their prompt; none if there is no file.
+    Return the cases in a file by the name of their prompt; ``{}`` if the file does not exist.
 
     Each table ``[PROMPT."case name"]`` has the arguments of one case, as text.
 
     Raises:
-        LoadError: If the file cannot be read, or is not such a file.
+        LoadError: If the file cannot be read, or does not consist of such tables.
     """
     try:
         data = read_regular_file(file, MAX_SOURCE_BYTES)
@@ -49,7 +49,7 @@ def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
 def lint_cases_file(
     cases: Mapping[str, tuple[Case, ...]], prompts: Mapping[str, Any]
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each prompt with cases that the server does not have."""
+    """Yield a diagnostic for each prompt that has cases, but does not exist on the server."""
     for name, own_cases in cases.items():
         if name not in prompts and own_cases:
             similar = nearest(name, prompts)
@@ -74,7 +74,7 @@ def _table(file: Path, header: str, value: Any) -> Mapping[str, Any]:
 
 
 def _headers(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the keys of each header of a table, and its line."""
+    """Yield the keys of each table header, and the line of the header."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.lstrip().startswith("["):
             continue

@@ -1,4 +1,4 @@
-"""A server's lists as a catalog, whose prompts and resources are requested from the server on use."""
+"""A server's lists as a catalog. Using a prompt or a resource of the catalog requests it from the server."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -48,7 +48,7 @@ from promptkit.lints.prompts import with_lints
 from promptkit.lints.skills import lint_skill
 from promptkit.types.scalar_types import SCALARS
 
-#: Time limit of a call, in seconds: the connection's own limit comes first, and names the request.
+#: Time limit of a call, in seconds. It is longer than that of the connection, whose error names the request.
 _TIMEOUT_S: Final = 35.0
 
 #: Maximum size of the files of all skills together, in bytes.
@@ -61,7 +61,7 @@ class OpenServer(Struct):
 
     Args:
         name:
-            Its name and version, as it declares them; its address if it declares none.
+            The name and version that the server declares; its address if it declares none.
 
         revision:
             The revision of the protocol that both sides use.
@@ -70,7 +70,7 @@ class OpenServer(Struct):
             The lists of prompts, resources and skills, as the server sent them.
 
         catalog:
-            The same, compiled.
+            The catalog of these lists.
     """
 
     name: str
@@ -99,7 +99,7 @@ def open_server(
             The server.
 
         lint:
-            Whether the catalog has the diagnostics of ``promptkit check``.
+            Whether the catalog includes the diagnostics of ``promptkit check``.
 
         sample:
             Whether prompts can be rendered with made-up arguments.
@@ -152,7 +152,8 @@ def catalog_of(
             The lists.
 
         connection:
-            The connection to the server; None if the lists come from a file, without their skills' files.
+            The connection to the server; None if the lists come from a file. The files of skills are then
+            missing.
 
         cases:
             The saved cases by prompt.
@@ -203,7 +204,7 @@ def _prompt(
 
 
 def _argument(argument: ListedArgument) -> Argument:
-    """Return an argument, which is text for every server."""
+    """Return an argument. For all servers, the type of the argument is text."""
     default = NO_DEFAULT if argument.required else None
     arg = Arg(argument.description, title=argument.title)
     return Argument(argument.name, str, default, SCALARS[str], argument.title, argument.description, arg)
@@ -249,7 +250,9 @@ def read_resource(connection: Requester, uri: str) -> str | bytes:
 
 
 def _call(connection: Requester, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Send a request. Raises PromptError if the server rejects it, and ResultError without an answer."""
+    """
+    Send a request. Raises PromptError for an error from the server, and ResultError without a valid answer.
+    """
     try:
         result = connection.request(method, params)
     except RequestError as error:
@@ -307,10 +310,10 @@ def _load_skill(
             The connection to the server.
 
         max_bytes:
-            The limit for its files together.
+            The maximum size of all files of the skill together, in bytes.
 
     Returns:
-        The skill, or None if it violates the format; and its diagnostics.
+        The skill, or None if the skill violates the format; and the diagnostics of the skill.
     """
     path = unquote(skill.uri.removeprefix("skill://")).removesuffix(f"/{SKILL_FILE}")
     prefix, _, name = path.rpartition("/")

@@ -37,19 +37,19 @@ class ServerIdentity(Struct, frozen=True):
 
     Args:
         name:
-            Its name; ``""`` if it has none.
+            The server's name; ``""`` if it declares none.
 
         version:
-            Its version; ``""`` if it has none.
+            The server's version; ``""`` if it declares none.
 
         revision:
             The revision of the protocol that both sides use.
 
         capabilities:
-            Its capabilities.
+            The server's capabilities.
 
         instructions:
-            Its instructions for models.
+            The server's instructions for models.
     """
 
     name: str
@@ -132,7 +132,7 @@ def connect(address: ServerAddress) -> Iterator[Connection]:
     Connect to a server. On exit, disconnect, and end the processes of a command.
 
     Raises:
-        ServerError: If it cannot be reached, or does not speak MCP.
+        ServerError: If the server cannot be reached, or does not speak MCP.
     """
     for name in ("mcp", "client", "httpx2"):  # they would log the server's texts to standard error
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)

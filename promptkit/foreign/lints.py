@@ -32,14 +32,15 @@ _MAX_NAMED: Final = 5
 _UNKNOWN_NAME: Final = "promptkit-check-unknown"
 _UNKNOWN_URI: Final = "promptkit-check:unknown"
 
-#: Descriptions of arguments that must be JSON, and the schema that fastmcp and the official SDK add to them.
+#: Match descriptions of arguments that must be JSON, and the start of the schema that fastmcp and the
+#: official SDK add to such descriptions.
 _JSON: Final = re.compile(
     r"\bJSON\s+(?:string|object|array|list)\b|\bas\s+(?:a\s+)?JSON\b|\bvalid\s+JSON\b", re.IGNORECASE
 )
 
 _SCHEMA: Final = re.compile(r"\bschema: (?=\{)")
 
-#: The types of values that people write as JSON without knowing it.
+#: The types of values whose JSON is what people would write anyway.
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "null"})
 
 #: The number of levels of a schema to search.
@@ -52,7 +53,8 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
     """
     Yield probable mistakes in the lists of a server, and in its instructions for models.
 
-    The lints of prompts for certain clients, and of renderings, are those of promptkit's own prompts.
+    Lints about certain clients and about renderings are not included, because promptkit's own prompts share
+    them.
     """
     for prompt in listing.prompts:
         yield from _lint_prompt(prompt)
@@ -94,7 +96,7 @@ def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
 
 
 def _needs_json(description: str) -> bool:
-    """Return whether the description of an argument asks for JSON other than a number or a word."""
+    """Return whether the description of an argument asks for JSON, unless a number or a word is enough."""
     if (match := _SCHEMA.search(description)) is not None:
         with suppress(ValueError):
             schema, _ = JSONDecoder().raw_decode(description, match.end())
@@ -120,7 +122,7 @@ def _lint_length(report: Report, subject: str, text: str | None) -> None:
 
 
 def _lint_schemas(tools: Sequence[ListedTool]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each loss, with the tools whose schemas have it."""
+    """Yield a diagnostic for each loss in `_LOSSES` that affects a tool's schema, with the affected tools."""
     for applies, message, hint in _LOSSES:
         if names := [tool.name for tool in tools if applies(tool.input_schema)]:
             subject = f"{_count(len(names), 'tool')} ({_names(names)})"
@@ -128,7 +130,7 @@ def _lint_schemas(tools: Sequence[ListedTool]) -> Iterator[Diagnostic]:
 
 
 def _schemas(schema: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield a schema and all schemas in it."""
+    """Yield a schema and all schemas inside it."""
     if isinstance(schema, list):
         for item in schema:
             yield from _schemas(item, depth)
@@ -154,7 +156,7 @@ def _has_positions(schema: Mapping[str, Any]) -> bool:
 
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
-    """Return whether a definition refers to itself, directly or by way of others."""
+    """Return whether a schema or one of its definitions refers to itself, directly or through others."""
     definitions = {**(schema.get("definitions") or {}), **(schema.get("$defs") or {})}
     references = {name: set(_references(definition)) for name, definition in definitions.items()}
     try:
@@ -196,7 +198,7 @@ _LOSSES: Final = (
 
 
 def lint_stray_output(lines: int, first: str) -> Iterator[Diagnostic]:
-    """Yield a diagnostic if a server has written lines to standard output that are not messages."""
+    """Yield a diagnostic if a server has written *lines* to standard output that are not messages."""
     if lines:
         message = f"it wrote {_count(lines, 'line')} other than messages to standard output: {first!r}"
         hint = "write logs to standard error: some clients end the connection"

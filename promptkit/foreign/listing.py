@@ -12,10 +12,10 @@ from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.rules import Rule
 from promptkit.protocol.jsonrpc import MethodNotFound
 
-#: The location of everything that a server declares: there is no file.
+#: The location of all that a server declares, because there is no file.
 SERVER: Final = Location("<server>")
 
-#: Limits for all lists of a server together: items, and bytes of JSON; and for the pages of one list.
+#: Maximum numbers of items and of bytes of JSON in all lists of a server together, and of pages of one list.
 MAX_ITEMS: Final = 10_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_PAGES: Final = 1_000
@@ -30,7 +30,7 @@ class RequestError(PromptkitError):
 
     Args:
         code:
-            The code of JSON-RPC.
+            The JSON-RPC error code.
 
         message:
             The server's message.
@@ -63,9 +63,9 @@ class Requester(Protocol):
         Raises:
             RequestError: If the server answers with an error.
 
-            InvalidReplyError: If its answer violates the protocol.
+            InvalidReplyError: If the server's answer violates the protocol.
 
-            NoReplyError: If it does not answer in time, or its answer is too large.
+            NoReplyError: If the server does not answer in time, or its answer is too large.
         """
 
 
@@ -139,7 +139,7 @@ class _Kind(Struct, frozen=True):
 
     Args:
         member:
-            The key of the items in a reply.
+            The member of a reply that contains the items.
 
         noun:
             A word for an item.
@@ -176,7 +176,7 @@ class Listing(Struct):
             The items as the server sent them, by the key of their list.
 
         prompts, resources, templates, tools, skills:
-            The valid items; only the first of several with the same name or URI.
+            The valid items. Of several items with the same name or URI, only the first is included.
 
         diagnostics:
             The problems with the replies.
@@ -223,7 +223,7 @@ class Listing(Struct):
 
 
 def offered_methods(capabilities: Mapping[str, Any]) -> list[str]:
-    """Return the lists that a server with these capabilities has."""
+    """Return the methods of the lists that a server with these capabilities has."""
     extensions = capabilities.get("extensions") or {}
     return [
         method
@@ -254,7 +254,7 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
         except _PageError as error:
             report.add(error.rule, str(error), error.hint)
         except RequestError as error:
-            # Servers without templates often do not have their method.
+            # Servers without templates often do not have the method for their list.
             if method != "resources/templates/list" or error.code != MethodNotFound.code:
                 hint = "answer it, or do not declare the capability"
                 report.add(Rule.INVALID_REPLY, f"it fails: {error}", hint)
@@ -267,7 +267,7 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
 
 
 class _PageError(Exception):
-    """Pages that cannot be read to the end; the items so far are valid."""
+    """The pages of a list cannot be read to the end. The items so far are valid."""
 
     def __init__(self, rule: Rule, message: str, hint: str) -> None:
         super().__init__(message)
@@ -315,7 +315,7 @@ def parse_listing(data: Mapping[str, Any]) -> Listing:
     Return the lists in a file that ``promptkit list --json`` wrote.
 
     Raises:
-        ValueError: If they are not lists.
+        ValueError: If *data* does not contain such lists.
     """
     listing = Listing()
     for method, kind in KINDS.items():

@@ -31,7 +31,7 @@ MAX_SECONDS: Final = 30.0
 #: Maximum size of a message from the server, in bytes.
 MAX_REPLY: Final = 16 * 1024 * 1024
 
-#: How many bytes are kept of the end of standard error, and of a line that is not a message.
+#: How many bytes are kept of the end of standard error, and of the start of a line that is not a message.
 _MAX_KEPT: Final = 2000
 
 #: How long a server may take to exit after the end of its input, and after SIGTERM, in seconds.
@@ -52,7 +52,7 @@ class Observations(Struct):
             The number of lines on standard output that are not messages.
 
         stray_line:
-            The start of the first one.
+            The start of the first such line.
 
         too_large:
             Whether the connection was closed because a message was too large.
@@ -74,10 +74,10 @@ async def stdio_streams(address: ServerAddress, seen: Observations) -> AsyncGene
             The command.
 
         seen:
-            Receives the other output.
+            Receives the output other than messages.
 
     Raises:
-        ServerError: If it cannot be started.
+        ServerError: If the command cannot be started.
     """
     process = await _start(address)
     to_reader, reader = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -130,7 +130,7 @@ async def _start(address: ServerAddress) -> Process:
 
 
 async def _messages(process: Process, seen: Observations) -> AsyncIterator[SessionMessage]:
-    """Yield the messages on standard output other than notifications, for which nothing waits."""
+    """Yield the messages on standard output, except notifications, because no code waits for them."""
     async for line in _lines(process, seen):
         try:
             message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -144,7 +144,7 @@ async def _messages(process: Process, seen: Observations) -> AsyncIterator[Sessi
 
 
 async def _lines(process: Process, seen: Observations) -> AsyncIterator[bytes]:
-    """Yield the lines of standard output, up to the first one that is too long."""
+    """Yield the lines of standard output, up to the first line that is too long."""
     assert process.stdout is not None  # noqa: S101 (it is a pipe)
     stream = BufferedByteReceiveStream(process.stdout)
     try:
@@ -157,7 +157,7 @@ async def _lines(process: Process, seen: Observations) -> AsyncIterator[bytes]:
 
 
 async def _end(process: Process) -> None:
-    """End a process and its group: by the end of its input, then by signals."""
+    """End a process and its group: first by closing its standard input, then by signals."""
     assert process.stdin is not None  # noqa: S101 (it is a pipe)
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.aclose()
@@ -202,7 +202,7 @@ async def http_streams(address: ServerAddress, seen: Observations) -> AsyncGener
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    """The body of a response, up to the limit of a message."""
+    """The body of a response, up to the maximum size of a message."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, seen: Observations) -> None:
         self._stream = stream

@@ -39,11 +39,12 @@ _TOOL_FILES: Final = frozenset(
 #: The ending of the names of Markdown prompts.
 MARKDOWN_ENDING: Final = ".prompt.md"
 
-#: Names that mark a virtual or conda environment, and a skill. Programs in these folders are not recipes.
+#: Names of files that mark a folder as a virtual or conda environment, or as a skill. Python files in such
+#: folders are not recipes.
 _ENVIRONMENT: Final = frozenset({"pyvenv.cfg", "conda-meta"})
-_SKILL: Final = "skill.md"  # compared without case: misspelt skills do not contain recipes either
+_SKILL: Final = "skill.md"  # compared without case, to recognize misspelt names as well
 
-#: How many bytes of a file are searched, and strings that occur in files with prompts.
+#: How many bytes of a file are searched, and the strings to search for, which occur in files with prompts.
 _READ_BYTES: Final = 1 << 16
 _DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resource", b".skill")
 
@@ -89,7 +90,7 @@ def mentions_prompts(path: str) -> bool:
 
 
 def _beginning(path: str) -> bytes:
-    """Return the first bytes of a file; none if it cannot be read."""
+    """Return the first bytes of a file; ``b""`` if it cannot be read."""
     try:
         return read_beginning(path, _READ_BYTES)
     except OSError:
@@ -97,7 +98,9 @@ def _beginning(path: str) -> bytes:
 
 
 def is_for_promptkit(path: str) -> bool:
-    """Return whether the text of a file uses promptkit. Next to skills, no other program is imported."""
+    """
+    Return whether the text of a file uses promptkit. Next to folders of skills, only such files are imported.
+    """
     text = _beginning(path)
     return b"promptkit" in text or any(decorator in text for decorator in _DECORATORS[:3])
 
@@ -123,7 +126,7 @@ def holds_skills(folder: str) -> bool:
 
 
 def mentions_skills(folder: str) -> bool:
-    """Guess whether there are skills in a folder, in folders of their own or in recipes."""
+    """Guess whether a folder contains skills, either as folders or declared in recipes."""
     return holds_skills(folder) or any(
         is_recipe(entry.name) and b"@skill" in _beginning(entry.path)
         for _, entries in FolderWalk(folder)
@@ -132,7 +135,7 @@ def mentions_skills(folder: str) -> bool:
 
 
 def folders_with_recipes(folder: str) -> list[str]:
-    """Guess which subfolders have recipes in them, nearest first."""
+    """Guess which subfolders contain recipes. Return them, nearest first."""
     walk = _limited_walk(folder)
     folders = [path for path, entries in walk if path != folder and any(map(_is_likely, entries))]
     return sorted(folders, key=lambda path: (path.count(os.sep), path))
@@ -148,7 +151,7 @@ class DiscoveredFiles(NamedTuple):
 
     Args:
         names:
-            The paths of the recipes within it, sorted.
+            The paths of the recipes, relative to the folder, sorted.
 
         unreadable:
             The files that cannot be read, each with the reason.
@@ -157,22 +160,22 @@ class DiscoveredFiles(NamedTuple):
             The folders that cannot be searched, each with the reason.
 
         outside:
-            The symbolic links to folders outside that seem to have recipes or skills in them.
+            The symbolic links to folders outside that seem to contain recipes or skills.
 
         hidden:
-            The folders whose names start with a dot that seem to have skills in them.
+            The folders that seem to contain skills, but have names that start with a dot.
 
         unserved:
             The Python files that are not recipes: tests, cases, and ``__init__.py``.
 
         cases:
-            The paths of the case files within it, sorted.
+            The paths of the case files, relative to the folder, sorted.
 
         skills:
             The folders of skills that are not in the folder of another skill, sorted.
 
         markdown:
-            The paths of the Markdown prompts within it, sorted.
+            The paths of the Markdown prompts, relative to the folder, sorted.
     """
 
     names: tuple[str, ...]
@@ -203,8 +206,9 @@ def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> D
             See `FolderWalk`.
 
         runs_all:
-            Whether all Python files are recipes. Otherwise, next to folders of skills, only files that
-            declare prompts are: the others may be programs of a repository that was cloned only to be read.
+            Whether all Python files are recipes. If not, and the folder contains folders of skills, only
+            files that declare prompts are recipes. The other files may be programs of a repository that was
+            cloned only to be read.
 
     Raises:
         OSError: If the folder cannot be read.
@@ -255,7 +259,7 @@ def _holds_recipes_or_skills(folder: str) -> bool:
 
 
 def why_unreadable(entry: os.DirEntry[str]) -> str | None:
-    """Return why a file cannot be read; None if it can be, and ``""`` for a folder."""
+    """Return why a file cannot be read; None if it can be read, and ``""`` if it is a folder."""
     try:
         # Most entries are plain files, which need no further system call.
         mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(entry.path).st_mode
@@ -268,7 +272,7 @@ def why_unreadable(entry: os.DirEntry[str]) -> str | None:
 
 class FolderWalk:
     """
-    A walk through a folder and its subfolders: an iterator of the path and the entries of each.
+    A walk through a folder and its subfolders: an iterator over the path and the entries of each folder.
 
     Links are followed to folders within the folder, which Kubernetes ConfigMaps use, and to folders of the
     project that contain recipes or skills. No folder is entered twice.
@@ -284,8 +288,8 @@ class FolderWalk:
             The approximate number of entries after which the walk ends.
 
         private:
-            Whether to enter folders without recipes that recipes may read: those with a leading ``_``, and
-            skills.
+            Whether to enter folders without recipes whose files recipes may read: folders with a leading
+            ``_``, and skills.
 
         project:
             The root of the project, in which links are followed; ``""`` to follow only links within the
@@ -358,7 +362,7 @@ class FolderWalk:
         target = resolve_link(link)
         if target.startswith(os.path.join(root, "")):
             return target
-        if os.path.join(root, "").startswith(os.path.join(target, "")):  # to a parent
+        if os.path.join(root, "").startswith(os.path.join(target, "")):  # the link leads to a parent folder
             return ""
         is_in_project = self._project and target.startswith(os.path.join(self._project, ""))
         if is_in_project and _holds_recipes_or_skills(target):
@@ -372,7 +376,7 @@ class FolderWalk:
         return may_enter(name) and (self._private or not name.startswith("_"))
 
     def _entries_of(self, folder: str) -> list[os.DirEntry[str]] | None:
-        """Return the entries of a folder; None if it is not entered."""
+        """Return the entries of a folder; None if the folder is not entered."""
         try:
             with os.scandir(folder) as iterator:
                 entries = list(iterator)

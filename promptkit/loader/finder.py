@@ -1,8 +1,8 @@
 """
-The finder in `sys.meta_path` for the modules of a folder of recipes, and for those of their project.
+The finder in `sys.meta_path` for the modules of a folder of recipes and of the recipes' project.
 
-It records the declarations that the modules make, the files that they read, and their own files, which are
-watched and imported again when one of them changes.
+It records the declarations that the modules make, the files that they read, and their own files. If one of
+these files changes, the modules are imported again.
 """
 
 import importlib
@@ -48,16 +48,16 @@ class Execution(Struct, eq=False):
             The module's full name.
 
         file:
-            The path of its source; ``""`` if another loader executed it.
+            The path of its source; ``""`` if another loader executed the module.
 
         module:
-            The module; None if it failed.
+            The module; None if its execution failed.
 
         declared:
-            Its declarations, without those of modules that it imported.
+            The declarations of the module, without those of modules that it imported.
 
         read:
-            The files that it read, without those of modules that it imported.
+            The files that the module read, without the files that modules imported by it have read.
 
         stamp:
             The file's stamp when the module was executed.
@@ -82,12 +82,12 @@ class Executions:
         return iter(list(self.by_name.values()))
 
     def module(self, name: str) -> ModuleType | None:
-        """Return the module of that name; None unless it was executed without an error."""
+        """Return the module of that name; None if it was not executed, or its execution failed."""
         execution = self.by_name.get(name)
         return None if execution is None else execution.module
 
     def add(self, execution: Execution) -> None:
-        """Record an execution. If a module was executed twice, the last successful one counts."""
+        """Record an execution. If a module was executed twice, its last successful execution counts."""
         by_module: dict[str, list[Decorated]] = {}
         for declaration in execution.declared:
             by_module.setdefault(declaration.__module__, []).append(declaration)
@@ -240,7 +240,8 @@ class RecipeFinder:
             The files of modules that were not found.
 
         has_missing_modules:
-            Whether modules of the project were removed to which modules of the package may still refer.
+            Whether modules of the project were removed although modules of the package may still refer to
+            them.
     """
 
     def __init__(self, name: str, folder: Path, root: str, before: "RecipeFinder | None" = None) -> None:
@@ -268,10 +269,12 @@ class RecipeFinder:
             sys.path.append(self.root)
 
     def uninstall(self) -> None:
-        """Stop finding modules. Modules next to the recipes are removed: another folder has its own."""
+        """
+        Stop finding modules, and remove the modules next to the recipes, because another folder has its own.
+        """
         with suppress(ValueError):
             sys.meta_path.remove(self)
-        # Compared by identity: an equal entry was added by other code.
+        # Compared by identity: an equal entry that is a different object was added by other code.
         sys.path[:] = [entry for entry in sys.path if entry is not self.root]
         if self._siblings:
             for name in [name for name in list(sys.modules) if name.partition(".")[0] in self._siblings]:
@@ -302,7 +305,7 @@ class RecipeFinder:
         return spec
 
     def _inner_spec(self, name: str, path: Sequence[str]) -> ModuleSpec | None:
-        """Return the spec of a module of the package, if it is in the folder."""
+        """Return the spec of a module of the package; None if the module is not in the folder."""
         if not any(os.path.join(entry, "").startswith(self._inside) for entry in path):
             return None
         spec = PathFinder.find_spec(name, path)
@@ -318,7 +321,7 @@ class RecipeFinder:
         )
 
     def imported_files(self) -> set[str]:
-        """Return the paths of all files that were imported or read, or looked for and not found."""
+        """Return the paths of all files that were imported, read, or not found by an import."""
         files = {file for file, _ in list(self.project.values())} | self.missing
         for execution in self.executions:
             files.update((execution.file, *map(str, execution.read)))
@@ -353,14 +356,16 @@ class RecipeFinder:
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Restore the module's own spec. It has already been executed."""
+        """Restore the module's own spec. The module has already been executed."""
         assert module.__spec__ is not None  # noqa: S101 (imports set it)
         module.__spec__ = module.__spec__.loader_state
 
     # Modules of the project.
 
     def _project_spec(self, name: str, path: SearchPath) -> ModuleSpec | None:
-        """Return the spec of a module of the project. If it is not found, its possible files are recorded."""
+        """
+        Return the spec of a module of the project. If it is not found, record the files that could define it.
+        """
         top = name.partition(".")[0]
         if top == "promptkit" or top in sys.stdlib_module_names:
             return None
@@ -389,7 +394,7 @@ class RecipeFinder:
         return None
 
     def _is_own(self, file: str) -> bool:
-        """Whether a file is the author's own, and not part of an installation in the project."""
+        """Whether a file belongs to the author, and not to a package that is installed inside the project."""
         if not file.startswith(os.path.join(self.root, "")) or file.startswith(_STDLIB):
             return False
         return INSTALLED.isdisjoint(file.split(os.sep))
@@ -408,7 +413,7 @@ class RecipeFinder:
 
     def leave(self) -> None:
         """
-        Remove the project's modules that only this finder can import; all of them if one has changed.
+        Remove the project's modules that only this finder can import, or all modules if one has changed.
 
         Modules that other finders can import from the same file stay, because other code may use their
         classes.

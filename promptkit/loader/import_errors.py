@@ -35,7 +35,7 @@ from promptkit.loader.targets import display_path, project_root
 
 
 def hint_for_missing_module(name: str, file: Path) -> str:
-    """Return a hint for *file*, which imports the module *name* that cannot be found."""
+    """Return a hint for *file*, which imports a module that cannot be found, *name*."""
     parent, _, last = name.rpartition(".")
     if parent.partition(".")[0] == "promptkit" and (hint := other_package()) is not None:
         return hint
@@ -55,7 +55,7 @@ def hint_for_missing_module(name: str, file: Path) -> str:
 
 
 def _describe_not_found(name: str, file: Path) -> str:
-    """Return a hint with the searched folders, and a similar name if there is one."""
+    """Return a hint that names the searched folders, and a similarly named module if there is one."""
     folder = file.absolute().parent
     searched = (
         f"next to the recipe, in the project's root {project_root(folder)}, or installed for {sys.executable}"
@@ -71,14 +71,14 @@ def _describe_not_found(name: str, file: Path) -> str:
 
 def hint_for_hidden_module(name: str, folder: Path) -> str | None:
     """
-    Return a hint if the imported module *name* hides one of the author's own.
+    Return a hint if the imported module *name* hides a module of the author; otherwise None.
 
     Args:
         name:
             The dotted name. Only its first part can be hidden.
 
         folder:
-            The folder of the recipes, in which the author's own modules are, or in its project's root.
+            The folder of the recipes. The author's modules are in this folder or in the root of its project.
     """
     top = name.partition(".")[0]
     module = sys.modules.get(top)
@@ -95,7 +95,7 @@ def hint_for_hidden_module(name: str, folder: Path) -> str | None:
 
 
 def _suggest_install(module: str) -> str | None:
-    """Return how to install a module of a well-known package whose name differs."""
+    """Return how to install a well-known package whose name differs from *module*; None for other modules."""
     package = foreign_name_hint("packages", module)
     return None if package is None else f"install it: {pip()} {quoted(package)}"
 
@@ -189,7 +189,7 @@ def _hint_for_missing_file(path: str, file: Path) -> str:
 
 
 def _hint_for_call(name: str) -> str | None:
-    """Return how to call *name*, if promptkit defines it."""
+    """Return how to call *name* if promptkit defines that function; otherwise None."""
     if name in ("Prompt", "Resource"):
         return f"decorate the function with @{name.lower()}"
     if (home := public_names().get(name)) is None:
@@ -213,8 +213,8 @@ def _hint_for_unknown_option(name: str, option: str) -> str | None:
 
 _DECORATORS: Final = frozenset({"prompt", "resource", "skill"})
 
-#: Parts removed from Python's message: suggestions of some versions, because the hint has its own, and the
-#: path of the module.
+#: The parts that are removed from Python's message: the path of the module, and the suggestion that some
+#: versions add, because the hint contains a suggestion.
 _CUT: Final = re.compile(
     r"(?:\. Did you (?:mean|forget)\b[^?]*\?| \((?:[^()]+\.(?:py|pyd|so)|unknown location)\))+$"
 )
@@ -229,13 +229,14 @@ def diagnose_import(file: Path, folder: Path | None, error: BaseException) -> Di
             The recipe.
 
         folder:
-            The folder of its package, if it is loaded as part of one.
+            The folder of its package; None if it is not loaded as part of a package.
 
         error:
             The exception.
 
     Raises:
-        KeyboardInterrupt: If *error* is one and was raised by the user's Ctrl-C instead of a recipe.
+        KeyboardInterrupt: If *error* is a KeyboardInterrupt that was raised by the user's Ctrl-C, and not by
+            a recipe.
     """
     # Servers handle SIGINT themselves: with their handler, the exception can only come from a recipe.
     if type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -271,10 +272,11 @@ def diagnose_unserved(
             The files of the folder.
 
         likely:
-            The files that are not recipes because of their names, but seem to define prompts.
+            The files that are not recipes because of their names, although they seem to define prompts.
 
         loaded:
-            The declarations of the recipes. Likely files that they have imported are served.
+            The declarations of the recipes. A likely file that a recipe has imported is served, so it is not
+            reported.
     """
     diagnostics = {
         path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable
@@ -307,7 +309,9 @@ def _not_served(path: str, message: str, hint: str, line: int = 0) -> Diagnostic
 
 
 def _unserved_prompts(path: str) -> Diagnostic | None:
-    """Return the diagnostic for a file with prompts, but without tests, that is not a recipe by name."""
+    """
+    Return the diagnostic for a file that has prompts, but not a recipe's name; None if it contains tests.
+    """
     if (tree := tree_of(path)) is None or any(map(_is_test, tree.body)):
         return None
     first = next(filter(_is_prompt, tree.body), None)
@@ -327,7 +331,7 @@ def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diag
 
 
 def _location_of(error: BaseException, file: Path, folder: Path | None) -> Location:
-    """Return where in the author's code, from *file* on, the error was raised."""
+    """Return where in the author's code an error was raised: in *file*, or in code that it called."""
     if isinstance(error, SyntaxError) and error.filename:
         return _location_of_syntax_error(error, error.filename)
 

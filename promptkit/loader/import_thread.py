@@ -1,4 +1,4 @@
-"""Times the import of recipes, and reloads them on a thread that is abandoned if an import hangs."""
+"""Times the import of recipes, and reloads recipes on a thread that is abandoned if an import hangs."""
 
 import os
 import time
@@ -124,7 +124,7 @@ class Importer(Generic[T]):
                 The stamps of the files before the import.
 
             has_changed:
-                Returns whether any file has been edited since.
+                Returns whether any file has been edited since these stamps were taken.
 
         Raises:
             ImportTimeoutError: If the import of a file hangs, or the imports are no longer needed. A hanging
@@ -160,7 +160,7 @@ class Importer(Generic[T]):
             frames = _frames(current_frames().get(thread.ident or 0))
             running = {str(file), *(frame.f_code.co_filename for frame in frames)}
             with lock:
-                if clock.current()[0] != file:  # its import has ended
+                if clock.current()[0] != file:  # the import of the file has ended
                     continue
                 abandoned.set()
             abandon_imports(thread.ident or 0)
@@ -188,7 +188,7 @@ def _next_outcome(outcomes: "SimpleQueue[T]") -> T | None:
 
 def import_progress(target: Targets) -> str:
     """
-    Return which recipes are being imported, and their current lines, for an error message.
+    Return which recipes are being imported, and the line that each is at, for an error message.
 
     Args:
         target:

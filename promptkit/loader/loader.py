@@ -54,10 +54,10 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
 
     Args:
         folder:
-            The absolute path of its folder.
+            The absolute path of the skill's folder.
 
         root:
-            The target that contains it.
+            The target that contains the skill.
 
     Returns:
         The declarations, and the paths of the files and folders that were read.
@@ -79,7 +79,7 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
 
 
 def _check_name(paths: Iterable[str]) -> None:
-    """Raise SkillError if *paths* lack a ``SKILL.md`` with exactly this name."""
+    """Raise SkillError unless one of *paths* has the exact name ``SKILL.md``."""
     if SKILL_FILE not in paths:
         similar = next((path for path in paths if path.lower() == SKILL_FILE.lower()), None)
         if similar is None:
@@ -90,7 +90,7 @@ def _check_name(paths: Iterable[str]) -> None:
 
 
 def _roots(files: Iterable[str]) -> list[str]:
-    """Return the folders that contain a ``SKILL.md``, as paths; ``""`` for the outermost."""
+    """Return the folders that contain a ``SKILL.md``, as relative paths; ``""`` is the outermost folder."""
     return [folder for folder, _, name in (path.rpartition("/") for path in files) if name == SKILL_FILE]
 
 
@@ -112,7 +112,7 @@ def load_markdown(
 
     Args:
         folder:
-            The absolute path of the folder to which their names are relative.
+            The absolute path of the folder to which *names* are relative.
 
         names:
             The paths of the files within it.
@@ -125,7 +125,7 @@ def load_markdown(
     """
     if not names:
         return [], set()
-    from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets have one
+    from promptkit.declarations.markdown_prompts import read_markdown_prompt  # few targets have these
 
     loaded, read = list[LoadedFile](), list[Path]()
     for file in map(folder.joinpath, names):
@@ -143,12 +143,12 @@ T = TypeVar("T")
 
 
 def do_nothing(_: Path) -> None:
-    """Allow the import of a file."""
+    """Do nothing: the default for *before_import*."""
 
 
 class FolderImport:
     """
-    The import of a folder's recipes, whose package has already been imported.
+    The import of a folder's recipes. Their package is imported on creation.
 
     Args:
         finder:
@@ -162,11 +162,11 @@ class FolderImport:
             exception is reported as an error of the file.
 
         explicit_names:
-            The files that are targets themselves, each with the object to load; ``""`` means all objects.
-            Such a file also serves all prompts that it imports, from any module.
+            The files that are targets themselves, each with the name of the object to load; ``""`` means all
+            objects. Such a file also serves all prompts that it imports, from any module.
 
         files:
-            All files of the folder, if it is the target.
+            All files of the folder, if the folder is the target; otherwise None.
 
         keep:
             See `promptkit.loader.packages.import_package`.
@@ -197,9 +197,9 @@ class FolderImport:
         self._package = finder.name
         import_folder = partial(import_package, finder, keep=keep)
         self._failure = None
-        if self.names or files is None or not files.has_skills:  # a folder of skills alone runs nothing
+        if self.names or files is None or not files.has_skills:  # skills alone have no code to run
             self._failure = self._import_or_fail(folder / "__init__.py", import_folder, Execution(""))
-        self._executions = finder.executions  # those of modules that are reused, if any
+        self._executions = finder.executions  # contains the modules that are reused, if any
         self._recipes = set(map(self._module_of, self.names))
 
     def finish(self) -> Recipes:
@@ -207,7 +207,7 @@ class FolderImport:
         Import the remaining files, and return all declarations.
 
         Raises:
-            LoadError: If a file does not have the object of its target.
+            LoadError: If a file does not contain the object that its target names.
         """
         if (failure := self._failure) is None:
             imported = {name: self._import(name) for name in self.names}
@@ -318,8 +318,9 @@ def load(
             and the exception is reported as an error of the file.
 
         keep:
-            Whether to reuse modules that are already imported, whoever imported them: a test may have patched
-            them. If a file has changed since it was imported here, all modules are imported again.
+            Whether to reuse modules that are already imported, no matter which code imported them: a test may
+            have patched them. If a file has changed since it was imported here, all modules are imported
+            again.
 
         cases:
             Whether to import the case files (``cases_*.py``) next to the recipes as well.
@@ -421,7 +422,7 @@ def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
 
 
 def _check_apart(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
-    """Raise LoadError if two targets share files, because those would be imported twice."""
+    """Raise LoadError if two targets share files, because these files would be imported twice."""
     for folder, other in folders.items():
         loaded_paths = (
             [folder] if other.files is not None else [os.path.join(folder, name) for name in other.names]
@@ -481,7 +482,7 @@ class ModuleImport(Struct, frozen=True):
         Import the module as Python would in the current folder, and return its declarations.
 
         Raises:
-            LoadError: If the module does not exist, or the object in it.
+            LoadError: If the module does not exist, or does not contain the object.
         """
         _extend_path(self.name)
         declared: list[Decorated] = []
@@ -513,7 +514,7 @@ class ModuleImport(Struct, frozen=True):
 
 
 def _extend_path(name: str) -> None:
-    """Make modules of the current folder and its project importable, after all others."""
+    """Append the current folder and its project to the search path, so that their modules can be imported."""
     with suppress(OSError):  # the current folder may be deleted
         here = os.getcwd()
         folders = (here, project_root(os.path.join(here, name)))

@@ -1,5 +1,5 @@
 """
-Imports a folder of recipes as a Python package, and can import it again, to reload it.
+Imports a folder of recipes as a Python package, and imports the package again for each reload.
 
 Prompts, resources and skills are pickled by reference, like functions. Declarations in a folder of recipes
 are referenced by the folder, which any process can load.
@@ -41,7 +41,7 @@ _finders: dict[tuple[Path, str], RecipeFinder] = {}
 
 
 def known_finders() -> list[RecipeFinder]:
-    """Return the finders of the last load, then those of folders that were loaded earlier."""
+    """Return the finders of the last load, then the finders of folders that were only loaded earlier."""
     return [*active_finders(), *_finders.values()]
 
 
@@ -83,7 +83,7 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
 
 def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
     """
-    Import the package of an installed finder, and all of its modules again.
+    Import the package of an installed finder. Its modules are executed again, unless they are reused.
 
     Args:
         finder:
@@ -120,7 +120,8 @@ def abandon_imports(thread: int) -> None:
     """
     Release the import locks of an abandoned thread, and remove its half-imported modules.
 
-    Later imports of these modules do not wait for it. Threads that are already waiting continue to wait.
+    Later imports of these modules do not wait for the thread. Threads that already wait for it continue to
+    wait.
 
     Args:
         thread:
@@ -146,7 +147,7 @@ class ImportSnapshot:
         self._finders = active_finders()
 
     def restore(self) -> None:
-        """Restore everything that has been replaced since."""
+        """Restore all modules that have been replaced since this snapshot."""
         for finder in active_finders():
             finder.uninstall()
         for name, module in self._modules.items():
@@ -162,7 +163,8 @@ def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | Non
 
     If a module of the project has changed, all modules of the project are removed.
     """
-    # The same string object each time: a test may have restored it in `sys.path`.
+    # Reuse the string object of *root*: a test may have restored it in `sys.path`, where it is found by
+    # identity.
     finder = RecipeFinder(name, folder, root if last is None else last.root, last)
     if finder.has_changed_project:
         finder.forget_project()
@@ -172,9 +174,7 @@ def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | Non
 
 
 def _reusable_modules(name: str, folder: Path, last: RecipeFinder | None) -> Executions | None:
-    """
-    Return a package's modules that any code has imported from its folder; None if one has changed since.
-    """
+    """Return a package's modules, whichever code imported them; None if one has changed since its import."""
     if name not in sys.modules or not _is_package(name, folder) or (last is not None and last.has_changed):
         return None
     known = {} if last is None else last.executions.by_name
@@ -255,7 +255,7 @@ def reduced(declared: Any) -> tuple[Any, ...]:
     Return the result of `object.__reduce__` for a prompt, a resource or a skill.
 
     Raises:
-        PicklingError: If no other process could find it.
+        PicklingError: If no other process could find the object.
     """
     location, kind, key = _locate_module(declared.__module__ or ""), type(declared), _key_of(declared)
     if _find_declared(*location, kind, key) is not declared:
@@ -271,7 +271,7 @@ def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
         PicklingError: If its module declares no such prompt.
     """
     function = unwrap(compiled.renderer.function)
-    prompt = getattr(function, "__declaration__", None)  # of a Markdown prompt
+    prompt = getattr(function, "__declaration__", None)  # set on the functions of Markdown prompts
     if prompt is None:
         prompt = _find_declared(*_locate_module(function.__module__ or ""), Prompt, compiled.own_name)
     own = None if prompt is None else prompt.compile()[0]
@@ -288,11 +288,11 @@ def _compiled_with_prefix(prompt: Prompt[..., Any], prefix: str) -> CompiledProm
 
 def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
     """
-    Return an object that was pickled by reference. Its module is imported unless it already is.
+    Return an object that was pickled by reference. Its module is imported if necessary.
 
     Args:
         folder:
-            The folder of recipes that declares it; ``""`` if none does.
+            The folder of recipes that declares the object; ``""`` if no folder of recipes does.
 
         package:
             The package name of the folder in the other process, or the module.
@@ -304,7 +304,7 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
             The object's class.
 
         key:
-            Its name or URI template.
+            The object's name or URI template.
 
     Raises:
         LoadError: If the module does not declare the object.
@@ -355,7 +355,7 @@ def _find_declared(folder: str, package: str, inner: str, kind: type[Any], key: 
 
 
 def _find_module(folder: str, package: str, inner: str) -> tuple[ModuleType | None, Iterable[Decorated]]:
-    """Return a module and its declarations; None and no declarations if it is not imported."""
+    """Return a module and its declarations; None and no declarations if the module is not imported."""
     for finder in known_finders():
         name = finder.name + inner
         if str(finder.folder) == folder and (module := finder.executions.module(name)) is not None:

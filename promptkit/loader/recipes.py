@@ -43,7 +43,7 @@ class Declaration(Struct, frozen=True):
             The object that the author's decorator returned.
 
         compiled:
-            The compiled form that is served; None if it has an error.
+            The compiled form that is served; None if the declaration has an error.
     """
 
     key: Key
@@ -69,14 +69,14 @@ class LoadedFile(Struct, frozen=True):
             The recipe file; None if the prompts and resources were not loaded from a file.
 
         prompts:
-            The prompts that it declares, and prompts imported from modules of its package that are not
-            recipes themselves.
+            The prompts that the file declares, and the prompts that it imports from modules of its package
+            that are not recipes.
 
         resources:
             The resources in its namespace.
 
         diagnostics:
-            Errors of its import.
+            The errors that occurred when the file was imported.
 
         skills:
             The skills in its namespace, or in its folder.
@@ -97,7 +97,7 @@ class LoadedFile(Struct, frozen=True):
         return structs.replace(self, prefix=prefix)
 
     def name_of(self, prompt: Prompt[..., Any]) -> str:
-        """Return the name by which one of its prompts is served."""
+        """Return the name by which a prompt of this file is served."""
         return key_of(prompt, self.prefix)[1]
 
     @property
@@ -124,7 +124,7 @@ class Recipes:
             The declarations of each file.
 
         root:
-            The target, if it was a folder.
+            The target, if it was a folder; otherwise None.
 
         read:
             The paths of all files that were read to import the recipes, both modules and media.
@@ -183,20 +183,21 @@ def declared_in(  # noqa: PLR0913 (each affects the result)
 
     Args:
         file:
-            Its file.
+            The module's file.
 
         module:
             The module.
 
         declared:
-            The declarations that were made from its functions. The module's names are not enough: a later
-            definition may have reused a name, and several decorators of a function share one.
+            The declarations that were made from the module's functions. Looking at the module's names is not
+            enough: a later definition may have reused a name, and several decorators of one function share
+            its name.
 
         name:
             The module's full name.
 
         package:
-            The package whose prompts are included; prompts of other modules are not declarations of this one.
+            The package whose prompts are included. Imported prompts of other modules are not included.
             With None, the module itself is the target: then all prompts that it imports, or has in a list,
             are included.
 
@@ -226,7 +227,7 @@ def named_declarations(target: str, file: Path, module: ModuleType, attribute: s
     Return only the prompts, resources and skills in the attribute *attribute* of a module.
 
     Raises:
-        LoadError: If the module has no such attribute, or its value is something else.
+        LoadError: If the module has no such attribute, or the value of the attribute is something else.
     """
     kinds: tuple[type[Any], ...] = (Prompt, Resource, Skill)
     try:
@@ -252,9 +253,7 @@ def _instances_of(values: Iterable[Any], kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _is_stale(declaration: Decorated, module: ModuleType) -> bool:
-    """
-    Whether a declaration comes from an earlier execution of *module*, which failed in a circular import.
-    """
+    """Whether a declaration comes from an earlier execution of *module* that failed in a circular import."""
     function = declaration.function
     while isinstance(function, Decorated):
         function = function.function

@@ -21,10 +21,11 @@ from promptkit.loader.discovery import (
     why_unreadable,
 )
 
-#: A target: a folder, a file, a module or ``module:object``, with or without ``PREFIX=``; or several.
+#: A target, or several: a folder, a file, a module or ``module:object``, with or without ``PREFIX=``.
 Targets: TypeAlias = str | Path | Iterable[str | Path]
 
-#: The start of a prompt's name, and of a skill's URI, where it is a host: RFC 3986 ignores the case of hosts.
+#: A prefix, which starts a prompt's name and is the host in a skill's URI. It is in lower case, because RFC
+#: 3986 ignores the case of hosts.
 _PREFIX: Final = "[a-z](?:[a-z0-9_-]{0,30}[a-z0-9])?"
 
 #: The rule for prefixes, for error messages.
@@ -44,7 +45,7 @@ def targets_of(targets: Targets) -> tuple[str, ...]:
 
 
 def with_markdown(targets: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return the targets, and the patterns of Markdown prompts in those that are folders."""
+    """Return the targets, followed by the patterns of Markdown prompts in each target that is a folder."""
     patterns, names = tuple(patterns), [*targets]
     folders = [(name, path) for name in names if os.path.isdir(path := split_prefix(name)[1])]
     return names + [
@@ -63,7 +64,7 @@ def target_of(file: str, targets: Sequence[str]) -> str:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Return whether *path* is *folder*, or is in it."""
+    """Return whether *path* is *folder* or inside it."""
     return path == folder or path.startswith(os.path.join(folder, ""))
 
 
@@ -74,7 +75,7 @@ def is_prefix(text: str) -> bool:
 
 def split_prefix(target: str) -> tuple[str, str]:
     """
-    Split ``PREFIX=TARGET`` into its parts; the prefix is ``""`` if there is none, or if *target* is a path.
+    Split ``PREFIX=TARGET`` into its parts. The prefix is ``""`` if there is none, or *target* is a path.
     """
     prefix, _, rest = target.partition("=")
     if not rest or not is_prefix(prefix):
@@ -88,7 +89,7 @@ def split_target(target: str) -> tuple[str, str]:
     """
     Split *target* into a folder, file or module, and the object in it (``""`` for all objects).
 
-    Its prefix is omitted.
+    The prefix is dropped.
     """
     _, target = split_prefix(target)
     name, colon, attribute = target.rpartition(":")
@@ -97,7 +98,7 @@ def split_target(target: str) -> tuple[str, str]:
 
 
 def with_path(target: str, path: str) -> str:
-    """Return a target with another path, and the same prefix and object."""
+    """Return a target with its path replaced by *path*, and with the same prefix and object."""
     prefix, attribute = split_prefix(target)[0], split_target(target)[1]
     return f"{prefix}{'=' if prefix else ''}{path}{':' if attribute else ''}{attribute}"
 
@@ -122,11 +123,12 @@ def find_markdown(target: str) -> tuple[str, list[str]]:
     """
     Find the files of a Markdown target.
 
-    Files of a pattern are omitted if their names start with ``_`` or a dot, or if they are in a folder of a
-    skill or in one that is never searched.
+    Files that match a pattern are omitted if their names start with ``_`` or a dot, or if they are in the
+    folder of a skill or in a folder that is never searched.
 
     Returns:
-        The folder of the file, or the fixed part of the pattern, resolved; and the paths within it, sorted.
+        The folder, which is that of the file or the fixed part of the pattern, resolved; and the paths of the
+        files, relative to this folder, sorted.
     """
     _, path = split_prefix(target)
     if not _is_pattern(path):
@@ -159,7 +161,9 @@ def _expression(part: str) -> str:
 
 
 def locate_target(target: str) -> tuple[str, str] | None:
-    """Return the folder of *target*, and the name to load from it; None for modules and missing targets."""
+    """
+    Return the folder of *target*, and the name to load from the folder; None for modules and missing targets.
+    """
     name, attribute = split_target(target)
     if is_markdown_target(target):
         return find_markdown(target)[0], ""
@@ -183,7 +187,7 @@ def is_project(folder: str, trusted: str | None = None) -> bool:
     """
     Return whether *folder* is the root of a project: it contains a ``pyproject.toml`` or a ``.git``.
 
-    With *trusted*, a folder, files of other users do not count: see `is_foreign`.
+    If *trusted* is a folder, files that belong to other users do not count: see `is_foreign`.
     """
     paths = (os.path.join(folder, marker) for marker in PROJECT_MARKERS)
     return any(os.path.exists(path) and not (trusted and is_foreign(path, trusted)) for path in paths)
@@ -222,7 +226,7 @@ def project_root(folder: str | Path) -> str:
 
 def linked_root(folder: str) -> str:
     """
-    Return the root of the project in which links in a folder are followed; ``""`` if there is no project.
+    Return the root of the project within which links in a folder are followed; ``""`` without a project.
     """
     root = folder if is_project(folder, folder) else project_root(folder)
     return os.path.realpath(root) if is_project(root, folder) else ""
@@ -247,7 +251,9 @@ def package_of(folder: str | Path) -> tuple[str, tuple[str, ...]]:
 
 
 def suggest(target: str) -> str:
-    """Return a suffix for an error that suggests folders with recipes near *target*; ``""`` without any."""
+    """
+    Return a suffix for an error that suggests folders with recipes near *target*; ``""`` if there are none.
+    """
     starts = (os.path.dirname(target.rstrip("/" + os.sep)) or ".", ".")
     folders = [folder for start in starts for folder in _recipes_below(start)]
     near = {os.path.normpath(folder): folder for folder in map(display_path, folders)}
@@ -261,7 +267,7 @@ def suggest(target: str) -> str:
 
 
 def recipes_near(folder: str | Path) -> list[str]:
-    """Return the folders with recipes below *folder*, or next to it if there are none."""
+    """Return the folders with recipes below *folder*; if there are none, those next to it."""
     return _recipes_below(folder) or _recipes_below(os.path.dirname(os.path.abspath(folder)))
 
 

@@ -57,7 +57,7 @@ class WatchedFiles(Struct, frozen=True):
             The device and the inode of each folder; None if it does not exist.
 
         scanned:
-            The folders in which new files also count, each with the required suffix of their names.
+            The folders in which new files count as well, each with the suffix that their names must have.
 
         skipped:
             The folders that could not be scanned, with the reason.
@@ -83,7 +83,7 @@ class WatchedFiles(Struct, frozen=True):
         """
         Return whether a Python file or a Markdown prompt was written in the last *seconds*.
 
-        Its editor may not be done: the file may be empty, or half written.
+        The editor may still be writing: the file may be empty or incomplete.
         """
         now = time.time_ns()
         written = (
@@ -174,7 +174,7 @@ class Debounce(Struct, frozen=True):
 
     Args:
         quiet:
-            How long nothing must have changed before a report.
+            How long there must have been no change before a report.
 
         at_most:
             The maximum delay after the first of a series of changes.
@@ -245,7 +245,7 @@ def _backend() -> "type[RustNotify]":
 
 
 def _polls() -> bool:
-    """Whether to poll the files: the decision of watchfiles, by the same environment variable."""
+    """Whether to poll the files. This is decided like in watchfiles, by the same environment variable."""
     import platform  # slow to import, and not needed before the first reply
 
     if setting := os.environ.get("WATCHFILES_FORCE_POLLING"):

@@ -41,10 +41,10 @@ class ServerInfo(Struct, frozen=True):
             Instructions for the model that uses the server.
 
         title:
-            Its name for users.
+            Its display name.
 
         description:
-            What it offers, in a sentence.
+            One sentence about what the server offers.
 
         website:
             The URL of its website.
@@ -132,7 +132,7 @@ class Method(Struct, frozen=True, dict=True):
             Whether the method exists for requests that name their revision.
 
         opens:
-            Whether the method is allowed before the handshake.
+            Whether clients can call the method before the handshake.
 
         enveloped:
             Whether a request for the method may name its revision.
@@ -189,7 +189,8 @@ class ResultEncoder:
             The name and version to send with every result, if the revision requires them.
 
         is_complete:
-            Whether to send the whole identity. Icons would be large on every result.
+            Whether to send the whole identity. It can include icons, which are too large to send with every
+            result.
 
     Attributes:
         type:
@@ -240,7 +241,7 @@ class ResultEncoder:
 
     def encode_cacheable(self, result: wire.Result, *, changes: bool) -> bytes:
         """
-        Encode a result that clients may cache, unless it *changes* while the server runs.
+        Encode a result for clients to cache. If it *changes* while the server runs, they must not cache it.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching

@@ -44,7 +44,7 @@ T = TypeVar("T")
 #: The longest id and the longest method name, in bytes.
 _MAX_NAME: Final = 1024
 
-#: The id of a request that only the version and the method precede.
+#: Matches the id of a request if only the version and the method come before it.
 _LEADING_ID: Final = (
     rb'(?:%b)?\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
     % BOM_UTF8
@@ -86,13 +86,13 @@ class Message(Struct, gc=False):
             Whether this is a notification. Notifications are never answered.
 
         elements:
-            The elements of an array; None for other JSON.
+            The elements if the message is an array; None for other JSON.
 
         error:
             The error to answer with; None for a valid message.
 
         size:
-            The maximum size of the decoded message in memory, in bytes.
+            An upper bound for the size of the decoded message in memory, in bytes.
     """
 
     id: RequestId | UnsetType = UNSET
@@ -126,7 +126,7 @@ _decode_long_members: Final = Decoder(_LongMembers).decode
 
 
 def decode_message(line: bytes, limits: Limits) -> Message:
-    """Decode one message. If it exceeds a limit, only the id is decoded, so that the reply can carry it."""
+    """Decode one message. From a line that exceeds a limit, only the id is decoded, for the reply."""
     error = _find_excess(line, limits)
     if isinstance(line, OverlongLine):
         return Message(leading_id(line), error=error)
@@ -237,7 +237,7 @@ def _is_utf8(line: bytes) -> bool:
 
 
 def _without_surrogates(line: bytes) -> bytes:
-    """Replace the escapes of surrogates, because the decoder rejects half of a pair."""
+    """Replace the escapes of surrogates, because the decoder rejects a surrogate without its pair."""
     line = line.replace(b"\\\\", b'\\"')  # otherwise text after an escaped backslash would look escaped
     return line.replace(b"\\ud", b"\\ue").replace(b"\\uD", b"\\uE")
 
@@ -252,7 +252,7 @@ def check_params(name: str, params_type: type[wire.Params], params: Raw, limits:
     """
     Raise InvalidParams if the params of a request, or the arguments in them, are too long or too many.
 
-    This comes before they are decoded.
+    Call this before decoding the params.
     """
     size = len(params)
     if params_type is wire.GetPromptParams:

@@ -35,7 +35,7 @@ class Channel(Protocol):
     @property
     def subject(self) -> str:
         """
-        The key by which requests are counted: requests of the same client share it, as far as that is known.
+        The key by which requests are counted. Requests that are known to be from the same client share a key.
         """
 
     @property
@@ -75,7 +75,7 @@ class Batch:
         """
         Collect the replies among *events*, and return the other events.
 
-        If no reply is pending, the complete line is returned as well.
+        If all replies have been collected, a reply with the joined line comes first.
         """
         replies = [event for event in events if isinstance(event, Reply)]
         others = [event for event in events if not isinstance(event, Reply)]
@@ -93,7 +93,7 @@ class Batch:
         return encode_error(request_id, InternalError(msg))
 
     def add(self, line: bytes) -> bytes:
-        """Collect a line, which may be empty. Return the complete line after the last one, or ``b""``."""
+        """Collect a line, which may be empty. After the last one, return the joined line."""
         with self._lock:
             self._awaited -= 1
             if line:
@@ -189,7 +189,7 @@ class MemoryBudget:
         """
         Reserve *size* bytes, and return whether they were available.
 
-        A request that already holds *own* bytes always succeeds if no other request holds memory.
+        If the request already holds *own* bytes and no other request holds memory, this always succeeds.
         """
         with self._lock:
             if self._taken > own and self._taken + size > self._limit:

@@ -70,7 +70,7 @@ class KeyRing:
     Args:
         keys:
             The secrets, of 32 bytes or more, or a function that returns them, which is called whenever keys
-            are used. Without any, the ring uses *own*.
+            are used. Without keys, the ring uses *own*.
 
         audience:
             The server's name. Servers with other names reject the tokens, even with the same keys.
@@ -118,7 +118,8 @@ class KeyRing:
                 The contents, which the bearer can read.
 
             bound:
-                The context of the token, which it does not contain: only the same bytes open it.
+                The context of the token. The token does not contain these bytes, but can only be opened with
+                them.
         """
         secret = self.secrets[0]
         key_id = _derive(secret, [_VERSION, "key id"])[:4].hex()  # it reveals nothing about the key
@@ -131,7 +132,7 @@ class KeyRing:
 
         Args:
             purpose:
-                The use that it was sealed for.
+                The purpose that was passed to `seal`.
 
             token:
                 Any text.
@@ -140,7 +141,7 @@ class KeyRing:
                 The time, in seconds since 1970.
 
             bound:
-                The context that it was sealed with.
+                The context that was passed to `seal`.
 
         Raises:
             InvalidTokenError: If no key of this ring has sealed the text for this use and context.
@@ -161,7 +162,7 @@ class KeyRing:
         return Opened(urlsafe_b64decode((payload or "") + "=="), int(expires))  # excess padding is ignored
 
     def digest(self, purpose: str, data: bytes) -> str:
-        """Return a keyed digest of *data*: without the first key, guesses at *data* cannot be verified."""
+        """Return a keyed digest of *data*. Verifying a guess at *data* requires the first key."""
         return self._mac(self.secrets[0], purpose, "", data)
 
     def _mac(self, secret: bytes, purpose: str, head: str, bound: bytes) -> str:
@@ -354,7 +355,7 @@ class Sessions:
 
     def open(self, session_id: str, owner: str = "") -> SealedSession | None:
         """
-        Return the session with this id, or None if it has expired or never existed.
+        Return the session with this id, or None if the session has expired, or no such id was issued.
 
         Args:
             session_id:

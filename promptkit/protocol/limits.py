@@ -36,7 +36,7 @@ class OutOfMemoryLine(OverlongLine):
 
 
 class CutOff(bytes):
-    """The empty bytes at the end of a stream that was cut off: an incomplete line is dropped."""
+    """The end of a stream that was cut off, as empty bytes. An incomplete last line must be dropped."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class LimitOption(Struct, frozen=True):
 
 class Limits(Struct, frozen=True, kw_only=True):
     """
-    The limits of a server. A request that exceeds one gets an error, and later requests are not affected.
+    The limits of a server. A request that exceeds a limit gets an error, and later requests are not affected.
 
     The command line and its help are generated from these types and defaults, and from `OPTIONS`.
 
@@ -69,7 +69,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     messages: int = 1000
     arguments: int = 1000
     argument: int = 4 * 1024 * 1024
-    reply: int = 64 * 1024 * 1024  # a batch counts as one
+    reply: int = 64 * 1024 * 1024  # a batch counts as one reply
     rate: float = inf
     completions: float = 500.0
 

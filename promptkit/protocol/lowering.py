@@ -39,12 +39,13 @@ from promptkit.protocol.revisions import Revision
 
 T = TypeVar("T")
 
-#: A cache of recently encoded bytes, up to this size. Large ones are mostly constants in recipes. Lookups
-#: compare identity, because hashing or comparing the bytes would take longer than encoding them.
+#: The largest encoding that is cached, in bytes, and the cache of recent encodings. Large bytes are mostly
+#: constants in recipes. Lookups compare identity, because hashing or comparing the bytes would take longer
+#: than encoding them.
 _MAX_CACHED: Final = 3 * 1024 * 1024
 _BASE64_CACHE: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 
-#: Errors that the model can fix: they are sent as the result of a tool call. Others are JSON-RPC errors.
+#: Errors that the model can fix. They are sent as results of tool calls, all others as JSON-RPC errors.
 _TOOL_ERRORS: Final = (ArgumentsError, PromptError, InternalError, UnknownPromptError)
 
 
@@ -186,7 +187,7 @@ class Lowering:
         ]
 
     def annotations(self, content: Content) -> wire.ContentAnnotations | UnsetType:
-        """Convert those annotations of *content* that the revision has."""
+        """Convert the annotations of *content*, without those that the revision lacks."""
         if not content.annotated:
             return UNSET
         moment = content.last_modified if self.revision.dates else None
@@ -279,7 +280,7 @@ def _audio(lowering: Lowering, content: Audio) -> wire.Content:
 
 
 def _contents(content: EmbeddedResource) -> wire.ResourceContents:
-    # The specification requires a MIME type. Without one, send the most general type.
+    # The specification requires a MIME type. For content without a type, send the most general type.
     if content.text is None:
         mime_type = content.mime_type or "application/octet-stream"
         return wire.ResourceContents(content.uri, mime_type, blob=_base64(content.blob or b""))

@@ -33,7 +33,7 @@ class Principal:
 
         expires:
             When the token expires, in seconds since 1970. The result of a verification is cached until then,
-            for five minutes at most. Without it, every request verifies the token.
+            for five minutes at most. Without an expiry, the token is verified for every request.
 
         program:
             Whether the caller is a program that acts on its own behalf, with *subject* as its id. A person

@@ -156,14 +156,15 @@ class Session:
             The limits on messages and requests.
 
         budget:
-            The memory budget for large requests. The default is that of the limits.
+            The memory budget for large requests. By default, the session has its own, of the size that
+            *limits* sets.
 
     Attributes:
         methods:
             The methods of the protocol.
 
         observe:
-            A callback for each request that the session answers itself, and the reply.
+            Called with each request that the session answers itself, and with the reply.
 
         revision:
             The revision negotiated in the handshake; None before.
@@ -234,16 +235,16 @@ class Session:
                 The message, which may be an array of messages.
 
             channel:
-                The destination of replies.
+                The destination of replies. By default, each reply is sent as a line by itself.
 
             batch:
-                The replies to the array that the message is an element of.
+                The replies to the array that contains the message; None for a message outside an array.
         """
         event: Event | None
         if message.elements is not None and message.error is None and batch is None:
             return self._receive_array(message.elements, channel)
         if message.is_response:
-            # A revision with arrays has no questions.
+            # Revisions with arrays do not have questions, so responses in an array are ignored.
             event = self._receive_response(message) if batch is None else None
         elif message.is_notification:
             event = self._receive_notification(message)
@@ -276,7 +277,7 @@ class Session:
         if meta.names_revision and (method is None or method.enveloped):
             *_, newest = MODERN.values()
             revision, client = MODERN.get(str(meta.protocol_version), newest), None
-            with suppress(InvalidParams):  # it may be the error that the reply has
+            with suppress(InvalidParams):  # the reply may report the same error
                 client = _read_client(meta)
         request_id: Any = message.id
         observe(Request(request_id, message.method, wire.Params(), revision, client, {}, channel), reply)

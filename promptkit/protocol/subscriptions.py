@@ -23,7 +23,7 @@ _KINDS: Final = {
     "tools": {"tools/list"},
 }
 
-#: The number of subscriptions to resources per client, in its session and all of its streams together.
+#: The maximum number of subscriptions to resources per client, in its session and all streams together.
 MAX_SUBSCRIPTIONS: Final = 10_000
 
 #: The longest URI of a subscription, in characters.
@@ -139,7 +139,7 @@ class Subscriptions:
                 self._listening.pop(uri, None)
 
     def changed(self, lists: Collection[str]) -> bytes:
-        """Return the notifications for changed lists, named by their methods."""
+        """Return the notifications for changed lists. Each list is given as the method that returns it."""
         with self._lock:
             streams = list(self._streams.items())
         lines = b""
@@ -169,7 +169,8 @@ class Subscriptions:
         lines = b""
         for stream in stream_ids:
             # One page of the specification requires a result, another one a cancellation. Clients treat a
-            # result as the end and a cancellation as a loss, so that a cancellation after it is harmless.
+            # result as the end of the stream and a cancellation as a loss. A cancellation after a result is
+            # harmless.
             lines += encode_result(stream, results.encode_end(stream)).line
             lines += encode_notification("notifications/cancelled", wire.CancelledParams(stream))
         return lines

@@ -37,7 +37,8 @@ class Meta(Struct, kw_only=True, gc=False, omit_defaults=True):
     """
     The ``_meta`` of a request. In the modern era it names the revision and the client.
 
-    `promptkit.protocol.session.read_envelope` checks the types, because only that era defines these members.
+    `promptkit.protocol.session.read_envelope` checks the types of the members, because only the modern era
+    defines them.
     """
 
     protocol_version: Any = field(default=UNSET, name=PROTOCOL_VERSION)
@@ -334,7 +335,7 @@ class IconEntry(Entry):
 
 
 def icon_entries(icons: Iterable[Icon]) -> list[IconEntry]:
-    """Convert icons."""
+    """Convert icons to the entries of the protocol."""
     return [IconEntry(icon.src, icon.mime_type, icon.sizes, icon.theme) for icon in icons]
 
 

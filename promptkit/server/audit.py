@@ -1,8 +1,8 @@
 """
 The audit log: one line of JSON per request, in a file that several servers can share.
 
-It does not use the standard library's logging, which can interleave lines of several processes, does not
-report lines that it could not write, and is otherwise not loaded by `serve`.
+It does not use the standard library's logging, which can interleave lines of several processes and does not
+report lines that could not be written. Nothing else in `serve` loads logging.
 """
 
 import json
@@ -60,7 +60,9 @@ class Audit:
         self._descriptor = open_log(self._file)
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
-        """Start an entry for *request*. Return a function that appends its line, given the reply."""
+        """
+        Start an entry for *request*. Return a function that takes the reply and appends the entry's line.
+        """
         received, started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
         # Once a request is answered, its address and principal are gone.
         sender = _sender_fields(request.address, request.principal)
@@ -187,7 +189,9 @@ def _argument_sizes(target: RequestTarget) -> dict[str, int | None]:
 
 
 def _unknown_fields(target: RequestTarget) -> dict[str, list[str]]:
-    """Return the names of the arguments that the prompt does not have. Tools ignore most of them."""
+    """
+    Return the names of the arguments that the prompt does not have. Tool calls ignore most such arguments.
+    """
     known = target.arguments if target.item is None else target.item.arguments.by_name
     unknown = [_shorten(name) for name in target.arguments if name not in known]
     return {"unknown": unknown[:MAX_ARGUMENTS]} if unknown else {}

@@ -72,7 +72,7 @@ _SHARED_INTERVAL_S: Final = 0.0005
 #: Longer replies are sent immediately: they exceed the buffer of a pipe, and several would fill memory.
 _UNBUFFERED_BYTES: Final = 1 << 16
 
-#: The maximum number of consecutive read failures, and the delay that each one adds. Memory may run short.
+#: The maximum number of consecutive read failures, and the delay that each adds: memory may be short.
 _MAX_FAILURES: Final = 10
 _RETRY_DELAY_S: Final = 0.01
 
@@ -120,11 +120,11 @@ class Dispatcher:
             A function that returns the snapshot that answers a request.
 
         observe:
-            A callback for each accepted request.
+            Called with each accepted request.
 
         resume:
-            A function that returns the request whose question a response answers, and the handler that
-            resumes it, or None.
+            A function that takes a client's response, and returns the request whose question the response
+            answers, with the handler that resumes this request; None if that question is no longer open.
 
         send:
             A function that sends whole lines. Several threads call it.
@@ -169,14 +169,14 @@ class Dispatcher:
         self._resume = resume
         self._send = send
         self._limits = limits
-        # Requests of many clients are identified by their identity, because ids are not unique.
+        # Requests of many clients are keyed by object identity, because their ids are not unique.
         self._key: Callable[[Request], RequestId] = id if many_clients else attrgetter("id")
         self._lock = Lock()
         self._open: dict[RequestId, PendingRequest] = {}
         self._held = 0
         self._line = WaitingQueue(limits.waiting)
         # The requests that run alongside the leader, each with the number of threads and event loops that run
-        # it: two while a thread hands it over.
+        # it: two while a thread hands it over to the event loop.
         self._aside: dict[PendingRequest, int] = {}
         self._interval = sys.getswitchinterval()
         self._sending = 0  # the number of replies that other threads than the leader are about to send
@@ -226,7 +226,7 @@ class Dispatcher:
             self._handle_queue(self._turn)
 
     def _start_leader(self) -> None:
-        """Start a new leader. The lock is held, and the new thread waits for it."""
+        """Start a new leader. The caller must hold the lock, for which the new thread waits."""
         turn = _ThreadState()
         leader = DaemonThread(self._lead, "leader", turn)
         leader.start()
@@ -234,7 +234,7 @@ class Dispatcher:
 
     def _lead(self, turn: _ThreadState) -> None:
         with self._lock:
-            if self._turn is not turn:  # started too late
+            if self._turn is not turn:  # another leader has been started meanwhile
                 return
         turn.thread, failures, is_leading = get_ident(), 0, True
         with cancelled_by(turn.is_cancelled):
@@ -447,7 +447,7 @@ class Dispatcher:
             raise TooManyRequests(msg)
 
     def _close_request(self, pending: PendingRequest) -> None:
-        """Mark a request as answered, and remove it from the table. The lock is held."""
+        """Mark a request as answered, and remove it from the table. The caller must hold the lock."""
         pending.is_answered = True
         del self._open[self._key(pending.request)]
         self._held -= pending.is_held
@@ -568,7 +568,7 @@ class Dispatcher:
             return self._loop
 
     def _replace_leader(self, pending: PendingRequest) -> None:
-        """Start a new leader; the current one finishes *pending*. The lock is held."""
+        """Start a new leader; the current one finishes *pending*. The caller must hold the lock."""
         if self._next_events is None:  # `handle_events` runs on the caller's thread
             return
         previous = self._turn
@@ -578,7 +578,7 @@ class Dispatcher:
             self._add_running(pending)
 
     def _add_running(self, pending: PendingRequest) -> None:
-        """Count a request as running alongside the leader. The lock is held."""
+        """Count a request as running alongside the leader. The caller must hold the lock."""
         sys.setswitchinterval(_SHARED_INTERVAL_S)
         self._aside[pending] = self._aside.get(pending, 0) + 1
         self._clock.wake()
@@ -608,7 +608,7 @@ class Dispatcher:
         self._start_waiting()
 
     def _wait(self, pending: PendingRequest) -> PendingRequest | None:
-        """Let a request wait; return the request that must be rejected instead, if any. The lock is held."""
+        """Let a request wait; return the one to reject instead, or None. The caller must hold the lock."""
         pending.is_waiting = True
         try:
             evicted = self._line.add(pending)
@@ -663,11 +663,15 @@ class Dispatcher:
     # The clock.
 
     def watch(self, guard: Watchdog | None) -> None:
-        """Re-arm *guard*, the watchdog that ends the process, while threads can run."""
+        """
+        Re-arm *guard*, the watchdog that ends the process, as long as threads can run; None for no watchdog.
+        """
         self._clock.guard = guard
 
     def _find_current(self) -> PendingRequest | None:
-        """Return the request that the leader is running, if another thread can replace the leader."""
+        """
+        Return the request that the leader is running; None if there is none, or no thread can take over.
+        """
         return None if self._next_events is None else self._turn.current
 
     def _replace_stuck(self, pending: PendingRequest) -> None:
@@ -696,14 +700,15 @@ class Dispatcher:
 
     def close(self, grace: float, shutdown_error: Callable[[Request], PromptkitError] | None) -> None:
         """
-        Answer every open request, and end.
+        Answer every open request, and end all threads.
 
         Args:
             grace:
                 How long to wait for running code, in seconds.
 
             shutdown_error:
-                A function that returns the error for a request that takes longer; None to send nothing.
+                A function that returns the error for a request that takes longer than that; None to send no
+                reply.
         """
         deadline = time.monotonic() + grace
         self._end_held()

@@ -85,8 +85,8 @@ class Question(Struct, frozen=True):
             The arguments that the client has sent.
 
         errors:
-            The errors in these arguments, which are also the reply if the user declines. If there are none,
-            the form offers the optional arguments.
+            The errors in these arguments, which are also the reply if the user declines. Without errors, the
+            form offers the optional arguments.
 
         count:
             The number of questions asked for the request so far.
@@ -198,7 +198,7 @@ class Elicitation:
     def offer(
         self, pending: PendingRequest, prompt: CompiledPrompt, supplied: Mapping[str, Any] | None
     ) -> Question | None:
-        """Return a question about optional arguments; None if none is wanted, or other values are missing."""
+        """Return a question about optional arguments; None if no form is wanted, or there are errors."""
         if prompt.elicit != "always" or not self._can_ask(pending.request):
             return None
         question = _question(pending, prompt, supplied)
@@ -209,7 +209,7 @@ class Elicitation:
         Ask *question*.
 
         A modern client gets the returned result, and repeats its request. A client with a session is sent a
-        request; its own request is held open until it answers, and the result is None.
+        request. Its own request is held open until it answers, and this method returns None.
 
         Raises:
             ArgumentsError: If the user cannot be asked, or was already asked the maximum number of times.
@@ -274,8 +274,8 @@ class Elicitation:
         """
         Close the question that a client has answered, and return it.
 
-        Return None if it is not open, or was asked in another session. Otherwise, the caller must answer the
-        request.
+        Return None if the question is not open, or was asked in another session. If a question is returned,
+        the caller must answer its request.
         """
         question = self._open.get(response.request_id)
         if question is None or question.pending.request.session_id != response.session_id:
@@ -290,13 +290,11 @@ class Elicitation:
                 question.pending.request.sender(self._send)(cancelled)
 
     def needs_forms(self, request: Request) -> bool:
-        """
-        Return whether the client would refuse to send a request without arguments that a form can ask for.
-        """
+        """Return whether the client shows forms, but never sends a request without required arguments."""
         return self._can_ask(request) and _profile_field(request, "refuses_missing")
 
     def _can_ask(self, request: Request) -> bool:
-        """Return whether the client can show forms. An empty elicitation capability means that it can."""
+        """Return whether the client can show forms. An empty elicitation capability declares this as well."""
         if not request.revision.elicitation:
             return False
         capability = request.capabilities.get("elicitation")
@@ -313,7 +311,7 @@ class Elicitation:
 def _question(
     pending: PendingRequest, prompt: CompiledPrompt, arguments: Mapping[str, Any] | None
 ) -> Question:
-    """Return the question about what *arguments* lack. It has no errors if they are valid."""
+    """Return the question about missing and invalid *arguments*. If all are valid, it has no errors."""
     errors = ArgumentsError(prompt.name, ())
     try:
         prompt.arguments.read(arguments)
@@ -397,7 +395,7 @@ def form_arguments(
 
 
 def _profile_field(request: Request, name: str) -> bool:
-    """Return a field of the profile of the client that has sent a request; False if it has none."""
+    """Return a boolean field of the client's profile; False if the client has no profile."""
     if request.client is None:
         return False
     from promptkit.clients.profiles import find_client  # only clients with forms need it
@@ -423,7 +421,7 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
 
     Args:
         prompt:
-            The prompt that needs them.
+            The prompt.
 
         arguments:
             The arguments that the form has fields for.
@@ -432,13 +430,13 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
             Whether the revision has elicitation modes. Such a revision also has multiple-choice fields.
 
         again:
-            Whether the user has omitted them before.
+            Whether the user was asked before, and has omitted the arguments.
 
         values:
             The values that the client has sent. Texts become the defaults of their fields.
 
         errors:
-            The errors in these values.
+            The errors in *values*.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
@@ -460,9 +458,9 @@ def form_message(
     errors: ArgumentsError | None = None,
 ) -> str:
     """
-    Return the message of a form: why *arguments* are needed, or, if asked *again*, still missing.
+    Return the message of a form that asks for *arguments*, once or *again*, and names invalid values.
 
-    If *errors* is empty, all of them are optional.
+    If *errors* has no entries, all arguments are optional.
     """
     *first, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(first)} and {last}" if first else last
@@ -531,7 +529,8 @@ def read_answer(response: Any, names: Collection[str]) -> dict[str, Any] | None:
             The decoded result of an ``elicitation/create`` request.
 
         names:
-            The arguments that were asked for. Other values are ignored; some may be missing.
+            The arguments that were asked for. Some values may be missing; values of other arguments are
+            ignored.
 
     Raises:
         InvalidParams: If *response* is malformed.
@@ -570,7 +569,8 @@ def _choice_field(reader: Reader, annotation: Any, *, has_modes: bool) -> Schema
         return {"type": "boolean"}
     if not is_enumerable(annotation):
         return None
-    # Values of two types may have the same text. Empty text would mean that nothing was entered.
+    # Values of two types may have the same text. An empty text is omitted: it would mean that nothing was
+    # entered.
     values = list(dict.fromkeys(filter(None, reader.values)))
     if not reader.meanings:
         return {"type": "string", "enum": values}

@@ -20,7 +20,7 @@ from promptkit.standard_error import say
 T = TypeVar("T")
 
 #: The maximum number of threads that coroutines can delegate to, which start on demand. Python's default is
-#: six on a small machine: if six hang, all others would wait indefinitely.
+#: six on a small machine: if six calls hang, all others would wait indefinitely.
 _DELEGATE_THREADS: Final = 32
 
 #: How long tasks that prompts have left running may take to stop after they are cancelled, in seconds.

@@ -49,10 +49,10 @@ def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
 
     Args:
         targets:
-            The targets that it serves. Its project is that of the first target.
+            The served targets. The server's project is that of the first target.
 
         chosen:
-            Members that override those of the project; None and empty ones do not.
+            Members that override those of the project, unless they are None or empty.
 
     Raises:
         ConfigurationError: If the project's ``pyproject.toml`` is invalid.
@@ -97,7 +97,7 @@ def _module_folder(module: str) -> str | None:
     """Return the folder of a top-level package, or of the file of a module; None if it does not exist."""
     try:
         spec = find_spec(module)
-    except (ImportError, ValueError):  # it has no spec, or is not a name
+    except (ImportError, ValueError):  # the module has no spec, or the name is invalid
         return None
     if spec is None or spec.origin is None:
         return None
@@ -127,10 +127,10 @@ def read_server_info(document: Mapping[str, Any], file: str) -> ServerInfo:
 
     Args:
         document:
-            Its content.
+            The content of the file.
 
         file:
-            Its path, for errors. Paths in the document are relative to its folder.
+            The path of the file, for errors. Paths in the document are relative to the folder of this file.
 
     Raises:
         ConfigurationError: If a setting is unknown or invalid.
@@ -275,7 +275,7 @@ def image_uri(path: str, data: bytes) -> str:
     Return a ``data:`` URI of an image.
 
     Raises:
-        ValueError: If it is not an image that clients can show.
+        ValueError: If the file is not an image that clients can show.
     """
     is_svg = path.lower().endswith(".svg") and b"<svg" in data
     mime = _SVG if is_svg else sniff(data)
@@ -290,7 +290,7 @@ def read_icon(path: str | os.PathLike[str]) -> Icon:
     Return an icon from a file.
 
     Raises:
-        ValueError: If it cannot be read, is too large, or is not an image.
+        ValueError: If the file cannot be read, is too large, or is not an image.
     """
     return Icon(image_uri(os.fspath(path), _read_file(path, _MAX_ICON)))
 
@@ -300,7 +300,7 @@ def read_instructions(path: str | os.PathLike[str]) -> str:
     Return instructions from a file.
 
     Raises:
-        ValueError: If it cannot be read, is too large, or is not UTF-8.
+        ValueError: If the file cannot be read, is too large, or is not UTF-8.
     """
     try:
         return _read_file(path, MAX_INSTRUCTIONS).decode("utf-8-sig").strip()

@@ -73,7 +73,9 @@ def known_method(request: Request, fallback: str) -> str:
 
 
 def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:
-    """Return the prompt or resource that *request* is about, or None for other methods."""
+    """
+    Return the prompt or resource that *request* is about, or None if its method is not about one of them.
+    """
     params = request.params
     if isinstance(params, wire.GetPromptParams):
         return RequestTarget("prompt", params.name, _get_prompt(catalog, params.name), params.arguments or {})
@@ -125,7 +127,7 @@ def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> Com
 
 
 def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
-    """Return the arguments chosen so far, and the one to complete."""
+    """Return the values chosen for other arguments, and the text of the argument to complete."""
     return {**params.chosen, params.argument.name: params.argument.value}
 
 

@@ -145,7 +145,7 @@ class Methods:
         return self._get(pending)
 
     def _resolve_tool(self, pending: PendingRequest) -> None:
-        """Turn a call of the tool that renders prompts by name into a call of that prompt."""
+        """Turn a call of the tool that renders prompts by name into a call of the named prompt."""
         request = pending.request
         params = request.params
         arguments = pending.about.arguments
@@ -258,7 +258,7 @@ class Methods:
             stop()
 
     def _complete(self, pending: PendingRequest) -> bytes | None:
-        """Return the result, or None if the reply is sent later."""
+        """Return the result of ``completion/complete``, or None if the reply is sent later."""
         params: wire.CompleteParams = pending.request.params
         self._completions.take(pending.request.subject)
         completer = _find_completer(pending)
@@ -404,7 +404,7 @@ def _read_directory(pending: PendingRequest) -> bytes:
 
 
 def _find_completer(pending: PendingRequest) -> Completer | None:
-    """Return the completer of the argument, or None if it has none."""
+    """Return the completer of the requested argument, or None if the argument has none."""
     catalog, params = pending.snapshot.catalog, pending.request.params
     ref = params.ref
     if isinstance(ref, wire.PromptReference):

@@ -101,7 +101,7 @@ class Metrics:
         self._refusals.labels(status).inc()
 
     def reloaded(self) -> None:
-        """Count a reload, in the first worker only, because every worker reloads."""
+        """Count a reload. Only the first worker counts, because every worker reloads."""
         if self._worker == "0":
             self._reloads.inc()
 

@@ -74,7 +74,7 @@ class Notifier:
 
     def notify(self, lists: Collection[str], is_changed: Callable[[str], bool]) -> None:
         """
-        Notify the client of changed lists, named by their methods, and of changed resources.
+        Notify the client of changed lists and resources. Each list is given as the method that returns it.
 
         The function *is_changed* returns whether the resource at a URI may have changed.
         """
@@ -92,7 +92,7 @@ class Notifier:
 
 
 class SubscriptionChange(Struct, tag=True):
-    """A change to the subscriptions of a session, whose stream can be in another worker."""
+    """A change to the subscriptions of a session. The stream of the session can be in another worker."""
 
     session_id: str
     uri: str
@@ -103,7 +103,7 @@ class Streams(Notifier):
     """
     The notifier for many clients, each of which has opened a stream.
 
-    A stream belongs to a request, which names what to notify the client of, or to a session.
+    A stream belongs either to a session, or to a request that names the changes to notify the client of.
 
     Args:
         session:
@@ -125,7 +125,7 @@ class Streams(Notifier):
 
     @property
     def by_scopes(self) -> "Mapping[frozenset[str] | None, Sequence[Notifier]]":
-        """The streams by the scopes that their clients had when they opened them."""
+        """The streams, grouped by the scopes that the client had when it opened the stream."""
         notifiers: dict[frozenset[str] | None, list[Notifier]] = {}
         with self._lock:
             for _, stream, scopes in self._open.values():
@@ -178,7 +178,8 @@ class Streams(Notifier):
         """
         Open the stream of a session, and call *hold*, which keeps the request open.
 
-        Return the request of the stream that it replaces, if any: each message is sent on one stream only.
+        If the session already had a stream, the new one replaces it, because each message is sent on one
+        stream only. Return the request of the replaced stream; None if there was none.
         """
         subscriptions = self._subscriptions_of(request.session_id)
         with self._lock:
@@ -242,9 +243,9 @@ _EVERY_S = 1.0
 
 class ResourceWatch:
     """
-    A thread that compares the stamps of watched resources. It starts with the first subscription to one.
+    A thread that compares the stamps of watched resources. It starts with the first subscription.
 
-    A stamp function that hangs delays only these notifications.
+    If a stamp function hangs, only the notifications about watched resources are delayed.
 
     Args:
         catalog:
@@ -274,7 +275,7 @@ class ResourceWatch:
             DaemonThread(self._run, "resources").start()
 
     def end(self) -> None:
-        """End the thread soon, without waiting."""
+        """Make the thread end soon, without waiting for it."""
         self._ended.set()
 
     def _run(self) -> None:

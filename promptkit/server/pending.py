@@ -50,7 +50,8 @@ class PendingRequest(Struct, eq=False):
             The compiled prompt or resource, once it has been looked up.
 
         is_answered:
-            Whether the reply has been sent, or is being sent. Only the dispatcher sets it, under its lock.
+            Whether the reply has been sent, or is being sent. Only the dispatcher sets this attribute, under
+            its lock.
 
         is_waiting:
             Whether the request waits for the recipes to be imported, or for a free slot.
@@ -63,13 +64,13 @@ class PendingRequest(Struct, eq=False):
             question or stream is open: it cancels the task, withdraws the question, or closes the stream.
 
         on_deadline:
-            A function that returns the error for a passed deadline; by default, it is a timeout error.
+            A function that returns the error for a passed deadline. The default error is a timeout error.
 
         thread:
             The identifier of the thread that runs the author's code; 0 before.
 
         coroutine:
-            The coroutine that runs on an event loop of that thread.
+            The coroutine that runs on the event loop of *thread*; None for other code.
 
         asks:
             Whether the result asks the client for input.
@@ -110,7 +111,7 @@ class PendingRequest(Struct, eq=False):
 
 def timeout_error(pending: PendingRequest, describe_import: Callable[[], str]) -> InternalError:
     """
-    Return the error for a request whose deadline has passed, and report the line of its code on stderr.
+    Return the error for a request whose deadline has passed, and print the line that its code is at.
 
     The function *describe_import* returns a suffix that names the recipe that is being imported, or ``""``.
     """
@@ -136,8 +137,8 @@ def reply_to(
     """
     Return the reply with the result of *work* in JSON, or with the error that it raised.
 
-    Return None if *work* does, because the request is answered later. A result that is longer than *limit*,
-    in bytes, is replaced with an error.
+    Return None if *work* returns None, because the request is then answered later. A result that is longer
+    than *limit*, in bytes, is replaced with an error.
     """
     request = pending.request
     try:
@@ -177,10 +178,10 @@ def _client_error(pending: PendingRequest, error: BaseException) -> PromptkitErr
 
 def _input_error(pending: PendingRequest, error: PromptError) -> PromptkitError:
     """
-    Return the error for input that cannot be sent. Without arguments, the input is the author's.
+    Return the error for input that cannot be sent: an internal error if the request had no arguments.
 
-    Media is the caller's if an argument takes bytes. Otherwise it can be either's: the caller gets the
-    reason, and the author the traceback.
+    Without arguments, the input must come from the author. If an argument takes bytes, the media comes from
+    the caller. Otherwise it can come from either of them: then the traceback is also printed for the author.
     """
     target = find_target(pending.request, pending.snapshot.catalog)
     if target is None or target.item is None or not target.arguments:
@@ -193,7 +194,9 @@ def _input_error(pending: PendingRequest, error: PromptError) -> PromptkitError:
 
 
 def _internal_error(pending: PendingRequest, error: BaseException) -> InternalError:
-    """Print *error* on stderr. The client only gets an id that identifies it there."""
+    """
+    Print *error* on stderr, and return an error for the client that only contains the id printed with it.
+    """
     error_id = _error_id(pending.request)
     description = _describe(pending.request, find_target(pending.request, pending.snapshot.catalog))
     say(f"error {error_id} in {description}:\n{_format_trace(pending, error)}")

@@ -17,8 +17,8 @@ from promptkit.server.pending import PendingRequest
 #: The maximum number of clients that are counted. The least recently seen client is evicted.
 MAX_SUBJECTS: Final = 10_000
 
-#: The rate limit of progress notifications per request. Users cannot read faster, and if one is dropped, they
-#: see the next one, or the reply.
+#: The rate limit of progress notifications per request. Users cannot read faster. If a notification is
+#: dropped, they see the next one, or the reply.
 REPORTS_PER_S: Final = 20.0
 
 
@@ -49,7 +49,7 @@ class TokenBucket:
         self._updated = self._clock()
 
     def allows(self) -> bool:
-        """Take a token, and return whether there was one."""
+        """Take a token if there is one. Return whether there was."""
         now = self._clock()
         self._tokens = min(self._capacity, self._tokens + (now - self._updated) * self._rate)
         self._updated = now
@@ -104,7 +104,7 @@ class WaitingQueue:
             The maximum number of requests.
 
         byte_limit:
-            The maximum total size of their params, in bytes.
+            The maximum total size of the params of these requests, in bytes.
     """
 
     def __init__(self, limit: int, byte_limit: int = WAITING_BYTES) -> None:
@@ -125,10 +125,10 @@ class WaitingQueue:
         the new request's own principal would then have at least as many.
 
         Returns:
-            The evicted request, which must be rejected; None if none was evicted.
+            The evicted request, which must be rejected; None if no request was evicted.
 
         Raises:
-            TooManyRequests: If the queue is full.
+            TooManyRequests: If the queue is full and no request was evicted.
         """
         subject, size = pending.request.subject, len(msgspec.json.encode(pending.request.params))
         evicted, available = None, self._byte_limit - self._bytes
@@ -164,7 +164,7 @@ class WaitingQueue:
 
     def _find_evictable(self, subject: str) -> PendingRequest | None:
         """
-        Return the newest request of the principal with the most, if *subject* would have fewer requests.
+        Return the newest request of the principal with the most requests, if *subject* would have fewer.
         """
         requests = max(self._by_subject.values(), key=len, default=deque[PendingRequest]())
         return requests[-1] if len(requests) > len(self._by_subject.get(subject, ())) + 1 else None

@@ -56,7 +56,7 @@ class Server:
 
     Args:
         catalog:
-            The catalog to serve. None if it is still being imported: then requests wait for `load`.
+            The catalog to serve; None while the recipes are imported: then requests wait for `load`.
 
         send:
             A function that sends whole lines. Several threads call it.
@@ -177,7 +177,8 @@ class Server:
         """
         Handle the next bytes of the stream, and send the replies.
 
-        Slow code of an author blocks the caller, and time limits do not apply. With `read_from`, they do.
+        Slow code of an author blocks the caller, and time limits do not apply. They only apply with
+        `read_from`.
 
         Args:
             data:
@@ -272,9 +273,11 @@ class Server:
         return self._view(snapshot, request.scopes) if snapshot.requirements else snapshot
 
     def _resume(self, response: ClientResponse) -> tuple[PendingRequest, Handler] | None:
-        """Return the request whose question a client has answered, and the handler that resumes it."""
+        """
+        Return the request whose question a client has answered, and the handler that resumes the request.
+        """
         question = self._elicitation.close_question(response)
-        if question is None:  # its deadline has passed
+        if question is None:  # the deadline has passed
             return None
         return question.pending, partial(self._methods.resume, question, response.result)
 
@@ -308,7 +311,7 @@ class SharedServer(Server):
         """
         Make this server one of several workers, which pass on messages for each other.
 
-        Call this before the first request.
+        Call this method before the first request.
 
         Args:
             number:
@@ -375,11 +378,13 @@ class SharedServer(Server):
         self._dispatcher.start(next_events)
 
     def drop(self, request: Request) -> None:
-        """Cancel a request without a reply. Its channel must be marked as gone before."""
+        """Cancel a request without a reply. The caller must have marked its channel as gone."""
         self._dispatcher.drop(request)
 
     def missing_scopes(self, request: Request) -> frozenset[str]:
-        """Return the scopes of the requested item if it exists, but the caller lacks some of them."""
+        """
+        Return all scopes of the requested item if the item exists and the caller lacks some; otherwise none.
+        """
         snapshot = self.snapshot
         if not snapshot.requirements:
             return NO_SCOPES

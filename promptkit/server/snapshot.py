@@ -113,7 +113,7 @@ class Snapshot:
         """
         The sets of scopes that prompts and resources require.
 
-        Empty if all callers see the same prompts and resources.
+        The result is empty if all callers see the same prompts and resources.
         """
         return self.catalog.requirements
 

@@ -1,7 +1,7 @@
 """
 Telemetry: a span and a duration for each request, through the OpenTelemetry API.
 
-The SDK that the process has set up exports them. Names follow OpenTelemetry's conventions for MCP.
+They are exported by the SDK that the process has set up. Names follow OpenTelemetry's conventions for MCP.
 
 See https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/.
 """
@@ -72,7 +72,7 @@ class Telemetry:
             self._transport["network.protocol.name"] = "http"
 
     def begin(self, request: Request, catalog: Callable[[], Catalog]) -> Callable[[Reply], None]:
-        """Start the span of a request. Return a function that ends it, to call with the reply."""
+        """Start the span of a request. Return a function that takes the reply and ends the span."""
         started, method = time.perf_counter(), known_method(request, _OTHER)
         attributes = {
             "mcp.method.name": method,
@@ -100,7 +100,7 @@ class Telemetry:
     def close(self) -> None:
         """Flush the exporters."""
         for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
-            flush = getattr(provider, "force_flush", None)  # only the SDK has it
+            flush = getattr(provider, "force_flush", None)  # only the provider of the SDK has this method
             if flush is not None:
                 flush(_FLUSH_MS)
 
@@ -117,12 +117,12 @@ class Telemetry:
 
 
 def is_recorded() -> bool:
-    """Return whether the process has set up an SDK: without one, nothing is exported."""
+    """Return whether the process has set up an SDK. Without an SDK, nothing is exported."""
     return hasattr(trace.get_tracer_provider(), "force_flush")
 
 
 def _describe(request: Request, catalog: Catalog) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Return the name of a span, its target's attributes, and attributes that the duration omits."""
+    """Return the name of a span, the attributes of its target, and the attributes for the span alone."""
     method = known_method(request, _OTHER)
     target = find_target(request, catalog)
     if target is None or target.name is None:

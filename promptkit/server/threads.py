@@ -82,8 +82,8 @@ class Watchdog:
             Whether the timer runs.
 
         rearm_every:
-            The interval in which to re-arm the timer, in seconds, even if code that has released the GIL uses
-            all CPUs.
+            The interval at which to re-arm the timer, in seconds. It suffices even while code that has
+            released the GIL uses all CPUs.
 
     See Also:
         https://man7.org/linux/man-pages/man2/setitimer.2.html
@@ -138,7 +138,7 @@ _TICK_S: Final = 0.005
 #: How long after the last request the clock still checks in this interval, in seconds.
 _IDLE_S: Final = 1.0
 
-#: The delay before the next check after a failed one, in seconds, because it may fail each time.
+#: The delay after a failed check, in seconds: each check may fail.
 _RETRY_DELAY_S: Final = 0.5
 
 
@@ -161,7 +161,7 @@ class Clock:
 
     Attributes:
         guard:
-            The watchdog, if any, which ends the process when no thread can run any more.
+            The watchdog, which ends the process when no thread can run any more; None for no watchdog.
 
         is_resting:
             Whether the thread sleeps. After adding work, call `wake`.
@@ -199,7 +199,7 @@ class Clock:
             return
         # The request may be done before the thread checks it, and the next ones must not wake it again.
         self._active_until = time.monotonic() + _IDLE_S
-        if self.guard is not None:  # here, because the code that runs next may not release the GIL
+        if self.guard is not None:  # here, because the next code may keep the GIL
             self.guard.arm()
         self._woken.set()
         with self._lock:
@@ -219,7 +219,7 @@ class Clock:
 
     def _run(self) -> None:
         with self._lock:
-            if self._thread is not current_thread():  # started too late
+            if self._thread is not current_thread():  # another thread has been started meanwhile
                 return
         try:
             while self._check_and_wait():
@@ -229,7 +229,7 @@ class Clock:
             raise
 
     def _check_and_wait(self) -> bool:
-        """Check, and wait until the next check is due. Return False if no more checks will follow."""
+        """Check, and wait until the next check is due. Return False if the thread must end."""
         self.is_resting = False
         seconds = self._check_safely()
         if seconds <= _TICK_S:
@@ -268,7 +268,9 @@ class Clock:
         return due if self.guard is None else min(due, self._rearm(self.guard, now))
 
     def _rearm(self, guard: Watchdog, now: float) -> float:
-        """Re-arm the watchdog while authors' code may run; return the seconds until the next time."""
+        """
+        Re-arm the watchdog while authors' code may run. Return the seconds until it must be re-armed again.
+        """
         if now < self._active_until or self._is_shared():
             if now >= self._rearm_at or not guard.is_armed:
                 guard.arm()

@@ -44,7 +44,7 @@ _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 
 class InvalidSecretsError(ValueError):
     """
-    Keys or tokens cannot be read. The message gives the location and the reason, and never shows a secret.
+    Keys or tokens cannot be read. The message gives the location and the reason, and never contains a secret.
 
     Attributes:
         valid:
@@ -63,8 +63,8 @@ def read_secret_file(path: str, kind: str, parse: Callable[[str], _Secrets]) -> 
     Args:
         path:
             The file. On POSIX, it must belong to the user or to root. Only its owner and its group may have
-            access, and the group only to read. No other user may be able to change its folder, nor the folder
-            of the file that a link points to. Their parent folders are not checked.
+            access, and the group only to read. No other user may be able to change the folder of the file,
+            nor, for a link, the folder of its target. The parent folders of these folders are not checked.
 
         kind:
             What each line of the file holds, such as ``keys``.
@@ -73,8 +73,9 @@ def read_secret_file(path: str, kind: str, parse: Callable[[str], _Secrets]) -> 
             Returns the secrets in a text.
 
     Raises:
-        InvalidSecretsError: If the file cannot be read, is not a regular file, is too large, can be read,
-            changed or replaced by other users, or if *parse* raises it. The message begins with the path.
+        InvalidSecretsError: If the file cannot be read, is not a regular file, is too large, or can be read,
+            changed or replaced by other users, or if *parse* raises this error. The message begins with the
+            path.
     """
     check = partial(_check_access, path, kind) if os.name == "posix" else bool
     try:
@@ -134,7 +135,7 @@ class SecretFile(Generic[_Secrets]):
 
     Args:
         path:
-            The path of the file. See `read_secret_file` for the access that it allows.
+            The path of the file. See `read_secret_file` for the access that others may have.
 
         kind:
             What each line of the file holds, such as ``keys``.
@@ -174,7 +175,7 @@ class SecretFile(Generic[_Secrets]):
         return self._tried_at - self._read_at
 
     def current(self) -> _Secrets:
-        """Return the secrets, at most a second old unless the file cannot be read."""
+        """Return the secrets, which are at most a second old unless the file cannot be read."""
         if self._clock() - self._tried_at >= _READ_EVERY_S:
             self._tried_at = self._clock()  # other threads do not wait for the new secrets
             self._read_again()
@@ -250,7 +251,8 @@ def read_key_file(path: str) -> tuple[bytes, ...]:
             The file. On POSIX, only its owner and its group may have access, and the group only to read.
 
     Raises:
-        InvalidSecretsError: If it cannot be opened, other users can read or write it, or it contains no keys.
+        InvalidSecretsError: If the file cannot be opened, other users can read or write it, or it contains no
+            keys.
     """
     return read_secret_file(path, "keys", read_keys)
 
@@ -259,7 +261,7 @@ def state_keys(
     file: str | None, environment: Mapping[str, str] = os.environ
 ) -> tuple[bytes, ...] | Callable[[], tuple[bytes, ...]]:
     """
-    Return the configured keys, or a function that returns the current keys in a file; ``()`` without any.
+    Return the configured keys, or a function that returns the current keys in *file*; ``()`` without keys.
 
     Args:
         file:
@@ -282,12 +284,12 @@ def own_key(target: Targets) -> bytes:
     """
     Return the default key of a server without configured keys.
 
-    It survives restarts. All servers with the same target, user and machine share it. It is derived from a
-    key in the user's cache folder, or random if that folder cannot be used.
+    The key stays the same after restarts, and all servers with the same target, user and machine share it. It
+    is derived from a key in the user's cache folder. If that folder cannot be used, the key is random.
 
     Args:
         target:
-            The target, or each of several. Servers with other targets have other keys.
+            The target, or several targets. Servers with other targets have other keys.
     """
     key = _user_key()
     paths = "\0".join(map(_absolute, targets_of(target)))
@@ -295,13 +297,13 @@ def own_key(target: Targets) -> bytes:
 
 
 def _absolute(target: str) -> str:
-    path, _ = split_target(target)  # it can also be a module's name
+    path, _ = split_target(target)  # a target can be the name of a module as well
     return with_path(target, os.path.abspath(path))  # noqa: PTH100 (text)
 
 
 def _user_key() -> bytes | None:
     """Return the key in the user's cache folder, creating it if needed; None if the folder cannot be used."""
-    from platformdirs import user_cache_path  # only needed without configured keys
+    from platformdirs import user_cache_path  # only needed if no keys are configured
 
     try:
         file = user_cache_path("promptkit", appauthor=False) / "state.key"
@@ -326,8 +328,8 @@ def _check_owner(folder: Path) -> None:
 #: Minimum length: shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
 MIN_TOKEN_CHARACTERS: Final = 32
 
-#: How long tokens stay valid after the file was last read, in seconds: while it is being written, it can be
-#: unreadable.
+#: How long tokens stay valid after the file was last read, in seconds: the file can be unreadable while it is
+#: being written.
 TOKENS_VALID_S: Final = 5.0
 
 
@@ -338,7 +340,7 @@ def is_token(text: bytes) -> bool:
 
 class TokenFile:
     """
-    Verifies tokens with a file, which is read again while it is in use: removed tokens lose access.
+    Verifies tokens with a file, which is read again while in use, so that removed tokens lose access.
 
     Args:
         path:
@@ -348,8 +350,8 @@ class TokenFile:
             Returns a monotonic time, in seconds.
 
     Raises:
-        InvalidSecretsError: If it cannot be read, contains no token, or can be read, changed or replaced by
-            other users.
+        InvalidSecretsError: If the file cannot be read, contains no token, or can be read, changed or
+            replaced by other users.
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:

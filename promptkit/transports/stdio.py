@@ -21,8 +21,8 @@ from promptkit.server import Server
 from promptkit.standard_error import finish, redirect, say
 from promptkit.workspace.execution import end_all
 
-#: Maximum size of a read. All of its requests are decoded before the first is answered: the requests of a
-#: full pipe, some 500, would not fit into a CPU cache.
+#: Maximum size of a read. All requests in one read are decoded before the first is answered: the requests in
+#: a full pipe, some 500, would not fit into a CPU cache.
 _CHUNK_BYTES: Final = 1 << 14
 
 #: Capacity of a Linux pipe, by default and after a longer reply. Together, a user's pipes share 64 MiB.
@@ -76,7 +76,9 @@ class StdioPipes:
 
     @property
     def has_hung_up(self) -> bool:
-        """Whether the client is gone or a signal asked the process to end. Nothing is read."""
+        """
+        Whether the client is gone or a signal asked the process to end. This is found out without reading.
+        """
         if self.ended.is_set() or self.is_orphaned or sys.platform == "win32":
             return self.ended.is_set() or self.is_orphaned
         poll = select.poll()
@@ -84,7 +86,7 @@ class StdioPipes:
         return bool(poll.poll(0))
 
     def read(self) -> bytes:
-        """Return the next bytes, blocking until there are any; ``b""`` at the end."""
+        """Wait for the next bytes and return them; ``b""`` at the end."""
         try:
             data = os.read(self.reading, _CHUNK_BYTES)
         except OSError:  # the pipe is broken, or the terminal has hung up
@@ -115,7 +117,7 @@ class StdioPipes:
 def _widen(descriptor: int) -> None:
     """Enlarge a pipe on Linux, so that reader and writer switch less often during a long reply."""
     if sys.platform == "linux":
-        # It may not be a pipe, the user's pipes may be at their limit, or memory may be short.
+        # The descriptor may not be a pipe, the user's pipes may be at their limit, or memory may be short.
         with suppress(OSError, ImportError, MemoryError):
             import fcntl  # not on Windows
 
@@ -126,7 +128,7 @@ def _widen(descriptor: int) -> None:
 def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
     """Point *descriptor* at the null device."""
     null = os.open(os.devnull, flags)
-    if null == descriptor:  # it was closed, and the null device got its number
+    if null == descriptor:  # the descriptor was closed, and the null device got its number
         os.set_inheritable(null, inheritable)
     else:
         os.dup2(null, descriptor, inheritable=inheritable)
@@ -147,7 +149,7 @@ def redirect_stdio(grace: float = GRACE_S) -> StdioPipes:
     Raises:
         OSError: If standard input or output is closed.
     """
-    if sys.stderr is None:  # it is closed: descriptor 2 is free, and must not become a private one
+    if sys.stderr is None:  # standard error is closed: descriptor 2 is free, and must not become private
         _silence(2, os.O_WRONLY, inheritable=True)
         sys.stderr = os.fdopen(2, "w", closefd=False)
     for descriptor in (0, 1):
@@ -224,7 +226,7 @@ def exit_now(code: int = 0) -> NoReturn:
             The exit code.
     """
     for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # an author may have closed or replaced it
+        with suppress(Exception):  # an author may have closed or replaced the stream
             stream.flush()
     _exit(code)
 

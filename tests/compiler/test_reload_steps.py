@@ -159,7 +159,7 @@ def test_a_pipe_in_place_of_a_file_is_reported(author):
 
 
 def test_prompts_belong_to_the_file_that_creates_them(author):
-    """A prompt made from another file's function is removed when the code that makes it is removed."""
+    """A prompt made from another file's function is removed with the code that makes the prompt."""
     author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
     author.write("b", "from .a import make; x = make('made')")
     author.start()

@@ -352,7 +352,7 @@ class TestBrokenRecipes:
         assert capsys.readouterr().err == "promptkit: reloaded; unchanged until fixed: greet.py\n"
 
     def test_a_diagnostic_is_reported_once(self, watch_recipes):
-        """A diagnostic that was already reported is not reported again."""
+        """A diagnostic is not reported again by later reloads."""
         author = watch_recipes(greet=greet("one"))
         author.write("greet.py", BROKEN)
         first = author.codes()
@@ -479,7 +479,7 @@ class TestIndependentFiles:
         assert codes == ["PK301"]
 
     def test_an_initially_invalid_file_is_updated_as_far_as_possible(self, watch_recipes, capsys):
-        """A file that never was valid is updated as far as possible, unless a change would lose a prompt."""
+        """A file that was never valid is updated as far as possible, unless an edit would lose a prompt."""
         author = watch_recipes(pair=greet("one") + BAD_PROMPT)
         author.write("pair.py", greet("two") + BAD_PROMPT)
         author.wait_for(greet="two")
@@ -530,7 +530,9 @@ class TestIndependentFiles:
         author.wait_for(greet="v", part="v", other="y")
 
     def test_the_newest_version_of_a_helpers_prompt_is_served(self, watch_recipes):
-        """If one of two files that share a helper's prompt breaks, the newest version is served."""
+        """
+        If one of two files that share a helper's prompt breaks, the newest version of the prompt is served.
+        """
         author = watch_recipes(
             _text=greet("one"), first="from ._text import greet", second="from ._text import greet"
         )
@@ -731,7 +733,7 @@ class TestProjectModules:
         author.wait_for(greet="two")
 
     def test_a_recipe_edit_does_not_import_project_modules_again(self, watch_recipes, project):
-        """Editing a recipe does not import the project's unchanged modules again."""
+        """An edit of a recipe does not cause another import of the project's unchanged modules."""
         (project / "util.py").write_text(f"{RAN}")
         author = watch_recipes(greet="import lib.util\n" + greet("one"))
         author.wait_for_import()

@@ -249,7 +249,7 @@ def test_code_that_fails_at_import(serve_all):
 
 @pytest.mark.parametrize("name", FAILING_WITH_EFFECTS)
 def test_import_that_fails_with_side_effects(serve, name):
-    """The recipe is unavailable, and the others are served."""
+    """A recipe that has side effects and then fails at import is unavailable, and the others are served."""
     process = serve(outside=FAILING_WITH_EFFECTS[name])
 
     assert outcomes(process, "plain", "other", "plain", "other") == ([-32602, "done"] * 2, 0)
@@ -257,7 +257,9 @@ def test_import_that_fails_with_side_effects(serve, name):
 
 @pytest.mark.parametrize("descriptor", [0, 1, 2])
 def test_closed_standard_descriptors(serve, descriptor):
-    """The protocol does not depend on descriptors 0 to 2, at import or while rendering."""
+    """
+    Code can close descriptors 0 to 2, at import or while rendering: the protocol does not depend on them.
+    """
     close = f"os.close({descriptor})"
 
     assert outcomes(serve(outside=close), *REQUESTS, *REQUESTS) == (["done"] * 12, 0)
@@ -281,7 +283,7 @@ def test_event_loop_in_a_prompt(serve):
 
 
 def test_low_recursion_limit(serve):
-    """A process-wide low limit leaves enough for simple requests."""
+    """Even if a recipe lowers the recursion limit of the process, simple requests are served."""
     process = serve(inside="sys.setrecursionlimit(120)")
 
     assert outcomes(process, *REQUESTS, *REQUESTS) == (["done"] * 12, 0)

@@ -113,7 +113,7 @@ class TestBeforeInitialized:
     @pytest.mark.requirement("lifecycle/before-initialized")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_no_notifications_before_initialized(self, revision):
-        """The client is not notified of changes."""
+        """The client is not notified of changes until it is initialized."""
         client = open_session(revision, FORM, ready=False)
         client.sent.clear()
 
@@ -319,7 +319,7 @@ class TestEras:
     @pytest.mark.requirement("versioning/modern-requests")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_handshake_does_not_affect_modern_requests(self, revision):
-        """The replies are the same before and after it."""
+        """Replies to modern requests are the same before and after a handshake."""
         client = Client(CATALOG, None)
         messages = [modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "who"})]
 

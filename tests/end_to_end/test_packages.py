@@ -1,7 +1,7 @@
 """
 The package of our recipes, installed in a separate environment and started there, as another team would.
 
-It is installed with a wheel of promptkit, because neither is on an index.
+The package is installed together with a wheel of promptkit, because neither is on an index.
 """
 
 import json
@@ -141,7 +141,7 @@ def test_package_runs_as_a_module(programs, tmp_path):
 
 
 def test_package_serves_over_http(programs, tmp_path):
-    """HTTP needs no further package."""
+    """The package serves over HTTP without any further package."""
     command = [str(programs / "other.recipes"), "--http", "0"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as server:
         try:

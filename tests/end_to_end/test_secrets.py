@@ -554,7 +554,7 @@ class TestRedactor:
         assert redactor(annotation, value).redacted(text) == redacted
 
     def test_default_is_hidden(self):
-        """A default is as secret as a sent value."""
+        """The default of a secret argument is hidden like a sent value."""
         assert redactor(str, None, "swordfish").redacted("a swordfish") == f"a {HIDDEN}"
 
     def test_no_secrets(self):

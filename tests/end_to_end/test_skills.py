@@ -179,7 +179,7 @@ def wait_until_served(host, author):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_any_changed_byte_revokes_the_approval(transport, tmp_path):
-    """A change of another skill does not."""
+    """Any changed byte of a skill revokes its approval. A change of another skill does not."""
     author = Author(tmp_path)
     other = tmp_path / "skills" / "other" / "SKILL.md"
     other.parent.mkdir()
@@ -198,7 +198,7 @@ def test_any_changed_byte_revokes_the_approval(transport, tmp_path):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_digests_after_a_restart(transport, tmp_path):
-    """A cached entry is not served for a skill that has changed since."""
+    """After a restart, no cached entry is served for a skill that has changed since."""
     author = Author(tmp_path)
     for number in (None, 1, None):  # without a cache, with a stale one, and with a current one
         if number is not None:

@@ -48,7 +48,7 @@ def depth_of(value):
 
 
 def id_of(message):
-    """Return the id of a message as text; None if no reply could repeat it."""
+    """Return the id of a message as text; None if no reply could contain this id."""
     number = message.get("id") if isinstance(message, dict) else None
     if isinstance(number, bool) or not isinstance(number, int | str):
         return None
@@ -58,7 +58,7 @@ def id_of(message):
 
 
 def leading_message(text):
-    """Return a message with the id at the beginning of an invalid line, if there is one."""
+    """Return a message with the id at the beginning of an invalid line; None if there is no such id."""
     match = LEADING_ID.match(text)
     try:
         return [{"id": json.loads(str(match[1], "utf-8"))}] if match else []

@@ -119,7 +119,7 @@ def test_hanging_import(serve_files, tmp_path, hangs):
 
 
 def test_sparse_file_of_16_gib(recipes, capsys):
-    """The file is reported in one line without being read."""
+    """A sparse recipe file of 16 GiB is reported in one line without being read."""
     folder = recipes(a=PROMPT.format("a", "one"))
     with (folder / "odd.py").open("wb") as file:
         file.truncate(16 << 30)

@@ -149,7 +149,7 @@ def test_input_of_single_bytes(serve, full_length, revision):
 class TestDisconnecting:
     @pytest.mark.parametrize("busy", ["idle", "flooded", "sleeps", "naps"])
     def test_server_exits_when_both_pipes_close(self, serve, busy):
-        """The process exits soon, whatever is pending."""
+        """When both pipes are closed, the process exits soon, whatever is pending."""
         serving = serve(reads=False)
         serving.send(request("before", "ping"))
         serving.read(100)

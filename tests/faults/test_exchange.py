@@ -35,7 +35,7 @@ class AllowAll:
 
 
 def test_elicitation_during_the_last_write_is_answered():
-    """No later line would trigger the answer."""
+    """An elicitation during the last write is answered, although no later line would trigger the answer."""
     exchange = Exchange(ElicitingServer(), AllowAll(), Chance(SEED))
     exchange.send(line(request(1, "prompts/get", {"name": "asks"})).rstrip())
 

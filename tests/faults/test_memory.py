@@ -279,7 +279,7 @@ def test_memory_of_served_lines(open_server, figures, full_length, revision):
 
 @pytest.mark.parametrize("piece", [1, 100, 65536])
 def test_memory_of_a_line_in_pieces(open_server, piece):
-    """The split of a line into pieces does not matter."""
+    """The memory for a line does not depend on its split into pieces."""
     serving = open_server(HANDSHAKES[-1])
     data = build_request(argument(b"a" * (MIB // 32 if piece == 1 else MIB))) + b"\n"
 
@@ -297,7 +297,7 @@ def test_memory_of_a_line_in_pieces(open_server, piece):
 
 
 def test_memory_of_batches(open_server):
-    """The limits also apply to arrays of messages."""
+    """The limits on memory apply to arrays of messages as well."""
     serving = open_server("2025-03-26")
     small = b",".join(build_request(argument(b"a" * 4000), number=b"%d" % number) for number in range(1000))
     many = b",".join([b'{"jsonrpc":"2.0","id":1,"method":"ping"}'] * 1001)

@@ -122,7 +122,7 @@ def test_module_on_a_patched_path_stays(project, unrelated):
 
 @EACH_MODULE
 def test_module_that_only_recipes_can_import_is_removed(project, unrelated, name):
-    """Two projects can each have a module of the same name; it is removed when another project is loaded."""
+    """Two projects can have modules of the same name: loading one project removes the module of the other."""
     first, second = project("first", name, "one"), project("second", name, "two")
 
     assert [current.load().WORD for current in (first, second, first)] == ["one", "two", "one"]
@@ -136,7 +136,7 @@ def test_module_that_only_recipes_can_import_is_removed(project, unrelated, name
 
 @EACH_MODULE
 def test_own_project_takes_precedence_over_the_path(project, name):
-    """A module comes from its own project, even if another folder on `sys.path` has it too."""
+    """A module comes from its own project, even if another folder on `sys.path` has one of this name."""
     first, second = project("first", name, "one"), project("second", name, "two")
     first.load()
     sys.path.insert(0, str(second.root))

@@ -161,7 +161,7 @@ class TestTargets:
         assert list_names(load("shelf.inner.hello")) == ["hello"]
 
     def test_package_is_a_folder_of_recipes(self, recipes, tmp_path, monkeypatch):
-        """A package is a folder of recipes."""
+        """A dotted package as target is loaded like a folder of recipes."""
         recipes(folder="drawer", __init__="", hello=HELLO)
         monkeypatch.chdir(tmp_path)
 
@@ -190,7 +190,7 @@ class TestTargets:
         assert capsys.readouterr().out == "here\n"
 
     def test_object_of_a_module_is_served(self, recipes, tmp_path, monkeypatch):
-        """`module:object` names one prompt."""
+        """With `module:object` as target, only this prompt is served."""
         recipes(folder="closet", __init__="", hello=HELLO + HELLO.replace("hello", "other"))
         monkeypatch.chdir(tmp_path)
 

@@ -118,7 +118,9 @@ class TestParsing:
         assert split_prefix("a=b/missing") == ("a", "b/missing")
 
     def test_markdown(self, tmp_path, monkeypatch):
-        """Markdown files and patterns can have a prefix, which the patterns of a folder get as well."""
+        """
+        Markdown files and patterns can have a prefix; the patterns of a folder get the prefix of the folder.
+        """
         monkeypatch.chdir(tmp_path)
         (tmp_path / "team").mkdir()
         (tmp_path / "team" / "fix.md").touch()
@@ -130,7 +132,7 @@ class TestParsing:
         assert with_markdown(["a=team", "b=x.y"], ["*.md"]) == ["a=team", "b=x.y", "a=team/*.md"]
 
     def test_parts_are_kept(self, tmp_path, monkeypatch):
-        """Another path in a target keeps the prefix and the object."""
+        """Replacing the path in a target keeps the prefix and the object."""
         monkeypatch.chdir(tmp_path)
 
         assert with_path("a=x.py:plan", "/y.py") == "a=/y.py:plan"
@@ -156,7 +158,7 @@ class TestParsing:
         assert f"{target.partition('=')[0]!r} is not a prefix: a prefix has 1 to 32" in caught.value.reason
 
     def test_missing_folder(self):
-        """A missing folder is reported like one without a prefix."""
+        """A missing folder with a prefix is reported like a missing folder without a prefix."""
         with pytest.raises(LoadError, match="'review=team/missing': there is no such file or folder"):
             load("review=team/missing")
 

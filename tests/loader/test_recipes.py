@@ -97,7 +97,7 @@ def test_removed_file_leaves_the_catalog(folder):
 
 
 def test_initially_broken_file_is_updated_unless_it_loses_a_prompt(folder):
-    """A file that never was valid is updated despite its errors, as long as it loses no prompt."""
+    """A file that was never valid is updated despite its errors, as long as it loses no prompt."""
     bad = make_prompt("bad", "", object)
 
     assert folder.load(make_file("a", make_prompt("x", "1"), bad)) == {"x": "1"}

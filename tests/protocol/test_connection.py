@@ -70,7 +70,9 @@ class TestHandshake:
     @pytest.mark.requirement("lifecycle/other-version", "lifecycle/latest-version")
     @pytest.mark.parametrize("proposed", ["2023-01-01", "2026-07-28", "2099-12-31", "", "latest"])
     def test_unsupported_revision(self, proposed):
-        """An unknown revision, or one without a handshake, is answered with the newest that has one."""
+        """
+        If the proposed revision is unknown or has no handshake, the newest one with a handshake is used.
+        """
         result = reply(connect(), initialize(proposed))["result"]
 
         assert result["protocolVersion"] == "2025-11-25"
@@ -230,7 +232,7 @@ class TestLines:
         assert reply(connect(), line(request(1, "ping")).replace(b"\n", b"\r\n"))["result"] == {}
 
     def test_last_line_without_a_line_ending(self):
-        """The data before the end of the stream is a line."""
+        """The data before the end of the stream is a line, even without a line ending."""
         connection = connect()
 
         assert connection.receive_data(line(request(1, "ping")).rstrip()) == []
@@ -367,7 +369,7 @@ class TestBatches:
 
     @pytest.mark.requirement("base/batch/received")
     def test_array_waits_for_all_replies(self):
-        """The array is sent with its last reply, whichever that is."""
+        """The array is sent once its last reply is ready, whichever reply that is."""
         batch = [request(1, "prompts/list"), request(2, "ping"), request(3, "prompts/list")]
 
         first, second = connect("2025-03-26").receive_data(line(batch))

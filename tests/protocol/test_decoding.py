@@ -137,7 +137,7 @@ class TestInvalidText:
         ("bad", "code"), [(b"\\ud800", -32600), (b"\xff", -32700)], ids=["half", "bytes"]
     )
     def test_invalid_element_of_a_batch(self, bad, code):
-        """The whole array is rejected."""
+        """An array with a lone surrogate or invalid UTF-8 in one element is rejected as a whole."""
         text = b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"%b"}]' % bad
 
         (reply,) = events(text, "2025-03-26")

@@ -215,7 +215,7 @@ class TestRejectedMessages:
         ids=["an answer", "a notification"],
     )
     def test_messages_without_a_reply(self, text, value):
-        """A rejected answer or notification gets no reply."""
+        """A response or notification that exceeds a limit gets no reply."""
         client = client_of()
 
         assert client.send(text % value) == []
@@ -223,7 +223,7 @@ class TestRejectedMessages:
 
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_number_out_of_range(self, revision):
-        """The error names the problem."""
+        """The error for a number out of range names the problem."""
         client = client_of(revision)
 
         params = {"name": "repeat", "arguments": {"text": "huge"}}
@@ -336,7 +336,7 @@ class TestArguments:
 
     @pytest.mark.parametrize(("text", "ensure_ascii"), [("y" * 98, True), ("\u00e9" * 49, False)])
     def test_argument_at_the_limit(self, text, ensure_ascii):
-        """The limit itself is accepted, and counts bytes."""
+        """An argument of exactly the limit is accepted. The limit counts bytes."""
         message = request(1, "prompts/get", {"name": "repeat", "arguments": {"text": text}})
 
         (reply,) = client_of(argument=100).send(
@@ -393,7 +393,7 @@ class TestValuesInText:
 
     @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
     def test_answer_to_a_form(self, revision):
-        """The limit applies to the answers of forms."""
+        """The limit applies to the answers of forms as well."""
         client = Client(
             compile(Recipes(prompts=(gather,))),
             revision,

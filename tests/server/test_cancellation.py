@@ -424,7 +424,7 @@ class TestFirstCompletion:
     @pytest.mark.parametrize("second", COMPLETIONS)
     def test_first_completion_wins(self, pending, first, second):
         """
-        The result, a cancellation, the deadline or the end: whichever comes first completes the request.
+        A request is completed once: by its result, a cancellation, its deadline or the end of the server.
         """
         dispatcher, held, sent = pending
         COMPLETIONS[first](dispatcher, held)

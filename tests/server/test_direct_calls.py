@@ -28,7 +28,7 @@ async def cancels_itself():
     ids=["plain", "asynchronous", "fails", "cancels itself", "fails at once"],
 )
 def test_result_of_a_call(function, returned, raised):
-    """A call stores the result or the exception, and raises nothing on the thread that runs it."""
+    """A call stores the result or the exception, and raises no exception on the thread that runs it."""
     call = AuthorCall(function)
     call.run()
 

@@ -163,7 +163,7 @@ class TestLeading:
         assert client.replies(2).keys() == {2, 3}
 
     def test_thread_that_loses_the_lead_before_its_reply(self, monkeypatch, serve):
-        """The reply is sent once, by the thread that created it."""
+        """If a thread loses the lead before it replies, the reply is sent once, by this thread."""
 
         def lose_the_lead(pending, *arguments):
             dispatcher = client.server._dispatcher
@@ -181,7 +181,7 @@ class TestLeading:
         assert client.is_silent()
 
     def test_switch_interval_is_short_while_code_runs_alongside_the_leader(self, serve, gate):
-        """The interval is restored when the last such code returns."""
+        """The switch interval is restored when the last code that runs alongside the leader returns."""
         before = sys.getswitchinterval()
         client = serve(gate.prompt, quick)
         client.get(1, "gated")
@@ -295,7 +295,9 @@ class TestCancellation:
         assert ended.wait(10)
 
     def test_coroutine_is_cancelled_at_its_deadline(self, serve):
-        """The coroutine can clean up; its request has already been answered."""
+        """
+        A coroutine is cancelled at its deadline and can clean up; its request has already been answered.
+        """
         ended = threading.Event()
 
         @prompt(timeout=0.1)
@@ -340,7 +342,7 @@ class TestCancellation:
 
 class TestWaiting:
     def test_prompts_above_the_limit_are_queued(self, serve, gate):
-        """None of the queued requests is rejected, and lists and pings do not wait with them."""
+        """Prompts above the limit are queued and not rejected, and do not delay lists and pings."""
         client = serve(gate.prompt, limits=Limits(renders=2))
         for number in range(20):
             client.get(number, "gated")
@@ -355,7 +357,7 @@ class TestWaiting:
         assert client.server._dispatcher.waiting == 0
 
     def test_full_queue_rejects_the_next_request(self, serve, gate):
-        """The code of the error is 429, because the same request can succeed later."""
+        """A request that finds the queue full gets an error with code 429, because it can succeed later."""
         client = serve(gate.prompt, quick, limits=Limits(renders=1, waiting=2))
         client.get(0, "gated")
         assert gate.entered.acquire(timeout=30)
@@ -371,7 +373,9 @@ class TestWaiting:
         assert client.replies(3).keys() == {0, 1, 2}
 
     def test_server_timeout_includes_the_time_in_the_queue(self, serve):
-        """The error explains that the request waited."""
+        """
+        The time in the queue counts towards the server's timeout; the error explains that the request waited.
+        """
         slow = Gate("slow", timeout=20)
         client = serve(slow.prompt, quick, limits=Limits(renders=1, timeout=0.3))
         client.get(0, "slow")
@@ -447,7 +451,7 @@ class TestImporting:
     """A server whose recipes are still being imported."""
 
     def test_handshake_and_pings_are_answered(self, serve):
-        """All other requests wait for the recipes, and are answered once they are loaded."""
+        """Handshakes and pings are answered; all other requests wait until the recipes are loaded."""
         client = serve(is_importing=True)
         client.send(initialize("2025-11-25", "hello"), notification("notifications/initialized"))
         declared = client.replies(1)["hello"]["result"]["capabilities"]
@@ -470,7 +474,7 @@ class TestImporting:
         assert other.replies(1)["hello"]["result"]["capabilities"] == declared
 
     def test_timeout_names_the_slow_import(self, serve):
-        """The error names the file and the line."""
+        """If a slow import delays a request until its timeout, the error names the file and the line."""
         client = serve(
             is_importing=True, describe_import=lambda: ": slow.py is at line 7", limits=Limits(timeout=0.2)
         )

@@ -214,9 +214,7 @@ class TestAsking:
         ids=str,
     )
     def test_invalid_answer(self, revision, entered, invalid):
-        """
-        A value of an invalid choice or type is asked for again once, and then rejected like any argument.
-        """
+        """A value of an invalid choice or type is asked for once more, then rejected like any argument."""
         elicited = Elicited(client_of(revision), diff="x")
 
         elicited.accept(**entered)
@@ -414,7 +412,7 @@ class TestOptionalArguments:
 
     @pytest.mark.parametrize("revision", MODES)
     def test_form_shows_the_defaults(self, revision):
-        """Nothing is required, each field shows its default, and secrets have no field."""
+        """In the form, no field is required, each field shows its default, and secrets have no field."""
         elicited = Elicited(client_of(revision), "standup")
 
         assert elicited.question["message"] == "Choose since and limit for the prompt 'standup'."
@@ -695,7 +693,7 @@ class TestState:
         )
 
     def test_sessions_ignore_state(self):
-        """In a session these members have no meaning."""
+        """In a session, `requestState` and `inputResponses` are ignored."""
         params = {"name": "plain", "arguments": {"diff": "x"}, "requestState": "v1.x", "inputResponses": {}}
 
         assert text(client_of("2025-11-25").ask("prompts/get", params)) == "x"
@@ -720,7 +718,7 @@ class TestSessions:
         assert "result" in client.ask("prompts/list", {}, 5)
 
     def test_cancelled_request_cancels_its_question(self):
-        """The client is notified; a later answer is ignored."""
+        """When a request is cancelled, its question is cancelled as well; a later answer is ignored."""
         elicited = Elicited(client_of("2025-06-18"), diff="x")
         number = elicited.reply["id"]
 
@@ -797,7 +795,7 @@ class TestRounds:
         ],
     )
     def test_only_prompts_ask(self, method, params):
-        """Other results about a prompt that asks are complete."""
+        """The results of other methods are complete, even if they are about a prompt that asks."""
         result = client_of(MODERN).ask(method, params)["result"]
 
         assert (result["resultType"], "inputRequests" in result) == ("complete", False)
@@ -1013,7 +1011,7 @@ class TestTimeouts:
 
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_prompt_timeout_starts_after_the_answer(self, revision):
-        """Once the person has answered, the prompt has its whole time limit, and no more."""
+        """Once the person has answered, the prompt has its whole time limit, but no more time."""
         release = threading.Event()
 
         @prompt(elicit=True)

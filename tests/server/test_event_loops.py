@@ -142,7 +142,7 @@ def test_coroutines_do_not_inherit_the_context(loop):
 
 @pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
 def test_exit_exception_does_not_end_the_loop(loop, ending):
-    """Whatever a coroutine raises, the loop continues."""
+    """The loop continues, whatever exception a coroutine raises."""
 
     async def end():
         raise ending

@@ -95,7 +95,9 @@ def test_failing_read(threaded, error, capsys):
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_unreadable_line(threaded, monkeypatch, error):
-    """The line gets an error with its id, and the lines before and after it are served."""
+    """
+    A line that cannot be processed gets an error with its id, and the lines before and after it are served.
+    """
     receive = threaded.connection._receive_request
     failing = failing_once(receive, error, lambda _, request_id, *__: request_id == 2)
     monkeypatch.setattr(threaded.connection, "_receive_request", failing)
@@ -150,7 +152,7 @@ def test_failing_deferred_request(threaded, monkeypatch, error, late):
 
 
 def test_answer_to_a_cancelled_request(threaded):
-    """A late answer is dropped, and reading continues."""
+    """An answer to a cancelled request is dropped, and reading continues."""
     threaded.server._dispatcher._events.append(ClientResponse("nobody", None))
 
     assert b'"result":{}' in threaded.ask(request(1, "ping"))

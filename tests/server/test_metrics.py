@@ -149,7 +149,7 @@ class TestWorkers:
         assert read_samples(metrics)["promptkit_prompts_total", "", "ok", "review"] == 5
 
     def test_reloads_are_counted_once(self, metrics):
-        """Each worker reloads, but only one of them counts."""
+        """Each worker reloads, but only one worker counts the reload."""
         for worker in ("0", "1"):
             metrics.serve_as(worker)
             metrics.reloaded()

@@ -45,7 +45,7 @@ def subscribe(*resources, uris):
 
 
 def test_file_of_a_recipe(recipes):
-    """A path is relative to the folder of the recipe, and a change of the file is noticed."""
+    """A change of a watched file is noticed; its path is relative to the folder of the recipe."""
     folder = recipes(
         logs="""
             from pathlib import Path

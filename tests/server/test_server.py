@@ -297,7 +297,9 @@ class TestErrors:
 
 class TestAsynchronousPrompts:
     def test_coroutine_and_asynchronous_generator(self):
-        """Both are rendered on an event loop, and answered when they are ready."""
+        """
+        Coroutines and asynchronous generators run on an event loop, and are answered when they are ready.
+        """
 
         @prompt
         async def later(name: str):

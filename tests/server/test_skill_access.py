@@ -58,7 +58,7 @@ def text_of(client, tool, /, **arguments):
 
 
 def test_tools(client):
-    """There are two tools, and the skills that the caller may see are in the description of one."""
+    """There are two tools. The description of one lists the skills that the caller may see."""
     find, read = client.ask("tools/list", {})["result"]["tools"]
 
     assert (find["name"], read["name"]) == ("find_skills", "read_skill")
@@ -158,7 +158,7 @@ def test_forms(options, tools, prompts):
 
 
 def test_without_skills():
-    """Without skills, there are no tools for them."""
+    """Without skills, there are no tools for skills."""
     client = Client(compile([hello]), skills_as=BOTH)
     assert client.ask("tools/list", {})["result"]["tools"] == []
 
@@ -218,7 +218,7 @@ def test_skills_of_the_same_name():
     ],
 )
 def test_fields_of_claude_code(tmp_path, fields, body, is_prompt, is_tool):
-    """A skill for users is a prompt as well, and one that models must not choose is not a tool."""
+    """A skill for users is a prompt as well, and a skill that models must not choose is not a tool."""
     (tmp_path / "ship").mkdir()
     text = f"---\nname: ship\ndescription: Ship it.\n{fields}\n---\n{body}\n"
     (tmp_path / "ship" / "SKILL.md").write_text(text)

@@ -152,7 +152,7 @@ LINES = {
     ids=["threads", "coroutines", "loop"],
 )
 def test_timeout_reports_the_line(start, stuck):
-    """Standard error shows the file and the line; the reply does not."""
+    """After a timeout, standard error shows the file and the line of the prompt; the reply does not."""
     client = start("--timeout", "1", "--grace", "0.1")
     await_import(client)
     for number, name in enumerate(stuck):
@@ -186,7 +186,7 @@ def test_default_timeout(start):
 
 
 def test_slow_lookup(monkeypatch):
-    """The error names the prompt even if its lookup is slow."""
+    """The timeout error names the prompt even if the lookup of the prompt was slow."""
     getitem, release = Catalog.__getitem__, threading.Event()
 
     def getitem_slowly(catalog, name):

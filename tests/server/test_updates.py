@@ -80,7 +80,9 @@ def release():
 
 
 def test_hanging_resource_does_not_delay_a_reload(release):
-    """The catalog is published without reading any resource."""
+    """
+    A reload publishes the catalog without reading any resource, so a hanging resource does not delay it.
+    """
     notes = {"a": "one", "b": "two"}
     subscriber = Subscriber(catalog_of(**notes), [f"notes://{name}" for name in notes])
 
@@ -93,7 +95,7 @@ def test_hanging_resource_does_not_delay_a_reload(release):
 
 
 def test_timeout_names_the_resource(release):
-    """The error names the resource as its author declared it."""
+    """The timeout error names the resource as its author declared it."""
 
     @resource("pages://{name}")
     def page(name: str) -> str:

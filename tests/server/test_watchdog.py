@@ -146,7 +146,9 @@ def test_lock_that_is_never_released(serve, held, ending):
 
 
 def test_lock_that_is_held_when_the_parent_exits(recipes, tmp_path):
-    """The process ends without a parent to kill it."""
+    """
+    A process in which no Python code can run ends even after its parent, which could kill it, has exited.
+    """
     script = tmp_path / "parent.py"
     script.write_text(
         f"import os, subprocess, sys, time\n"

@@ -38,7 +38,7 @@ def error_of(path):
 
 @as_root
 def test_file_of_another_user_is_rejected(file, monkeypatch):
-    """The other user could have chosen the secrets. Under `sudo`, the calling user counts as the owner."""
+    """A file of another user, who could have chosen the secrets, is rejected, except the caller of `sudo`."""
     os.chown(file, OTHER_USER, 0)
 
     assert (
@@ -51,7 +51,7 @@ def test_file_of_another_user_is_rejected(file, monkeypatch):
 
 @as_root
 def test_file_in_the_folder_of_another_user_is_rejected(file):
-    """The owner of the folder could replace the file."""
+    """A file in the folder of another user is rejected, because that user could replace the file."""
     os.chown(file.parent, OTHER_USER, 0)
 
     assert error_of(file) == (
@@ -62,7 +62,7 @@ def test_file_in_the_folder_of_another_user_is_rejected(file):
 
 @pytest.mark.parametrize("mode", [0o757, 0o777, 0o703])
 def test_world_writable_folder_is_rejected(file, mode):
-    """Any user could replace a file in it."""
+    """A file in a world-writable folder is rejected, because any user could replace it."""
     file.parent.chmod(mode)
 
     assert f"others can replace it, because they can change {file.parent}: " in error_of(file)
@@ -81,7 +81,7 @@ def test_group_writable_folder(file):
 
 
 def test_sticky_folder_is_accepted(file):
-    """`/tmp` and Kubernetes volumes are sticky folders."""
+    """A file in a sticky folder is accepted: `/tmp` and Kubernetes volumes are sticky."""
     file.parent.chmod(0o1777)
 
     assert read_secret_file(str(file), "keys", str) == "secret"
@@ -134,7 +134,7 @@ class TestReloading:
         return SecretFile(str(file), "keys", parse_word, "the old ones hold", lambda: self.now)
 
     def test_missing_file_is_rejected_at_start(self, file):
-        """At the start there is no cached secret to fall back to."""
+        """A missing file is rejected at the start, because there is no cached secret to fall back to."""
         with pytest.raises(InvalidSecretsError, match="cannot be read: No such file or directory"):
             SecretFile(f"{file}x", "keys", str, "the old ones hold")
 
@@ -158,7 +158,7 @@ class TestReloading:
         ],
     )
     def test_invalid_change_keeps_the_old_secret(self, file, secret, capfd, text, expected):
-        """Each problem is reported once, and so is its fix."""
+        """After an invalid change, the old secret is used. Each problem and its fix are reported once."""
         if text is None:
             file.unlink()
         else:

@@ -135,7 +135,7 @@ import time; time.sleep(60)
     not hasattr(os, "getppid") or sys.platform == "win32", reason="orphans keep their parent on this platform"
 )
 def test_server_stops_when_its_parent_dies(recipes):
-    """The server exits even if its input is held open."""
+    """The server exits when its parent dies, even if another process holds its input open."""
     folder = recipes(hang=HANG.format(body=SLEEPING))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen([sys.executable, "-c", PARENT, str(folder)], **pipes) as parent:

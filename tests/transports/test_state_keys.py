@@ -147,7 +147,9 @@ class TestKeyFile:
     @posix
     @pytest.mark.parametrize("mode", [0o600, 0o400, 0o440, 0o640])
     def test_group_readable_file_is_accepted(self, key_file, mode):
-        """Containers mount secrets with such modes."""
+        """
+        A key file that its group can read is accepted, because containers mount secrets with such modes.
+        """
         assert read_key_file(key_file(FIRST.hex().encode(), mode)) == (FIRST,)
 
     @posix
@@ -164,7 +166,7 @@ class TestKeyFile:
         ids=str,
     )
     def test_file_with_open_permissions_is_rejected(self, key_file, mode, can):
-        """A key that others can read or change protects nothing."""
+        """A key file that others can read or change is rejected, because its keys protect nothing."""
         path = key_file(FIRST.hex().encode(), mode)
 
         with pytest.raises(InvalidSecretsError) as error:
@@ -223,14 +225,14 @@ class TestSources:
         assert state_keys(None, environment) == (SECOND,)
 
     def test_environment_of_the_process_is_the_default(self, monkeypatch):
-        """Commas or line breaks separate the keys."""
+        """By default, keys come from the environment of the process, separated by commas or line breaks."""
         for separator in (",", "\n", " , "):
             monkeypatch.setenv("PROMPTKIT_STATE_KEYS", f"{FIRST.hex()}{separator}{SECOND.hex()}")
 
             assert state_keys(None) == (FIRST, SECOND)
 
     def test_no_keys_are_configured(self):
-        """Without keys, the key ring generates one."""
+        """If no keys are configured, the key ring generates one."""
         assert state_keys(None, {}) == ()
         assert not KeyRing(state_keys(None, {})).is_shared
 
@@ -287,7 +289,7 @@ class TestOwnKey:
 
     @pytest.mark.parametrize("kind", ["a file", "no home"])
     def test_unwritable_cache(self, cache, kind, monkeypatch, capfd):
-        """Each server silently uses a key in memory."""
+        """If the cache folder is not writable, each server silently uses a key in memory."""
         if kind == "a file":
             (cache / "promptkit").touch()
         else:

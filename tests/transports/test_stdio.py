@@ -217,7 +217,7 @@ def test_long_reply_enlarges_the_pipe(serve, before):
 
 
 def test_long_reply_through_a_socket(recipes):
-    """Some clients, such as those on Node.js, connect a socket instead of a pipe."""
+    """Long replies work if the client, such as one on Node.js, connects a socket instead of a pipe."""
     ours, theirs = socket.socketpair()
     name = "x" * 300_000
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes(recipe=GREET))]
@@ -407,7 +407,7 @@ def test_threads_of_recipes_do_not_delay_the_exit(serve):
 
 
 def test_invalid_prompt_is_reported_and_skipped(serve):
-    """The diagnostic is printed, and the other prompts are served."""
+    """The diagnostic of an invalid prompt is printed, and the other prompts are served."""
     replies, logged, code = talk(
         serve(GREET + "\n@prompt\ndef broken(a): return a\n"),
         initialize("2025-06-18"),
@@ -476,7 +476,7 @@ def test_message_on_a_terminal(recipes):
 
 @pytest.mark.skipif(os.name != "posix", reason="orphans keep their parent on this platform")
 def test_server_stops_when_its_parent_dies(recipes):
-    """The server exits even if its input is held open."""
+    """The server exits when its parent dies, even if another process holds its input open."""
     program = (
         "import subprocess, sys, time; "
         "subprocess.Popen([sys.executable, '-m', 'promptkit', 'serve', sys.argv[1]]); "

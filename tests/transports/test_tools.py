@@ -75,7 +75,7 @@ class TestStdio:
         assert "tools" not in sessions[""][0]["result"]["capabilities"]
 
     def test_search_and_get(self, folder):
-        """The search tool finds a prompt, and the other renders it."""
+        """The search tool finds a prompt, and the other tool renders it."""
         search = {"name": "find_prompts", "arguments": {"query": "double"}}
         messages = [
             initialize("2025-11-25"),

@@ -43,8 +43,8 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Observe, Session, decode_meta, read_envelope
 
-#: The HTTP status of each error code; 200 for all others. This includes rate limits, because the official
-#: Python client 1.x ends its session at any status of 400 or above.
+#: The HTTP status of each error code; 200 for all others. Exceeded rate limits also get 200, because the
+#: official Python client 1.x ends its session at any status of 400 or above.
 _STATUSES: Final[Mapping[int | None, int]] = {
     ParseError.code: 400,
     InvalidRequest.code: 400,
@@ -54,8 +54,8 @@ _STATUSES: Final[Mapping[int | None, int]] = {
     UnsupportedVersion.code: 400,
 }
 
-#: Errors of the message itself. In the older era, only these have an error status, which clients treat as a
-#: broken connection.
+#: Errors of the message itself. In the handshake era, all other errors get status 200, because clients treat
+#: an error status as a broken connection.
 _INVALID_MESSAGE: Final = (ParseError.code, InvalidRequest.code)
 
 _VERSION: Final = b"mcp-protocol-version"
@@ -72,7 +72,7 @@ _METHODS_WITH_NAME: Final = frozenset(("prompts/get", "resources/read", "tools/c
 
 _ENCODED: Final = (b"=?base64?", b"?=")
 
-#: The revision of requests that do not name one.
+#: The revision assumed for requests that do not name a revision.
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
 #: The revisions with a handshake, by the value of the version header.
@@ -85,7 +85,8 @@ _ENDED: Final = "this session has ended: send an initialize request without Mcp-
 #: The response to a notification or a response.
 ACCEPTED: Final = HttpResponse(202)
 
-#: An ``initialize`` request may name a revision here, which then applies to it.
+#: Over HTTP, an ``initialize`` request may name a revision, and is then handled as a request of that
+#: revision.
 _INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True)
 
 
@@ -124,7 +125,7 @@ class Endpoint:
                 The capabilities of the server.
 
             observe:
-                A callback for each request that is answered here, and the reply.
+                Called with each request that the endpoint answers itself, and with the reply.
         """
         self._capabilities, self._observe = capabilities, observe
         self._modern_session = self._new_session()  # has no state that a message changes
@@ -133,9 +134,10 @@ class Endpoint:
         self, head: Head, body: bytes, channel: Channel
     ) -> list[Request] | ClientResponse | HttpResponse:
         """
-        Return the requests in one message or batch, all of one era, or the response if there are none.
+        Return the requests in one message or batch, all of the same era, or the response if there are none.
 
-        A client's answer to a question of the server is returned, too. Its HTTP response is `ACCEPTED`.
+        If the message is the client's answer to a question of the server, the answer is returned. The HTTP
+        response to an answer is `ACCEPTED`.
 
         Args:
             head:
@@ -349,7 +351,7 @@ def response_to(reply: Reply, *, modern: bool) -> HttpResponse:
     """
     Return the response that carries a reply.
 
-    Its status depends on whether the request names its revision (*modern*).
+    The status of an error depends on whether the request names its revision (*modern*).
 
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http

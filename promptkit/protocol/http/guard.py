@@ -30,7 +30,7 @@ _HEAD_FIELDS: Final = 100
 
 _CONTENT_ENCODING: Final = b"content-encoding"
 
-#: The fields that decide whether a head is accepted, and the size of the cache of accepted heads: few differ.
+#: The fields that decide whether a head is accepted, and the size of the cache of their accepted values.
 _CHECKED_FIELDS: Final = (b"host", b"origin", b"content-type", _CONTENT_ENCODING, b"accept", b"mcp-method")
 _MAX_ACCEPTED_HEADS: Final = 64
 
@@ -121,7 +121,7 @@ class Guard:
 
     def check_reading(self, head: Head) -> HttpResponse | None:
         """
-        Return the error response if a request must not read a page outside the endpoint; otherwise None.
+        Return the error response if a request must not read pages other than the endpoint; otherwise None.
         """
         return self._check_caller(head) or _check_read_only(head)
 
@@ -161,7 +161,7 @@ def check_framing(head: Head) -> HttpResponse | None:
     """
     Return the error response to a request whose transfer encoding is not ``chunked``, or None.
 
-    Some servers pass on such a body without decoding it.
+    With another transfer encoding, some servers pass on the body without decoding it.
     """
     encoding = head.get(_TRANSFER_ENCODING)
     if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):

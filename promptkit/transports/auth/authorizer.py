@@ -40,7 +40,7 @@ class BearerScheme:
 
     Args:
         resource:
-            The URL that clients use, which is the audience of tokens; None without an issuer.
+            The URL that clients use, which is the audience of tokens. It can be None if there is no issuer.
 
         issuer:
             The issuer of tokens; None if clients cannot request tokens themselves.
@@ -50,7 +50,7 @@ class BearerScheme:
 
     Attributes:
         documents:
-            The metadata of the resource as JSON, by each path at which clients look for it.
+            The metadata of the resource as JSON, by each path at which clients look for the metadata.
 
     Raises:
         ValueError: If a URL or a scope is invalid, or there is an issuer without a resource.
@@ -154,7 +154,7 @@ class BearerScheme:
         scopes: str | None = None,
         request_id: RequestId | UnsetType = UNSET,
     ) -> HttpResponse:
-        """Return a response with a challenge. *error* is None for a request without a token."""
+        """Return a response with a challenge. Pass None as *error* for a request without a token."""
         error_fields = [] if error is None else [f'error="{error}"', f'error_description="{message}"']
         scopes = " ".join(self._scopes) if scopes is None else scopes
         scope_fields = [f'scope="{scopes}"'] if scopes else []
@@ -222,10 +222,10 @@ class Authorizer:
 
     async def still_admits(self, head: Head, principal: Principal) -> bool:
         """
-        Return whether a token still has the same principal and scopes as before.
+        Return whether the token in *head* still has the same principal and scopes as before.
 
-        While the verifier is unavailable, a token counts as unchanged until it expires, and as changed if it
-        has no `expires`.
+        While the verifier is unavailable, a token counts as unchanged until it expires. A token without an
+        expiry then counts as changed.
 
         Args:
             head:
@@ -241,7 +241,7 @@ class Authorizer:
 
     def challenge(self, requests: Sequence[Request], server: SharedServer) -> HttpResponse | None:
         """
-        Return the response that rejects requests with all scopes that they need; None if they lack no scope.
+        Return the response that rejects *requests* and names all needed scopes; None if they lack none.
 
         Without an issuer, clients cannot get a token with more scopes, so nothing is rejected here.
 
@@ -309,7 +309,7 @@ def create_authorizer(
             The URL that clients use, which is the audience of an issuer's tokens.
 
         issuer:
-            The issuer of tokens. They are JSON Web Tokens unless there is a verifier.
+            The issuer of tokens. Without a *verifier*, the tokens are JSON Web Tokens.
 
         token_file:
             A token file.
@@ -324,7 +324,7 @@ def create_authorizer(
         ValueError: If a URL or a scope is invalid, the file cannot be read, or the settings contradict each
             other.
 
-        ModuleNotFoundError: If an issuer's tokens must be verified and the extra ``auth`` is not installed.
+        ModuleNotFoundError: If an issuer's tokens must be verified, but the extra ``auth`` is not installed.
     """
     if token_file is not None and (issuer is not None or verifier is not None):
         msg = "tokens come from either a file or an issuer: pass only one of them"

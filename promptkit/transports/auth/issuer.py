@@ -33,7 +33,8 @@ from promptkit.standard_error import say
 from promptkit.transports.auth.urls import secure_url
 from promptkit.version import VERSION
 
-#: How long keys are used without fetching them again, in seconds; and how long if the issuer is unreachable.
+#: How long fetched keys are used before they are fetched again, and while the issuer is unreachable, in
+#: seconds.
 FRESH_S: Final = 300.0
 TRUSTED_S: Final = 3600.0
 
@@ -54,7 +55,7 @@ _WHOLE_S: Final = 8.0
 _MAX_BYTES: Final = 1024 * 1024
 
 #: Allowed signature algorithms. All are asymmetric: with a shared key, the verifier could sign tokens as
-#: well. The algorithm that a token names must be the one that it uses.
+#: well. A token must be signed with the algorithm that it names.
 ALGORITHMS: Final = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 )
@@ -65,14 +66,14 @@ class DocumentUnavailableError(Exception):
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Rejects redirects: another server must not decide which keys this one trusts."""
+    """Rejects redirects: another server must not decide which keys this server trusts."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
 
 class _DeadlineHandler(HTTPSHandler, HTTPHandler):
-    """Opens a connection that a timer shuts down, because a socket's timeout restarts with each byte."""
+    """Opens connections that a timer shuts down, because a socket's timeout restarts with each byte."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -120,13 +121,14 @@ def fetch_document(url: str, seconds: float = _WHOLE_S) -> dict[str, Any]:
             The timeout, after which the connection is closed.
 
     Raises:
-        DocumentUnavailableError: If it cannot be fetched in time, is too large, or is not a JSON object.
+        DocumentUnavailableError: If the document cannot be fetched in time, is too large, or is not a JSON
+            object.
     """
     handler = _DeadlineHandler(seconds)
     try:
         document = msgspec.json.decode(_read(secure_url(url), handler), type=dict[str, Any])
     except (OSError, HTTPException, ValueError, RecursionError) as error:
-        if isinstance(error, HTTPError):  # it holds an open response
+        if isinstance(error, HTTPError):  # the error holds an open response
             error.close()
         reason = f"it did not arrive within {seconds:g} s" if handler.is_expired else error
         msg = f"{url}: {reason}"
@@ -320,7 +322,7 @@ class JwtVerifier:
             The issuer of the tokens.
 
         audience:
-            Their audience: the URL under which clients reach this server.
+            The audience of the tokens: the URL under which clients reach this server.
 
         clock:
             Returns the time, in seconds since 1970.
@@ -339,7 +341,7 @@ class JwtVerifier:
 
     async def verify(self, token: str) -> Principal | None:
         """
-        Return the principal of a token; None if the token is not valid. Each reason is logged once.
+        Return the principal of a token; None if the token is not valid. Each reason for this is logged once.
 
         Args:
             token:

@@ -13,7 +13,7 @@ def secure_url(text: str) -> str:
     Return *text* if it is an ``https`` URL, or an ``http`` URL of this machine.
 
     Raises:
-        ValueError: If it is not such a URL, or contains a user, a query or a fragment.
+        ValueError: If *text* is not such a URL, or contains a user, a query or a fragment.
     """
     parts = urlsplit(text) if _URL.fullmatch(text) else urlsplit("")
     is_secure = parts.scheme == "https" or (

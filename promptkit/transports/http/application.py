@@ -45,7 +45,7 @@ from promptkit.transports.http.settings import Event, Receive, Scope, Send, Sett
 
 if TYPE_CHECKING:
     from promptkit.server.metrics import Metrics
-    from promptkit.transports.http.supervisor import Siblings  # needs httptools, and other servers do not
+    from promptkit.transports.http.supervisor import Siblings  # only this needs httptools
 
 #: A header field.
 Field: TypeAlias = tuple[bytes, bytes]
@@ -55,7 +55,7 @@ _EVENTS: Final = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
-#: Responses to requests with a token must not be cached.
+#: The header for responses to requests with a token, which must not be cached.
 _PRIVATE: Final = (b"cache-control", b"no-store")
 #: The methods whose replies are streams of changes.
 _STREAMS: Final = ("subscriptions/listen", STREAM)
@@ -135,7 +135,7 @@ class Application:
 
     def join(self, siblings: "Siblings", number: int) -> None:
         """
-        Exchange messages with other workers. Call this before the first request.
+        Exchange messages with other workers from now on. Call this method before the first request.
 
         Args:
             siblings:
@@ -259,9 +259,7 @@ class Application:
             await self._stream(channel, reply, send)
 
     async def _check(self, head: Head, scope: Scope) -> HttpResponse | Principal | None:
-        """
-        Return the response to a request whose body is not needed, or the principal of the request, if known.
-        """
+        """Return the response if it does not depend on the body, otherwise the principal, if there is one."""
         if (rejected := check_framing(head)) is not None:
             return rejected
         if head.path in self._routes:

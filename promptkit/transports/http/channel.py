@@ -32,7 +32,7 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 #: away, most clients would see a broken connection instead of the response.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
-#: Interval between sweeps over pending requests, in seconds. They replace a timer for each request.
+#: Interval between sweeps over pending requests, in seconds. Sweeps replace a timer for each request.
 _SWEEP_EVERY_S: Final = 0.1
 
 #: Time after which a pending request is watched for a disconnect, in seconds.
@@ -73,8 +73,8 @@ class HttpChannel:
             The principal of the request; None without authorization.
 
         requests:
-            The requests in the message, until they are answered or dropped. They refer back to this channel,
-            and the garbage collector does not traverse requests.
+            The requests in the message; empty once they are answered or dropped, because they refer back to
+            this channel, and the garbage collector does not traverse requests.
 
         modern:
             Whether the requests name their protocol revision.
@@ -92,7 +92,7 @@ class HttpChannel:
             When the request began, in the time of the event loop.
 
         is_read:
-            Whether the body is no longer being read.
+            Whether reading the body has ended, successfully or not.
     """
 
     # Defaults on the class, because most requests never change them.
@@ -218,7 +218,7 @@ class HttpChannel:
 
     async def next_event(self, seconds: float) -> Outgoing | None:
         """
-        Wait for the next message on a stream; None if the client has disconnected.
+        Wait for the next message on a stream and return it; None if the client has disconnected.
 
         Args:
             seconds:
@@ -231,7 +231,7 @@ class HttpChannel:
             return b""
 
     async def next(self) -> Outgoing | None:
-        """Wait for the next message to the client; None if it has disconnected."""
+        """Wait for the next message to the client and return it; None if the client has disconnected."""
         while not self._queue and not self.gone:
             self._waiter = self._pending.loop.create_future()  # half the time of an asyncio.Queue
             await self._waiter
@@ -352,7 +352,7 @@ class PendingRequests:
                 channel.expire()
 
     def trim_later(self) -> None:
-        """Return free memory to the system once a large reply has been sent."""
+        """Return free memory to the system some time after a large reply has been sent."""
         if self._trimming is not None:
             self._trimming.cancel()
         self._trimming = self.loop.call_later(_TRIM_AFTER_S, return_free_memory)
@@ -385,11 +385,9 @@ class Inbox:
         self.challenge: Callable[[Sequence[Request]], HttpResponse | None] | None = None
 
     def put(self, message: HttpChannel | ClientResponse) -> None:
-        """
-        Add a posted message, which is always answered, even after `close`; or an answer from another worker.
-        """
+        """Add a posted message, which is answered even after `close`, or an answer from another worker."""
         self._messages.put(message)
-        if self._is_closed:  # no thread may be left to take it
+        if self._is_closed:  # no thread may be left to take the message
             self.reject_rest()
 
     def close(self) -> None:
@@ -406,7 +404,9 @@ class Inbox:
         self._messages.put(None)
 
     def next_events(self) -> list[Event] | None:
-        """Wait for messages, and return their requests. Called by the leading thread of the server."""
+        """
+        Wait for messages, and return their requests; None at the end. The server's leading thread calls this.
+        """
         events: list[Event] = []
         message = self._messages.get()
         while message is not None:

@@ -40,7 +40,7 @@ class Phase(Enum):
     What the server expects from a client next.
 
     A request takes a connection from `FIRST` or `NEXT` to `HEAD`, `BODY` and `NEXT`. `NOTHING` can follow any
-    of them and is final: after an error response or the last reply.
+    phase, after an error response or the last reply, and is final.
     """
 
     FIRST = "the first request"
@@ -76,7 +76,8 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             Maximum number of connections per worker.
 
         rejected:
-            Number of further connections that stay open until their clients have read the error response.
+            Maximum number of rejected connections that stay open until their clients have read the error
+            response.
 
         unread:
             Maximum number of unread bytes of all clients together.
@@ -103,7 +104,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
 
 class _Backlog(Struct, gc=False):
     """
-    The unread bytes of one client: how many at first, how many at the last measurement, and when that was.
+    The unread bytes of one client, at first and at the last measurement, and the time of that measurement.
     """
 
     size: int
@@ -117,7 +118,7 @@ class Backlogs:
 
     Args:
         limit:
-            Maximum for all clients together. A single client can exceed it.
+            Maximum number of unread bytes of all clients together. A single client can exceed it.
 
         seconds:
             Time over which a client's rate is measured.
@@ -133,7 +134,8 @@ class Backlogs:
         """
         Record that a client has unread bytes.
 
-        Over the limit, the clients that have had unread bytes for the longest time are disconnected.
+        If the limit is exceeded, the clients that have had unread bytes for the longest time are
+        disconnected.
         """
         size = transport.get_write_buffer_size()
         self._by_transport[transport] = _Backlog(size, size, now)
@@ -182,7 +184,7 @@ class Connections:
             The bytes that clients have not read.
 
         timeouts:
-            Maximum time in each phase, in seconds. For a body, the application decides.
+            Maximum time in each phase, in seconds. The time for a body is limited by the application instead.
     """
 
     def __init__(self, limits: ConnectionLimits) -> None:
@@ -239,7 +241,7 @@ class Connections:
             connection.end_if_idle()
 
     def drain(self) -> None:
-        """From now on, end each connection after its reply."""
+        """From now on, end each connection after its next reply."""
         self.draining = True
         for connection in list(self._open):
             connection.end_after_reply()
@@ -297,8 +299,8 @@ class HttpConnection(asyncio.Protocol):
     One connection of a client. Each of its requests is answered by a call of an application.
 
     A client that sends a request before it has read the reply to the last one (pipelining) gets only that
-    reply, and the connection is closed. A client that ends its sending side counts as disconnected: it looks
-    like a client that is gone.
+    reply, and the connection is closed. A client that closes its sending side counts as disconnected, because
+    it cannot be told apart from a client that is gone.
 
     A sweep over all connections each second enforces their deadlines, without a timer for each request.
     """
@@ -408,7 +410,7 @@ class HttpConnection(asyncio.Protocol):
         """Add a header field. Trailers arrive after the scope was created and are ignored."""
         name = name.lower()
         if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-            raise HttpParserError  # the body would be passed on encoded
+            raise HttpParserError  # the body would be passed on without decoding
         self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -486,17 +488,17 @@ class HttpConnection(asyncio.Protocol):
             self.end_if_idle()
 
     def end_after_reply(self) -> None:
-        """Announce in the next reply that it is the last one, if its head was not sent yet."""
+        """Announce in the current reply that it is the last one, unless its head has been sent."""
         if self._cycle is not None and not self._cycle.is_started:
             self._cycle.keep_alive = False
 
     def end_if_idle(self) -> None:
-        """Close unless a request is being answered."""
+        """Close the connection unless a request is being answered."""
         if not self.is_busy and not self.transport.is_closing():
             self.transport.close()
 
     def _parse(self, data: bytes) -> bytes:
-        """Parse data up to the end of a head that asks for another protocol; return the remaining data."""
+        """Parse data, but stop after a head that asks for another protocol, and return the remaining data."""
         try:
             self._parser.feed_data(data)
         except HttpParserUpgrade as upgrade:  # Java's client asks for HTTP/2
@@ -565,7 +567,7 @@ class RequestCycle:
 
     Attributes:
         body:
-            The part of the body that has arrived and was not read yet.
+            The part of the body that has arrived, but was not read yet.
 
         is_received:
             Whether all of the body has arrived.
@@ -703,7 +705,7 @@ class RequestCycle:
         self.is_started, self._awaits_continue = True, False
 
     def _write(self, body: bytes, *, more: bool) -> None:
-        """Write a part of the body, preceded by the head if that was not sent yet."""
+        """Write a part of the body, preceded by the head if the head was not sent yet."""
         if self._is_chunked:
             body = _chunk(body) if more else _chunk(body) + b"0\r\n\r\n"
         elif self.scope["method"] == "HEAD":

@@ -20,14 +20,14 @@ from promptkit.transports.http.connection import ConnectionLimits
 _MAX_UNSENT: Final = 128 * 1024
 _MAX_UNSENT_UNIX: Final = 16 * 1024
 
-#: Number of files that the process can open in addition to the connections. A lower limit on open files is
-#: divided: two thirds are for other files.
+#: Number of files that the process can open in addition to the connections. If the limit on open files is
+#: low, two thirds of it are for other files.
 _OTHER_DESCRIPTORS: Final = 512
 
 
 def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
     """
-    Raise this process's limit on open files, and return *limits* with as many connections as it then allows.
+    Raise this process's limit on open files. Return *limits*, with fewer connections if it stays too low.
 
     Args:
         limits:
@@ -65,7 +65,7 @@ _BACKLOG: Final = 2048
 _FIRST_SYSTEMD_DESCRIPTOR: Final = 3
 
 
-#: Errors when creating a Unix socket. Its mode cannot be set if a link has replaced it.
+#: Errors when creating a Unix socket. NotImplementedError is raised if a link has replaced the socket.
 _UNIX_FAILURES: Final = (OSError, ValueError, NotImplementedError)
 
 #: The fix for a TCP error, by its number.
@@ -86,7 +86,7 @@ class Listener:
 
     Args:
         sockets:
-            One for each worker, or one that all workers share.
+            One socket for each worker, or one socket that all workers share.
 
         path:
             The path of a Unix socket that was created here and must be removed at the end.
@@ -197,7 +197,7 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
     try:
         if _is_stale(path):
             Path(path).unlink()
-        previous = os.umask(0o177)  # only its user can access it; files of other threads get the same mode
+        previous = os.umask(0o177)  # access for the user only; files of other threads get it as well
         try:
             listening.bind(path)
         finally:
@@ -221,10 +221,10 @@ def listen_inherited(descriptor: int) -> Listener:
 
     Args:
         descriptor:
-            Its number.
+            The number of the socket's descriptor.
 
     Raises:
-        ListenError: If it is not a listening socket.
+        ListenError: If the descriptor is not a listening socket.
     """
     try:
         inherited = socket.socket(fileno=descriptor)
@@ -233,7 +233,7 @@ def listen_inherited(descriptor: int) -> Listener:
         msg = f"descriptor {descriptor} is not a socket: {_error_text(error)}"
         raise ListenError(msg) from None
     if not is_listening:
-        inherited.detach()  # it belongs to another owner
+        inherited.detach()  # the descriptor belongs to another owner
         msg = f"descriptor {descriptor} is a socket that does not listen"
         raise ListenError(msg)
     inherited.set_inheritable(False)
@@ -248,7 +248,7 @@ def systemd_descriptors() -> list[int]:
     them.
 
     Raises:
-        ListenError: If there are none.
+        ListenError: If systemd has passed no sockets.
     """
     variables = {name: os.environ.pop(name, "") for name in ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")}
     count = variables["LISTEN_FDS"]
@@ -259,7 +259,7 @@ def systemd_descriptors() -> list[int]:
 
 
 def _share(path: str, mode: int | None, group: str | None) -> None:
-    """Set the group of a socket before its mode, so that it is never more accessible than requested."""
+    """Set the group of a socket, then its mode, so that it is never more accessible than requested."""
     if group is not None and sys.platform != "win32":
         try:
             os.chown(path, -1, _group_number(group), follow_symlinks=False)

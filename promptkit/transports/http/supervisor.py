@@ -30,7 +30,7 @@ class Siblings:
     """
     Workers that send messages to each other, over sockets that they inherit.
 
-    Create it before the workers are forked.
+    Create this object before the workers are forked.
 
     Args:
         count:
@@ -47,7 +47,7 @@ class Siblings:
         return len(self._pairs)
 
     def send(self, number: int, message: bytes) -> None:
-        """Send a message to the worker *number*. If that is not possible, report it."""
+        """Send a message to the worker *number*. Report a message that cannot be sent."""
         _, sending = self._pairs[number]
         try:
             sending.send(message)
@@ -82,7 +82,7 @@ class Siblings:
             receiving.close()
 
 
-#: Minimum time between two starts of a worker, and after a failed fork, in seconds.
+#: Minimum time between two starts of the same worker, and after a failed fork, in seconds.
 _START_EVERY_S: Final = 1.0
 _FORK_AGAIN_S: Final = 10.0
 
@@ -141,7 +141,7 @@ class Supervisor:
 
             Args:
                 ready:
-                    Called when signals are handled, before the first worker is forked.
+                    Called once signal handlers are installed, before the first worker is forked.
             """
             if threading.active_count() > 1:
                 say("recipes have started threads at import: these do not run in the workers")

@@ -24,8 +24,8 @@ _SWEEP_EVERY_S: Final = 1.0
 #: Time for which a process can fail to accept connections before it ends and is replaced, in seconds.
 _ACCEPT_TIMEOUT_S: Final = 5.0
 
-#: Time at shutdown for clients with an open connection to send another request, in seconds. Closing right
-#: away would lose it.
+#: Time at shutdown for clients with an open connection to send another request, in seconds. If connections
+#: were closed right away, such requests would be lost.
 _LINGER_S: Final = 1.0
 
 #: Interval between checks that connections have ended, in seconds.
@@ -110,11 +110,11 @@ class HttpWorker:
 
     def run(self, ready: Callable[[], object] = bool) -> None:
         """
-        Serve until the process must end and the pending requests are answered. Call this only once.
+        Serve until the process must end and the pending requests are answered. Call this method only once.
 
         Args:
             ready:
-                Called when signals are handled, before the first request is answered.
+                Called once signal handlers are installed, before the first request is answered.
         """
         self._loop = self._new_loop()
         asyncio.set_event_loop(self._loop)
@@ -140,7 +140,7 @@ class HttpWorker:
         return new_event_loop()
 
     def end(self) -> None:
-        """Start the shutdown. Signal handlers can call this."""
+        """Start the shutdown. Signal handlers can call this method."""
         if not self._is_ending:
             self._is_ending = True
             exit_after(self._grace + _EXIT_MARGIN_S, int(self.cannot_accept))
@@ -172,7 +172,7 @@ class HttpWorker:
 
     def _accept(self, listening: socket.socket) -> bool:
         """
-        Accept one connection; return whether there can be more.
+        Accept one connection. Return whether more connections can be in the queue.
 
         Workers can share a socket. If one accepted all connections in its queue, the others would get none.
         """
@@ -195,7 +195,7 @@ class HttpWorker:
         return True
 
     def _accept_later(self, error: OSError, listening: socket.socket) -> None:
-        """Pause accepting connections, or end the process if it has been failing for too long."""
+        """Pause accepting connections, or end the process if accepting has been failing for too long."""
         if self._is_ending:
             return
         now, why = self._loop.time(), error.strerror or str(error)
@@ -250,10 +250,10 @@ class HttpWorker:
 
 
 def die_of(number: int) -> None:
-    """End this process by a signal, as if it had no handler."""
+    """End this process by sending it a signal, as if the signal had no handler."""
     finish()
     end_all()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
-    if sys.platform == "win32":  # the signal ends the process there only if it is SIGTERM
+    if sys.platform == "win32":  # on Windows, only SIGTERM ends the process
         os._exit(1)

@@ -271,7 +271,7 @@ class TestBodies:
             assert response(connection)[0] in {0, 413}
 
     def test_too_long_body_is_rejected(self, server):
-        """The client sends the whole body and sees the 413."""
+        """A client that sends a body above the limit can send all of it, and receives the 413 response."""
         assert server.exchange(request_bytes(b"x" * (5 * MIB)))[0] == 413
 
     def test_many_incomplete_bodies(self, server):
@@ -292,7 +292,7 @@ class TestBodies:
 
 class TestConnections:
     def test_thousands_of_short_connections(self, server):
-        """Clients disconnect before, within and after a request."""
+        """Thousands of clients disconnect before, within and after a request."""
         complete = request_bytes(modern(1, "prompts/get", {"name": "greet"}))
         for number in range(3000):
             with server.connect() as connection:

@@ -193,8 +193,8 @@ def proxy(network, replicas, tmp_path):
 def test_rolling_key_rotation_loses_no_requests(network, replicas, tmp_path, request, record_property):
     """
     While clients send requests and answer input requests through nginx, a key is rotated in three steps, each
-    with a rolling restart. Every request gets the right reply, even if different replicas handle the parts of
-    an exchange.
+    with a rolling restart. Every request gets the right reply, even if several replicas take part in one
+    exchange.
     """
     minimum = FULL if request.config.getoption("--whole") else SHORT
     command = [sys.executable, str(LOAD), "127.0.0.1", *map(str, (PORT, CLIENTS, minimum))]

@@ -102,8 +102,7 @@ def becomes(expected, look):
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_key_rotation_while_serving(start, keys, workers):
     """
-    Each worker reloads the file: the first key seals, and sessions of the old key are valid until it is
-    removed.
+    Each worker reloads the file: the first key seals; sessions of the old key are valid until its removal.
     """
     keys(OLD)
     server = start("recipes", "--workers", workers, "--state-keys", "keys")
@@ -132,7 +131,7 @@ INVALID = [
 
 
 def test_invalid_key_file_keeps_the_old_keys(start, keys, tmp_path):
-    """Each error is reported once by each worker until the file is fixed."""
+    """While the key file is invalid, the old keys are used, and each worker reports each error once."""
     keys(OLD)
     server = start("recipes", "--workers", "2", "--state-keys", "keys")
     _, session = post(server, initialize("2025-11-25"))

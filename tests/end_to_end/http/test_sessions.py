@@ -158,7 +158,7 @@ def test_replicas_with_affinity(recipes, tmp_path):
 
 
 def test_an_answer_that_reaches_another_replica(recipes, capfd):
-    """The answer is dropped, and the server logs what to change."""
+    """An answer that reaches another replica is dropped, and the server logs what to change."""
     keys = {"PROMPTKIT_STATE_KEYS": "a2" * 32}
     with (
         http_server(recipes, **keys) as first,

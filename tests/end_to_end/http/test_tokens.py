@@ -92,7 +92,7 @@ def ask(port, token=None, path="/mcp", method="prompts/get", **params):
 
 @pytest.mark.parametrize("options", [(), ("--token-file", "tokens")], ids=["no-authorization", "token-file"])
 def test_cryptography_is_loaded_only_for_an_issuer(folder, options):
-    """The extra `auth` is needed only to verify signatures."""
+    """The library of the extra `auth` is only loaded if an issuer is configured, to verify signatures."""
     with serving(folder, *options) as (port, _):
         assert '"text":"loaded:"' in ask(port, ADA if options else None)[2]
 
@@ -117,7 +117,7 @@ def test_token_file(folder, workers):
 
 @pytest.mark.parametrize("option", ["--token-file", "--state-keys"])
 def test_pipe_instead_of_a_secret_file(folder, option):
-    """The server does not start, and does not wait for a writer."""
+    """With a pipe as token or key file, the server neither starts nor waits for a writer."""
     os.mkfifo(folder / "pipe", 0o600)
     command = [sys.executable, "-m", "promptkit", "serve", "recipes", "--http", "0", option, "pipe"]
     completed = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
@@ -127,7 +127,7 @@ def test_pipe_instead_of_a_secret_file(folder, option):
 
 
 def test_pipe_that_replaces_the_token_file(folder):
-    """Requests and health checks do not block, and standard error reports the pipe."""
+    """If a pipe replaces the token file, no request or health check blocks, and the pipe is reported."""
     with serving(folder, "--token-file", "tokens") as (port, log):
         assert ask(port, ADA)[0] == 200
         os.mkfifo(folder / "pipe", 0o600)

@@ -96,7 +96,7 @@ def session_id(revision):
 
 class TestEra:
     def test_modern_request(self):
-        """A request that names the modern revision in its body and headers is served in it."""
+        """A request that names the modern revision in its body and headers is served in that revision."""
         assert Outcome(GET).served == [("prompts/get", MODERN, True)]
 
     @pytest.mark.parametrize("version", [None, *HANDSHAKES, "2031-01-01", "", "x"])
@@ -153,7 +153,7 @@ class TestEra:
 
     @pytest.mark.parametrize("version", [*HANDSHAKES, "2031-01-01"])
     def test_unsupported_revision(self, version):
-        """A request can name only modern revisions; the error lists them."""
+        """A request can only name modern revisions; the error for any other revision lists them."""
         rejected = Outcome(claiming(version), mcp_protocol_version=version)
 
         assert rejected.error == (400, -32022)
@@ -452,7 +452,7 @@ class TestLimits:
             assert Outcome(body, mcp_protocol_version=version).error == (400, -32600)
 
     def test_memory(self):
-        """While large requests are pending, another one must be sent again later."""
+        """A large request is rejected while others are pending; its client must send it again later."""
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits(held=100_000))
         message = modern(1, "prompts/get", {"name": "greet", "arguments": {"a": "x" * 80_000}})
         fields = {name.replace("-", "_"): value for name, value in agreeing(message).items()}

@@ -120,7 +120,7 @@ class TestOrigin:
         assert status(origin=origin) == 403
 
     def test_local_origin_of_a_configured_host(self):
-        """Once hosts are configured, local origins are rejected, too."""
+        """Once hosts are configured, local origins are rejected like others."""
         guard = Guard(hosts=["prompts.example"], origins=["https://Chat.example", "http://[::1]:80"])
 
         allowed = ["https://chat.example", "https://CHAT.example", "http://[::1]:80"]
@@ -259,7 +259,7 @@ class TestForm:
         ],
     )
     def test_json_is_accepted(self, accept):
-        """JSON is sent unless the client excludes it."""
+        """JSON is sent unless the client excludes JSON."""
         assert status(accept=accept) is None
 
     @pytest.mark.parametrize(
@@ -327,5 +327,5 @@ class TestSize:
     ],
 )
 def test_order_of_checks(fields, expected):
-    """The first error is reported: the caller is checked before the path, and the path before the form."""
+    """The first error is reported: the caller is checked before the path, and the path before the rest."""
     assert status(**fields) == expected

@@ -157,7 +157,9 @@ class TestBounds:
         st.dictionaries(TEXT, st.text("x\0é€😀", max_size=3000), max_size=30),
     )
     def test_maximum_length(self, client, capabilities):
-        """An id has at most 2,048 characters, whatever the client sends, and never contains other values."""
+        """
+        An id has at most 2,048 characters, whatever the client sends. Values are omitted, but not changed.
+        """
         session_id = sessions().seal(REVISION, client, capabilities)
         session = sessions().open(session_id)
 

@@ -132,7 +132,7 @@ class TestAcceptedTokens:
         assert check(make_authorizer(issuer), issuer.token(RESOURCE, header={"typ": typ})).subject == "ada"
 
     def test_unused_header_parameters_are_ignored(self, issuer):
-        """Parameters that bring or locate a key have no effect."""
+        """Header parameters that contain or locate a key have no effect."""
         foreign_key = key_for("ES256", 1)
         parameters = {
             "jwk": foreign_key.as_dict(private=False),
@@ -164,7 +164,7 @@ class TestAcceptedTokens:
             assert check(make_authorizer(issuer), issuer.token(RESOURCE)).subject == "ada"
 
     def test_clock_skew_is_tolerated(self, issuer, clock):
-        """Clocks of the issuer and the server can differ by half a minute."""
+        """The clocks of the issuer and the server can differ by half a minute."""
         now = int(clock.now)
         late = issuer.token(RESOURCE, exp=now - LEEWAY_S + 5)
         early = issuer.token(RESOURCE, nbf=now + LEEWAY_S - 5, iat=now + LEEWAY_S - 5)
@@ -329,7 +329,9 @@ class TestRejectedTokens:
 
     @pytest.mark.parametrize("value", [None, "Basic YTpi", "", "Token x"])
     def test_missing_token_is_rejected(self, issuer, value):
-        """Without a token, the challenge has no error, but the metadata and the scopes."""
+        """
+        A request without a token gets a challenge with the metadata and the scopes, but without an error.
+        """
         response = asyncio.run(make_authorizer(issuer, scopes=["read"]).check(head(authorization=value), b""))
 
         assert challenge(response) == (
@@ -411,7 +413,7 @@ class TestRequestsToTheIssuer:
         assert len(authorizer._cached) == 3
 
     def test_unknown_key_ids_do_not_flood_the_issuer(self, issuer, clock):
-        """The issuer is contacted at most once per cool-down."""
+        """However many unknown key ids arrive, the issuer is contacted at most once per cool-down."""
         authorizer = make_authorizer(issuer, clock)
         tokens = [issuer.token(RESOURCE, kid=f"k{number}") for number in range(50)]
 
@@ -515,7 +517,7 @@ class TestRequestsToTheIssuer:
         assert not asyncio.run(authorizer.still_admits(request, principal))
 
     def test_503_has_a_retry_after_header(self, issuer):
-        """The response has no challenge, so the client keeps its token."""
+        """A 503 response has a Retry-After header, but no challenge, so that the client keeps its token."""
         issuer.answers["/jwks"] = (500, {})
         response = check(make_authorizer(issuer), issuer.token(RESOURCE))
 
@@ -549,7 +551,9 @@ class TestRequestsToTheIssuer:
         ],
     )
     def test_unusable_documents_of_the_issuer(self, issuer, path, answer, expected, capfd):
-        """Requests are rejected with 503, and standard error reports the reason."""
+        """
+        With an unusable document of the issuer, requests are rejected with 503, and the reason is reported.
+        """
         paths = [path]
         if path == "meta":
             paths = [

@@ -87,7 +87,7 @@ class TestParsing:
         assert ADA not in expected
 
     def test_principal_with_several_tokens(self):
-        """A token can be rotated while the old one is in use."""
+        """A principal can have several tokens, so that a token can be rotated while the old one is in use."""
         assert [principal.subject for principal in read_tokens(f"ada {ADA}\nada {BOB}").values()] == [
             "ada",
             "ada",
@@ -105,7 +105,7 @@ class TestParsing:
 
     @pytest.mark.parametrize("text", ["", "# ada\n"])
     def test_file_without_tokens_is_rejected_at_start(self, file, text):
-        """A server that no client could use does not start."""
+        """A token file without tokens is rejected at the start, because no client could use the server."""
         file.write_text(text)
         with pytest.raises(InvalidSecretsError) as error:
             TokenFile(str(file))
@@ -163,7 +163,7 @@ class TestReloading:
 
     @pytest.mark.parametrize("text", ["", "# ada is gone\n"])
     def test_emptied_file_revokes_all_tokens(self, file, tokens, text):
-        """All tokens are rejected after a second."""
+        """A second after the file is emptied, all tokens are rejected."""
         file.write_text(text)
         self.now += 1
 

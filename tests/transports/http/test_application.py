@@ -88,7 +88,7 @@ class TestServed:
     @pytest.mark.parametrize("revision", ERAS)
     @pytest.mark.parametrize("number", [0, "", "x" * 1000, "\u00df", 2**63, -5])
     def test_reply_has_the_id_of_the_request(self, app, revision, number):
-        """The id is returned as it was sent."""
+        """The reply contains the id as it was sent."""
         assert reply_to(app, "prompts/list", None, number, revision).json["id"] == number
 
     @pytest.mark.parametrize("revision", ERAS)
@@ -121,7 +121,7 @@ class TestServed:
 
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_no_input_requests_in_sessions(self, app, revision):
-        """Without a stream or a session, a missing argument is an error."""
+        """Without a stream or a session, no input can be requested: a missing argument is an error."""
         opened = answer_to(app, initialize(revision, capabilities={"elicitation": {"form": {}}}))
         sealed = opened.header("mcp-session-id")
 
@@ -229,7 +229,7 @@ class TestNotServed:
         assert (answer.status, answer.code) == (200, -32602)
 
     def test_unknown_resource(self, app):
-        """The status is 200, with the error code of the era."""
+        """The reply about an unknown resource has status 200 and the error code of the era."""
         for revision, code in ("2025-11-25", -32002), (MODERN, -32602):
             answer = reply_to(app, "resources/read", {"uri": "note://none"}, 1, revision)
             assert (answer.status, answer.code) == (200, code)
@@ -395,7 +395,9 @@ class TestLimits:
 class TestBodies:
     @pytest.mark.parametrize("sizes", [[101], [50, 51], [1] * 101, [100, 1, 0], [0, 0, 101], [100, 1000]])
     def test_too_long_body_is_rejected(self, sizes):
-        """The rest of the body is read and dropped, so that the client sees the 413."""
+        """
+        The rest of a body above the limit is read and dropped, so that the client receives the 413 response.
+        """
         app = application(recipes.catalog(), body=100)
 
         async def ask():
@@ -409,7 +411,7 @@ class TestBodies:
         assert "100 bytes" in answer.json["error"]["message"]
 
     def test_body_of_the_maximum_length_is_served(self):
-        """The limit is inclusive."""
+        """A body of exactly the maximum length is served."""
         app = application(recipes.catalog(), body=200)
         body = body_of(request(1, "ping")).ljust(200)
 
@@ -418,7 +420,7 @@ class TestBodies:
         app.close(0)
 
     def test_endless_body_closes_the_connection(self):
-        """Reading stops at a limit, and the connection is closed."""
+        """An endless body is read up to a limit; then the connection is closed."""
         app = application(recipes.catalog(), body=100)
 
         async def ask():
@@ -431,7 +433,7 @@ class TestBodies:
         assert (answer.status, answer.header("connection")) == (413, "close")
 
     def test_rejected_body_is_read(self, app):
-        """The client reads the response, and can reuse the connection."""
+        """A rejected body is read, so that the client can read the response and reuse the connection."""
 
         async def ask():
             caller = Caller(app, [b"x" * 2**20] * 8, path="/nowhere")
@@ -486,7 +488,7 @@ class TestBodies:
         assert answer_to(app, request(1, "ping"), transfer_encoding="Chunked").status == 200
 
     def test_body_in_pieces(self, app):
-        """The split of a body into pieces does not matter."""
+        """A body can arrive in any pieces."""
         message = modern(1, "prompts/list")
         body = body_of(message)
 
@@ -499,7 +501,7 @@ class TestBodies:
             assert asyncio.run(ask(list(pieces))).status == 200
 
     def test_disconnect_during_the_body(self, app):
-        """The application sends no response."""
+        """If the client disconnects during the body, the application sends no response."""
 
         async def ask():
             caller = Caller(app, [])

@@ -184,14 +184,14 @@ class TestHeads:
             assert connection.reply().status == 408
 
     def test_incomplete_head_times_out(self, quick_server):
-        """An incomplete head is answered with 408, and the connection is closed."""
+        """A head that stays incomplete is answered with 408, and the connection is closed."""
         with quick_server.connect() as connection:
             connection.send(HEAD)
             assert connection.reply().status == 408
             assert connection.wait_for_close() < PATIENCE
 
     def test_incomplete_second_head_times_out(self, quick_server):
-        """The timeout also applies after a complete request."""
+        """The timeout for heads applies to a second request on the connection as well."""
         with quick_server.connect() as connection:
             assert connection.ask().status == 200
             connection.send(HEAD)
@@ -199,7 +199,7 @@ class TestHeads:
 
     @pytest.mark.parametrize("data", [b"", b"\r\n" * 100], ids=["nothing", "blank lines"])
     def test_connection_without_a_request_is_closed(self, quick_server, data):
-        """The connection is closed without a response."""
+        """A connection on which no request starts is closed without a response."""
         with quick_server.connect() as connection:
             connection.send(data)
             assert connection.wait_for_close() < PATIENCE
@@ -412,7 +412,7 @@ class TestPipelining:
 
 class TestReaders:
     def test_client_that_does_not_read_is_dropped(self, quick_server):
-        """The memory of its pending response is released."""
+        """A client that does not read is dropped, and the memory of its pending response is released."""
         with quick_server.connect() as connection:
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.request("/flood")

@@ -124,7 +124,7 @@ class TestDisconnecting:
         asyncio.run(run())
 
     def test_batch_is_cancelled(self):
-        """All requests of the batch stop."""
+        """When a client disconnects, all requests of its batch stop."""
 
         async def run():
             async with serving() as app:
@@ -201,7 +201,7 @@ class TestDisconnecting:
 
     @pytest.mark.parametrize("message", [LISTEN, get("greet"), modern(1, "prompts/list")])
     def test_many_short_connections_leave_no_state(self, message):
-        """The moment of the disconnect does not matter."""
+        """Many short connections leave no state, at whatever moment the client disconnects."""
 
         async def run():
             async with serving() as app:

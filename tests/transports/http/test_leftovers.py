@@ -94,7 +94,7 @@ def application(tmp_path):
 
 @pytest.mark.parametrize("message", [GET, BATCH], ids=["get", "batch"])
 def test_answered_request_leaves_no_objects(application, message):
-    """No garbage collection, which would delay other requests, is needed."""
+    """An answered request is freed without a garbage collection, which would delay other requests."""
 
     async def ask():
         return [await post(application, message) for _ in range(20)]
@@ -108,7 +108,7 @@ def test_answered_request_leaves_no_objects(application, message):
 
 @pytest.mark.parametrize("message", [FOREVER, LISTEN], ids=["get", "listen"])
 def test_cancelled_request_leaves_no_objects(application, message):
-    """All objects are freed immediately or by the next garbage collection."""
+    """All objects of a cancelled request are freed immediately or by the next garbage collection."""
 
     async def ask():
         leave = asyncio.Event()

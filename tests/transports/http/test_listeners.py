@@ -73,7 +73,7 @@ class TestTcp:
             socket.create_connection(("127.0.0.1", port), 1)
 
     def test_host_name_listens_at_all_its_addresses(self, listen):
-        """All addresses have the same port."""
+        """A host name with several addresses listens at all of them, on the same port."""
         listeners = listen("localhost", 0)
 
         assert all(listener.is_local for listener in listeners)
@@ -110,7 +110,7 @@ class TestTcp:
         ],
     )
     def test_foreign_address_is_rejected(self, listen, host, reason):
-        """The error names the address."""
+        """The error for an address of another machine names the address."""
         with pytest.raises(ListenError) as error:
             listen(host, 0)
         assert str(error.value).startswith(reason)
@@ -150,7 +150,7 @@ class TestTcp:
 @unix_only
 class TestUnix:
     def test_socket_file(self, tmp_path):
-        """The file exists while the server listens, and is removed afterwards."""
+        """The socket file exists while the server listens, and is removed afterwards."""
         path = tmp_path / "socket"
         listener = listen_unix(str(path))
 
@@ -171,7 +171,7 @@ class TestUnix:
         listener.close()
 
     def test_used_socket_file_is_kept(self, tmp_path):
-        """The running server is not affected."""
+        """A socket file that a running server uses is kept, and the server is not affected."""
         path = tmp_path / "socket"
         listener = listen_unix(str(path))
 
@@ -200,7 +200,7 @@ class TestUnix:
 
     @pytest.mark.parametrize("path", ["", "x" * 200, "no/such/folder/socket"])
     def test_invalid_path_is_rejected(self, path):
-        """The error names the reason."""
+        """The error for an invalid path names the reason."""
         with pytest.raises(ListenError, match="cannot listen at"):
             listen_unix(path)
 

@@ -206,7 +206,7 @@ def test_waiting_requests_are_counted(serving, tmp_path):
 
 
 def test_no_metrics_without_the_option(serving):
-    """The endpoint does not exist, and the metrics library is not loaded."""
+    """Without the option, the endpoint does not exist, and the metrics library is not loaded."""
     server = serving(loaded=LOADED)
 
     assert read(server)[0].status == 404
@@ -268,7 +268,7 @@ def test_reloads_and_invalid_recipes_are_counted(serving, tmp_path, workers):
 
 
 def test_failed_start_leaves_no_files(recipes, tmp_path):
-    """The folder of the metrics is removed."""
+    """If the start fails, the folder of the metrics is removed."""
     (tmp_path / "tmp").mkdir()
     stderr = usage_error_of(recipes(greet=GREET), "--public-url", "nowhere", TMPDIR=str(tmp_path / "tmp"))
 
@@ -277,7 +277,7 @@ def test_failed_start_leaves_no_files(recipes, tmp_path):
 
 
 def test_missing_extra(recipes, tmp_path):
-    """The error names the command that installs the library."""
+    """If the extra is missing, the error names the command that installs the library."""
     (tmp_path / "missing").mkdir()
     (tmp_path / "missing" / "sitecustomize.py").write_text(
         "import sys\nsys.modules['prometheus_client'] = None\n", encoding="utf-8"

@@ -87,7 +87,7 @@ def head(*lines):
 
 
 def test_head_is_written_together_with_the_body():
-    """A short response takes one system call."""
+    """The head is written together with the body, so that a short response takes one system call."""
     response = WrittenResponse(b"one", headers=SIZED)
 
     assert response.parts == [head(b"content-length: 3") + b"one"]
@@ -109,7 +109,7 @@ def test_body_without_a_length_is_chunked():
 
 
 def test_http_1_0_client_gets_no_chunks():
-    """The end of the connection ends a body without a length."""
+    """For an HTTP/1.0 client, a body without a length ends with the connection."""
     response = WrittenResponse(b"one", b"two", keep_alive=False, version="1.0")
 
     assert response.parts == [head(b"connection: close") + b"one", b"two"]
@@ -158,7 +158,7 @@ def test_sending_after_the_end_is_an_error():
 
 
 def test_nothing_is_written_to_a_disconnected_client():
-    """The application can continue to send."""
+    """An application can still send to a disconnected client, but nothing is written."""
     response = WrittenResponse()
     response.cycle.disconnect()
     response.send({"type": "http.response.body", "body": b"one"})

@@ -139,7 +139,7 @@ class TestStepUp:
 
     @pytest.mark.parametrize("token", ["ada", "ada.team"])
     def test_search_tool_needs_the_scopes_of_the_prompt(self, make_app, token):
-        """The scopes of the requested prompt apply."""
+        """A call of the tool that gets a prompt needs the scopes of that prompt."""
         application = make_app(tools="search")
         params = {"name": "get_prompt", "arguments": {"name": "rotate"}}
 
@@ -166,7 +166,7 @@ class TestStepUp:
         }
 
     def test_audit_records_the_rejection(self, recipes, tmp_path):
-        """The audit records the subject, the method and the outcome."""
+        """The audit records the subject, the method and the outcome of a rejected request."""
         from promptkit.compiler.compilation import compile
         from promptkit.transports.auth.authorizer import create_authorizer
         from promptkit.transports.http.application import Application
@@ -207,7 +207,7 @@ class TestWithoutStepUp:
             make_app(**anonymous, scopes=["a\\b"])
 
     def test_process_scopes_conflict_with_tokens(self, make_app):
-        """The combination of both is rejected."""
+        """Scopes of the process cannot be combined with tokens."""
         with pytest.raises(ValueError, match="the scopes come from the tokens"):
             make_app(scopes=["admin"])
 

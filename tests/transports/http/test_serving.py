@@ -75,7 +75,7 @@ def test_signal_right_after_the_start(serve_promptkit, tmp_path, workers):
 @unix_only
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_signal_while_the_address_is_reported(serve, tmp_path, workers):
-    """A signal during the report stops the server properly, too."""
+    """A signal while the server reports its address stops it properly as well."""
     launcher = (
         "import os, runpy, signal, sys\n"
         "from promptkit.cli import serve_http\n"
@@ -97,7 +97,7 @@ def test_signal_while_the_address_is_reported(serve, tmp_path, workers):
 @unix_only
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
 def test_signal_while_recipes_load(serve, tmp_path, name):
-    """The process exits, and the socket file is removed."""
+    """On a signal while recipes load, the process exits, and the socket file is removed."""
     path = tmp_path / "socket"
     source = f"import os, signal, time\nos.kill(os.getpid(), signal.{name})\ntime.sleep(60)\n"
     server = serve("--uds", str(path), source=source)
@@ -195,7 +195,7 @@ def test_threads_of_recipes_are_reported(serve):
 
 
 def test_strict_server_does_not_start_with_errors(serve):
-    """The exit code is 1."""
+    """A strict server with errors does not start, and exits with code 1."""
     server = serve(
         "--http", "0", "--strict", source="from promptkit import prompt\n\n@prompt\ndef bad(x): ...\n"
     )

@@ -56,7 +56,7 @@ def test_an_error_does_not_stop_the_thread(make_siblings, capsys):
 
 
 def test_a_message_that_is_too_long_is_reported(make_siblings, capsys):
-    """The message is not sent, and the sender continues."""
+    """A message that is too long is reported and not sent, and the sender continues."""
     siblings, received = make_siblings(2), SimpleQueue()
     siblings.receive(1, received.put)
 

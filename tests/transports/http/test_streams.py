@@ -193,7 +193,7 @@ class TestListening:
         run(scenario)
 
     def test_invalid_subscription_is_rejected(self):
-        """The error is JSON, and no stream is opened."""
+        """The error for an invalid subscription is JSON, and no stream is opened."""
 
         async def scenario(app):
             rejected = await post(app, listen(1, resourceSubscriptions=["x" * 2049])).result()
@@ -206,7 +206,7 @@ class TestListening:
 
 class TestKeepingAlive:
     def test_keep_alive_comments(self):
-        """A comment is sent at each interval."""
+        """A keep-alive comment is sent at each interval."""
 
         async def scenario(app):
             caller = post(app, listen(1))

@@ -146,7 +146,7 @@ def test_worker_recovers_from_a_lack_of_file_descriptors(serve):
 
 
 def test_crashing_worker_is_started_once_a_second():
-    """The time between two starts is at least a second."""
+    """There is at least a second between two starts of a crashing worker."""
 
     class CrashingSupervisor(Supervisor):
         starts = 0
@@ -167,7 +167,7 @@ def test_crashing_worker_is_started_once_a_second():
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda signal_: signal_.name)
 def test_signal_to_the_parent_stops_all_workers(serve, number):
-    """The exit code is 0."""
+    """A signal to the parent stops all workers; the exit code is 0."""
     server = serve("--http", "0", "--workers", "2")
     workers = workers_of(server, 2)
 
@@ -221,7 +221,7 @@ def test_hanging_worker_is_killed(serve):
 
 
 def test_second_signal_stops_all_workers_immediately(serve):
-    """Running requests are abandoned."""
+    """A second signal stops all workers immediately; running requests are abandoned."""
     server = serve("--http", "0", "--workers", "2", "--grace", "60")
     workers = workers_of(server, 2)
     with server.connect() as connection, server.connect() as idle:

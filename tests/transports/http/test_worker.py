@@ -150,7 +150,7 @@ def test_silent_connections_do_not_delay_the_exit(serve):
     "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda signal_: signal_.name
 )
 def test_signal_stops_the_server(serve, number):
-    """The exit code is 0, and standard error contains only the address."""
+    """A signal stops the server with exit code 0, and standard error contains only the address."""
     server = serve("--http", "0")
     server.get()
     code, seconds = server.end(number)
@@ -160,7 +160,7 @@ def test_signal_stops_the_server(serve, number):
 
 
 def test_second_signal_stops_the_server_immediately(serve):
-    """Running requests are abandoned."""
+    """A second signal stops the server immediately; running requests are abandoned."""
     server = serve("--http", "0", "--grace", "60")
     with server.connect() as connection, server.connect() as idle:
         connection.request("/slow?30")
@@ -222,7 +222,7 @@ class TestLackOfFiles:
         assert worker.cannot_accept
 
     def test_recovered_worker_does_not_exit(self, monkeypatch):
-        """Recovery is noticed even if no client connects."""
+        """A worker that can accept connections again does not exit, even if no client connects."""
         files = ScarceFiles()
         worker = files.worker(monkeypatch)
         worker._accept(files)
