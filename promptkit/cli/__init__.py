@@ -132,7 +132,7 @@ def _deferred_interrupts() -> Iterator[None]:
 
 def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv: Sequence[str]) -> int:
     try:
-        # `serve` needs no configuration if the command line has a target; `new` and `import` never do.
+        # `serve` needs no configuration if the command line has a target; `new` and `import` never need it.
         if options.command not in ("import", "new") and (
             options.command != "serve" or not options.has_targets
         ):
@@ -180,7 +180,7 @@ def _end(code: int) -> NoReturn:
         try:
             getattr(sys, name).flush()
         except Exception as error:  # noqa: BLE001 (a recipe can replace the stream)
-            setattr(sys, name, None)  # the interpreter would flush it again
+            setattr(sys, name, None)  # the interpreter would flush the stream again
             if name == "stdout" and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
                 say(f"cannot write to standard output: {error.strerror}")
                 code = code or Exit.FAILED

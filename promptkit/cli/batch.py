@@ -51,7 +51,7 @@ _MAX_UNUSED: Final = 1_000
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write a request for each valid row and reject the others, or join results with their rows.
+    Write a request for each valid row and reject the others; with ``--join``, join results with their rows.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -127,7 +127,9 @@ class _Batch:
 
     def _check_body(self, answer: Any) -> None:
         """
-        Reject an unsupported answer or an invalid field, which no row could fix, before anything is written.
+        Reject an unsupported answer type or an invalid ``--field`` before anything is written.
+
+        Otherwise, every row would be rejected for the same reason.
         """
         try:
             self._line_format.body(make_workflow((), answer=answer), self._options.model, self._fields)

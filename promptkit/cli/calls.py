@@ -117,7 +117,8 @@ class Call(Struct, frozen=True):
         """
         Return the message of the `PromptError` that a prompt raises for its defaults or generated arguments.
 
-        Return None if it raises none, or if the error is about an image, audio or text of its author.
+        Return None for any other outcome, and for an error about an image, audio or text that the author of
+        the prompt supplied.
         """
         if self.case is not None or not isinstance(outcome, PromptError):
             return None
@@ -185,7 +186,11 @@ def call_within_limit(
 
 
 def _wait(finished: Event, seconds: float) -> bool:
-    """Wait at most *seconds*, in steps, because Ctrl-C right before a wait only takes effect after it."""
+    """
+    Wait at most *seconds* for a call, and return whether it has finished.
+
+    The wait is split into steps, because Ctrl-C right before a step only takes effect after the step.
+    """
     deadline = time.monotonic() + seconds
     while not finished.wait(min(seconds, _LONGEST_WAIT_S)):
         if (seconds := deadline - time.monotonic()) <= 0:
@@ -215,7 +220,7 @@ def encode_result(item: Item, result: Any) -> bytes:
             The prompt or the resource.
 
         result:
-            Its rendering, or the document.
+            The rendering of the prompt, or the document that was read.
 
     Raises:
         ValueError: If a text contains an unpaired surrogate, which UTF-8 cannot encode.
@@ -266,9 +271,10 @@ def render_examples(
     catalog: Catalog, check_rendering: RenderingCheck
 ) -> tuple[Sequence[Diagnostic], Mapping[str, str]]:
     """
-    Render every prompt and read every resource, for its cases or otherwise for its examples and defaults.
+    Render every prompt and read every resource.
 
-    Prompts without cases are also rendered with generated arguments.
+    An item with cases is called with each case. Any other item is called with its examples and defaults, and
+    prompts are also called with generated arguments.
 
     Args:
         catalog:
@@ -278,8 +284,8 @@ def render_examples(
             Returns the diagnostics for a rendering.
 
     Returns:
-        The diagnostics for failures and renderings; and the reasons why other items are not rendered, by
-        the names of prompts and the templates of resources. Such items lack examples for required
+        The diagnostics for failures and renderings; and for each item that is not rendered, the reason, by
+        the name of the prompt or the template of the resource. Such items lack examples for required
         arguments, reject all arguments with a `PromptError`, or have ``sample=False``.
 
     Raises:
@@ -302,7 +308,9 @@ def owner_of(item: Item) -> Owner:
 
 def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
     """
-    Return the diagnostics for an item, up to its first failing example, and why it is not rendered, or None.
+    Return the diagnostics for an item up to its first failing example, and the reason if it is not rendered.
+
+    The reason is None if the item is rendered.
     """
     diagnostics: dict[Diagnostic, None] = {}  # different examples often have the same diagnostics
     calls = saved_calls(item) or _example_calls(item)
@@ -326,7 +334,7 @@ def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[
 
 
 def _find_encoding_error(item: Item, outcome: Any) -> ValueError | None:
-    """Return the error if an outcome has half of a surrogate pair, which UTF-8 cannot encode."""
+    """Return the error if UTF-8 cannot encode an outcome because of half a surrogate pair; otherwise None."""
     try:
         encode_result(item, outcome)
     except ValueError as error:
@@ -335,7 +343,7 @@ def _find_encoding_error(item: Item, outcome: Any) -> ValueError | None:
 
 
 def _find_failure(call: Call, outcome: Any) -> Diagnostic | None:
-    """Return a diagnostic if a call fails, or if its outcome is not what the case expects."""
+    """Return a diagnostic if a call fails or its outcome is not what the case expects; otherwise None."""
     item, case, owner = call.item, call.case, owner_of(call.item)
     if case is not None and (mismatch := case.mismatch(outcome)) is not None:
         message = call.redactor.redacted(f"{call.label} {mismatch}")
@@ -369,7 +377,7 @@ def failure_reason(error: BaseException) -> str:
 
 
 def _location(location: Location, error: BaseException) -> Location:
-    """Return the line of the author's file that raised or timed out; otherwise that of the function."""
+    """Return the line of the author's file that raised or timed out; if unknown, the line of the function."""
     if isinstance(error, CallTimeoutError) and error.line is not None:
         return error.line
     frames = traceback.extract_tb(error.__traceback__)

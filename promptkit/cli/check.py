@@ -32,7 +32,7 @@ from promptkit.lints.skills import LISTING_TOKENS, lint_listing
 from promptkit.server.identity import find_project_file, find_server_info
 from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
 
-#: Environments in which sets have different orders, and the date differs: the time zones are 26 hours apart.
+#: Environments with different orders of sets and different dates: the time zones are 26 hours apart.
 _STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
 _SIZE_HINT: Final = "shorten it, or give its parts a budget with promptkit.fragments.fit(...)"
@@ -190,7 +190,7 @@ def _format_summary(catalog: Catalog, tools: Sequence[str] | None) -> str:
 
 
 def _find_unstable_skills(catalog: Catalog, targets: Sequence[str]) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each file of a skill written in Python that differs between two starts."""
+    """Yield a diagnostic for each file of a skill written in Python that differs between two processes."""
     skills = [skill for skill in catalog.skills if not skill.location.file.endswith(SKILL_FILE)]
     if not skills:
         return

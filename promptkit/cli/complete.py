@@ -25,9 +25,9 @@ from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, Unkn
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print the offered values, best first, one on each line; or the JSON that a client receives.
+    Print the completions, best first, one on each line; or the JSON that a client receives.
 
-    The values of secret arguments are hidden in both, and in errors.
+    The values of secret arguments are hidden in the output and in errors.
 
     Raises:
         LoadError: If the recipes cannot be loaded.

@@ -36,7 +36,7 @@ from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, 
 from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
 from promptkit.transports.http.worker import HttpWorker
 
-#: The default port of the page, so that its address stays the same. If it is in use, a free one is chosen.
+#: The default port of the page, so that its address stays the same. If it is in use, a free port is chosen.
 _PORT: Final = 8137
 
 _HOST: Final = "127.0.0.1"
@@ -80,7 +80,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _listen(port: int | None) -> Listener:
-    """Listen on *port*; by default on `_PORT`, or on a free port if that is in use."""
+    """Listen on *port*. By default, listen on `_PORT`, or on a free port if `_PORT` is in use."""
     try:
         return listen_tcp(_HOST, _PORT if port is None else port)[0]
     except ListenError:
@@ -174,7 +174,7 @@ def _has_screen() -> bool:
 
 
 def _open(address: str, cleanup: ExitStack) -> None:
-    """Open a file that redirects to an address, and remove it at the end."""
+    """Open a browser with a file that redirects to an address; *cleanup* removes the file."""
     try:
         url = cleanup.enter_context(redirect_file(address))
     except OSError as error:
@@ -195,7 +195,8 @@ def redirect_file(address: str) -> Iterator[str]:
     """
     Yield the URL of a file that redirects to *address*; only its owner can read the file.
 
-    The browser gets this URL as its argument, because all users of a machine can see programs' arguments.
+    The browser is started with this URL instead of *address*, which contains the token, because all users of
+    a machine can see the arguments of programs.
 
     Raises:
         OSError: If no temporary file can be written.

@@ -1,8 +1,8 @@
 """
 ``promptkit dev --mcp``: tools for a coding agent that writes the prompts of this project.
 
-Each call runs a command in its own process, so it sees the files as they are. This runs the project's
-code, so the tools are only served over stdio, to a client that could run it itself.
+Each call runs a command in a new process, so it sees the current files. The commands run the project's code,
+so the tools are only served over stdio, to a client that could run this code itself.
 """
 
 import re
@@ -76,7 +76,7 @@ def tools_of(targets: Sequence[str], markdown: Sequence[str] = ()) -> Catalog:
 
     Args:
         targets:
-            The targets on the command line; the commands find the configured ones themselves.
+            The targets on the command line. Without targets, each command finds the configured ones itself.
 
         markdown:
             The options for further Markdown prompts.

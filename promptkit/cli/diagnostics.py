@@ -1,7 +1,8 @@
 """
 Printing of diagnostics: as text, with source and colour on a terminal; or as annotations for GitHub.
 
-Outside a terminal, a diagnostic is two lines: one that ``grep`` finds and editors jump to, and its hint.
+Outside a terminal, a diagnostic is two lines: the location with the message, in a form that ``grep`` and
+editors can parse, and the hint.
 """
 
 import os
@@ -169,8 +170,8 @@ def print_annotation(
             Where to print.
 
         properties:
-            Its file, line, columns and title; empty properties are omitted. None if it does not belong to a
-            line.
+            The file, line, columns and title of the annotation; empty properties are omitted. None if the
+            message does not belong to a line.
     """
     known = {name: str(value) for name, value in (properties or {"title": "promptkit"}).items() if value}
     pairs = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in known.items())

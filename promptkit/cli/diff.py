@@ -301,7 +301,7 @@ def _print_annotations(
     new: Answer,
     output: Output,
 ) -> None:
-    """Print an annotation for each change, at the location of its item if that still exists."""
+    """Print an annotation for each change, at the location of the changed item if the item still exists."""
     for change in changes:
         file, line = new.items[change.owner].location if change.owner in new.items else ("", 0)
         where = {"file": path_of(file), "line": line, "title": f"promptkit diff: {effect_of(change)}"}
@@ -366,7 +366,7 @@ def _code_span(text: str) -> str:
 
 
 def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Collection[str] = ()) -> str:
-    """Return the numbers of breaking and of harmless changes as text."""
+    """Return a text with the number of breaking changes and the number of harmless ones."""
     if not changes and skipped:
         return f"no changes since {revision}, but {counted(len(skipped), 'item')} could not be compared"
     if not changes:

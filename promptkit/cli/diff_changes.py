@@ -1,5 +1,5 @@
 """
-The changes between two sides of a comparison that clients see, and whether they break callers.
+The changes that clients see between two sides of a comparison, and whether the changes break callers.
 
 Both sides are plain data from `promptkit.cli.diff_sides`.
 """
@@ -129,7 +129,7 @@ class TextChange(Struct, frozen=True):
             The new text; None if the case was removed.
 
         is_unsteady:
-            Whether the text differs each time on one of the sides.
+            Whether one of the sides renders a different text each time.
     """
 
     owner: str = field(name="of")
@@ -171,7 +171,7 @@ def effect_of(change: Difference | TextChange) -> str:
 
 def changes_between(old: Answer, new: Answer) -> list[Difference]:
     """
-    Return the changes between two sides, by kind and name of the items.
+    Return the changes between two sides, sorted by kind and name of the items.
 
     Args:
         old:
@@ -290,7 +290,7 @@ def _argument_changes(
 
 def accepts_all(old: Sequence[str], new: Sequence[str]) -> bool:
     """
-    Return whether an argument still accepts every text that it accepted before: no alternative was removed.
+    Return whether no alternative was removed, so that an argument accepts every text that it accepted before.
 
     The empty text is ignored, because it means "not given" for all types but strings.
     """
@@ -298,7 +298,7 @@ def accepts_all(old: Sequence[str], new: Sequence[str]) -> bool:
 
 
 def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
-    """Yield the changes in renderings or contents; for generated arguments, only if there are no others."""
+    """Yield the changes in renderings or contents; those for generated arguments only if no other exists."""
     noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "contains")
     outcomes = old.outcomes.get(owner, {})
     is_changed = False
@@ -401,7 +401,7 @@ def changed_words(old: str, new: str) -> list[Line]:
 
 
 def _changed_block(old: str, new: str) -> list[Line]:
-    """Return consecutive lines of which all have changed."""
+    """Return the changed parts of consecutive lines that have all changed."""
     before, after = re.findall(_WORD, old), re.findall(_WORD, new)
     if max(len(before), len(after)) > _MAX_MATCHED:
         before, after = [old], [new]
@@ -438,8 +438,10 @@ class SinceCommit:
         """
         Return the changed cases of a prompt, each as its name, old text and new text.
 
+        The old text is None for an added case, and the new text is None for a removed case.
+
         Raises:
-            PromptkitError: If there is no commit, or it cannot be loaded.
+            PromptkitError: If there is no commit, or if the commit cannot be loaded.
         """
         with self._lock:
             repository = Repository(feature="this comparison")

@@ -44,7 +44,8 @@ if TYPE_CHECKING:  # most recipes have no skills
 #: The prefix of an outcome that is neither a rendering nor an error.
 NOT_RENDERED: Final = "[not rendered] "
 
-#: Timeouts in seconds: for a process, because importing recipes has none, and for generated arguments.
+#: Timeouts in seconds: of a process, because the import of recipes has no other limit; and of a call with
+#: generated arguments.
 _MAX_S: Final = 120.0
 _MAX_SAMPLE_S: Final = 5.0
 
@@ -104,7 +105,7 @@ class ArgumentState(Struct):
             The choices and types that it accepts, each as JSON.
 
         texts:
-            Its title, description and default, as far as there are any.
+            Its title, its description and its default; absent ones are omitted.
     """
 
     required: bool
@@ -201,8 +202,8 @@ def compare_sides(  # noqa: PLR0913 (the options of the command)
             The targets to compare.
 
         by_cases:
-            Whether to make the calls of the new side, without the environment. By default, the calls of the
-            old side are made.
+            Whether to make the calls of the new side, with only a few of the environment variables. By
+            default, the calls of the old side are made, with all variables.
 
         repeats:
             Whether to ask each side twice.
@@ -316,7 +317,7 @@ def _callers_workspace() -> dict[str, str]:
 
 def main() -> None:
     """Print the answer to the request on standard input."""
-    request = json.load(sys.stdin)  # to its end, so that recipes read nothing from it
+    request = json.load(sys.stdin)  # reads to the end, so that recipes read nothing
     with (
         suppress(OSError, OutputError),  # a recipe might have closed standard output
         capture_output(restore=False) as output,
@@ -483,7 +484,7 @@ def _argument_state(argument: Argument) -> ArgumentState:
 
 
 def _alternatives(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> Iterator[str]:
-    """Yield each choice or type that a schema accepts as JSON, without annotations."""
+    """Yield each choice or type that a schema accepts, as JSON without annotations."""
     if "anyOf" in schema:
         for member in schema["anyOf"]:
             yield from _alternatives(member, defined)
@@ -496,7 +497,7 @@ def _alternatives(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> Iter
 
 
 def _without_annotations(schema: Any, key: str = "") -> Any:
-    """Return the schema at *key* of another one, without annotations at any depth."""
+    """Return a schema without annotations at any depth; *key* is its key in the enclosing schema."""
     if isinstance(schema, Mapping):
         are_names = key in ("properties", "$defs")  # the keys are names, such as a field "title"
         return {

@@ -109,10 +109,10 @@ class _Collected(Struct):
 
     Args:
         files:
-            The files, by entry of the folder.
+            The files of each entry of the folder, by the name of the entry.
 
         lines:
-            Lines on frozen arguments, and on texts for which a file differs from the prompt.
+            Lines to print about frozen arguments, and about files whose text can differ from the prompt's.
 
         rejected:
             The names of the prompts that cannot be exported, by the reason.
@@ -168,7 +168,7 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
 
 
 def _check_values(options: Namespace, prompts: Sequence[CompiledPrompt]) -> None:
-    """Raise a usage error if a value is for an argument that no prompt has."""
+    """Raise a usage error if ``--set`` names an argument that no prompt has."""
     known = {name for prompt in prompts for name in prompt.arguments.by_name}
     for name in (word.partition("=")[0] for word in options.set):
         if name not in known:
@@ -185,7 +185,11 @@ def _entry_name(form: str, name: str) -> str:
 def _build_files(
     options: Namespace, folder: Folder, catalog: Catalog, name: str, lines: list[str]
 ) -> Mapping[str, dict[str, HashedBytes]]:
-    """Return the files for a prompt or a skill, by entry of the folder; append lines on frozen values."""
+    """
+    Return the files for a prompt or a skill, by entry of the folder.
+
+    Lines to print about frozen values are appended to *lines*.
+    """
     form = options.form
     if form == _EVALS:
         skill = next((skill for skill in catalog.skills if skill.name == name), None)
@@ -231,7 +235,7 @@ def _read_values(options: Namespace, prompt: CompiledPrompt) -> dict[str, str]:
 
 
 def _choose_end_line(folder: Folder, entry: str) -> str:
-    """Return the line that ends typed input; an existing file keeps its line, so that it does not change."""
+    """Return the line that ends typed input; for an existing file, its current line, so that none changes."""
     try:
         match = _END_PATTERN.search(folder.read(entry, _MAX_BYTES))
     except OSError:
@@ -255,13 +259,13 @@ def _absolute(target: str) -> str:
 
 
 def _is_inside(options: Namespace) -> bool:
-    """Return whether the folder is in the current folder, as a project's folder is."""
+    """Return whether the folder to write to is inside the current folder, like the folders of a project."""
     return is_within(os.path.realpath(options.folder), os.path.realpath("."))
 
 
 def identify_recipes(targets: Sequence[str], project: str | None) -> str:
     """
-    Return an identifier of the recipes: in a project, relative paths, which are the same on every machine.
+    Return an identifier of the recipes. In a project, it has relative paths, the same on every machine.
     """
     paths = [split_prefix(target)[1] for target in targets]  # with another prefix, they are the same recipes
     if project is not None:
@@ -275,8 +279,9 @@ def describe_change(
     """
     Yield the lines that report a change.
 
-    *subject* is what contains the files, and *noun* is the word for one of them, such as ``skill``. *written*
-    introduces the names of the written ones, with placeholders for their number and the subject.
+    *subject* is the folder or client that receives the files. *noun* is the word for a written item, such as
+    ``skill``. *written* is the text before the names of written items, with placeholders for their number and
+    the subject.
     """
     if not change.is_needed:
         yield f"{subject}: nothing to change"

@@ -100,7 +100,9 @@ def _find(path: str, ending: str) -> list[_Source] | None:
 
 def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
     """
-    Yield the files in a format in a folder tree, and the links and unreadable folders, which fail when read.
+    Yield the files of a format in a folder tree.
+
+    Links and unreadable folders are yielded as well: reading them raises the error to report.
     """
     unreadable: dict[str, OSError] = {}
     files = folder.walk(on_error=unreadable.__setitem__)

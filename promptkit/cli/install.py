@@ -83,7 +83,7 @@ def _configuration_of(options: Namespace, client: str, scope: Scope = "user") ->
 
 
 def _change_servers(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
-    """Add a server to configurations, or remove it. If a file cannot be changed, the others still are."""
+    """Add a server to configurations, or remove it. If a file cannot be changed, continue with the others."""
     configurations = _with_scope(options, configurations)
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
@@ -131,7 +131,7 @@ def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile
 
 
 def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
-    """Return the configurations of the scope; a named client must have one."""
+    """Return the configurations with the requested scope; exit if a client named by the user has none."""
     for configuration in configurations if options.clients else ():
         if options.scope not in configuration.scopes:
             options.error(f"argument --scope: {configuration.title} has no {options.scope} configuration")
@@ -159,7 +159,7 @@ def _server_name(options: Namespace) -> str:
 
 def _check_project(options: Namespace, configuration: ConfigurationFile, name: str) -> None:
     """
-    Check that a server which would be changed by default or replaced is not that of another project.
+    Check that the existing server of this name, which would be changed, does not serve another project.
 
     Raises:
         ForeignEntryError: If all existing recipes that it serves belong to other projects.
@@ -363,7 +363,7 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
 
 
 def _removed(change: EntryChange) -> list[str]:
-    """Return the targets, options and variables that a changed entry no longer has."""
+    """Return the targets, options and variables that a change removes from a remaining entry."""
     if change.entry is None:
         return []
     current = _entry_words(change, change.entry)
@@ -413,7 +413,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
 
 
 def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile]) -> list[ConfigurationFile]:
-    """Return the configurations of clients that read skills from folders; a named client must."""
+    """Return the configurations of clients that read skills from folders; exit if a named client does not."""
     for configuration in configurations if options.clients else ():
         if configuration.skills is None:
             readers = ", ".join(name for name, client in INSTALLABLE.items() if client.skills)
@@ -424,7 +424,7 @@ def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile
 
 
 def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
-    """Return the skills in the recipes; if there are none, or errors, print that and return None."""
+    """Return the skills in the recipes. If there are none, or errors, print the reason and return None."""
     if (catalog := load_for_files(targets)) is None:
         return None
     if not (skills := catalog.skills):
@@ -567,7 +567,7 @@ def _http_url(text: str) -> str:
 
 def _find_clients(options: Namespace) -> None:
     """
-    Separate the clients from the targets: they come first, and have known names.
+    Separate the clients from the targets: clients come first, and have known names.
 
     Raises:
         SystemExit: If a client follows a target, or options conflict.

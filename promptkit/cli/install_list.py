@@ -1,4 +1,4 @@
-"""``promptkit install --list``: the clients, their configurations, and the promptkit servers in these."""
+"""``promptkit install --list``: clients, their configurations, and the promptkit servers in each of these."""
 
 import os
 import shutil
@@ -103,7 +103,7 @@ def print_clients(
 
 
 def other_server_lines(configuration: ConfigurationFile) -> Iterator[str]:
-    """Yield the promptkit servers in a configuration, to print if the named one is not there."""
+    """Yield lines with the promptkit servers in a configuration, to print if the named server is missing."""
     data = _configuration_data(configuration, None)
     if data["servers"]:
         yield "    promptkit servers in it, which --name NAME removes:"
@@ -158,7 +158,7 @@ def _server_lines(settings: ClientConfiguration, data: dict[str, Any]) -> Iterat
 
 
 def _missing_paths(configuration: ConfigurationFile, entry: Any) -> list[str]:
-    """Return what an entry needs to start that no longer exists: its program, targets and workspace."""
+    """Return the paths in an entry that no longer exist: of its program, its targets and its workspace."""
     command = command_in(configuration.settings, entry)
     if command is None or url_in(configuration.settings, entry) is not None:
         return []
@@ -170,7 +170,7 @@ def _missing_paths(configuration: ConfigurationFile, entry: Any) -> list[str]:
 
 
 def _can_start(configuration: ConfigurationFile, program: str) -> bool:
-    """Return whether a program exists, and the Python of its environment."""
+    """Return whether a program exists and, in a virtual environment, its Python as well."""
     if not os.path.dirname(program):  # noqa: PTH120 (text)
         return shutil.which(program) is not None
     python = os.path.join(os.path.dirname(configuration.resolve_path(program)), "python")  # noqa: PTH118, PTH120 (text)
@@ -178,7 +178,7 @@ def _can_start(configuration: ConfigurationFile, program: str) -> bool:
 
 
 def _can_exist(configuration: ConfigurationFile, word: str) -> bool:
-    """Return whether a path, with or without ``:object``, can exist; other words and variables can."""
+    """Return False if a word is a path, with or without ``:object``, that does not exist; otherwise True."""
     path = configuration.resolve_path(word)
     is_path = os.path.basename(word) != word and "$" not in path and "{" not in path  # noqa: PTH119 (text)
     return not is_path or any(map(may_exist, (path, path.rpartition(":")[0])))

@@ -192,10 +192,10 @@ class _Sample(NamedTuple):
             The content of each file, by its path in the folder.
 
         rendered:
-            The words that `render` gets.
+            The arguments of `render` in the printed command.
 
         test:
-            The command of promptkit that tests it; empty if its test is in Python.
+            The command of promptkit that tests the prompt; empty if a Python test does.
 
         install:
             Further options of `install`.
@@ -215,7 +215,7 @@ _SKILL_SAMPLE: Final = _Sample(
     install=" --skills",
 )
 
-#: Files of the whole project. Existing ones are kept.
+#: Files of the whole project. Files that exist already are kept.
 _PROJECT_FILES: Final[Mapping[str, str]] = {
     _PYPROJECT: _CONFIGURATION,
     ".gitignore": _IGNORED,
@@ -263,7 +263,8 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
     """
     Return commands that render, test and install the new prompt or skill, to run one after the other.
 
-    *target* names the folder of the recipes, or is empty if the project cannot configure another one.
+    *target* names the folder of the recipes; it is empty if the commands find that folder themselves, because
+    the written configuration names it.
     """
     enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
@@ -288,7 +289,7 @@ def _program(name: str, program: str | None) -> str:
 
 
 def _client(*, is_skill: bool) -> str:
-    """Return the first client on this machine that supports prompts, or skills."""
+    """Return the first client on this machine that supports prompts, or skills; otherwise the default."""
     candidates = (name for name in INSTALLABLE if is_skill or CLIENTS[name].has_prompts)
     installed = (name for name in candidates if ConfigurationFile(name).is_client_found)
     return next((name for name in installed if not is_skill or INSTALLABLE[name].skills), _DEFAULT_CLIENT)

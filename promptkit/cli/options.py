@@ -3,7 +3,7 @@ Parsing of the command line, and defaults from the configuration.
 
 `render` accepts ``[TARGET] NAME [KEY=VALUE ...]``, where NAME can be a URI, and `complete` accepts
 ``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``, where ``KEY=VALUE`` can come before TYPED. ``PREFIX=TARGET`` has
-the same form, so they accept it only with ``--target``.
+the same form as ``KEY=VALUE``, so these two commands accept it only with ``--target``.
 """
 
 import os
@@ -81,7 +81,7 @@ def parse(arguments: Sequence[str]) -> Namespace:
         _check_batch(options)
     elif name in _TARGETS_LATER:
         options.find_clients(options)
-    if name not in ("import", "new"):  # they load no recipes
+    if name not in ("import", "new"):  # these two load no recipes
         _use_servers(options)
         options.has_targets = bool(options.targets)
         targets = options.targets or [next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])]
@@ -249,7 +249,7 @@ def _check_batch(options: Namespace) -> None:
 
 
 def _use_servers(options: Namespace) -> None:
-    """Check the options for servers, if any, and use each server where messages show a target."""
+    """Check the options for servers, if any, and store the servers as the targets that messages show."""
     if not options.servers:
         return
     if options.targets or options.markdown:

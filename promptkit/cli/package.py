@@ -110,14 +110,14 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _find_folders(targets: Iterable[str]) -> dict[str, str]:
-    """Return the folders to package by their prefixes; none if a target is something else, or repeats one."""
+    """Return the folders to package by prefix; none if a target is not a folder, or repeats a prefix."""
     names = [target for target in targets if not is_markdown_target(target)]
     folders = dict(split_prefix(name) for name in names)
     return folders if len(folders) == len(names) and all(map(os.path.isdir, folders.values())) else {}
 
 
 def _find_markdown(targets: Iterable[str], folders: Mapping[str, str]) -> list[str] | None:
-    """Return the patterns of Markdown prompts, relative to their folders; None if one is outside of these."""
+    """Return the patterns of Markdown prompts, relative to *folders*; None if one is outside of all folders."""
     located = [split_prefix(target) for target in targets if is_markdown_target(target)]
     if not {prefix for prefix, _ in located} <= folders.keys():
         return None
@@ -348,7 +348,7 @@ def _read_readme(root: Path, metadata: Metadata, reader: SourceReader) -> str | 
 
 def readme_text(metadata: Metadata, own: str | None, server: str) -> str:
     """
-    Return the readme of a wheel, including the line with which the registry verifies its owner.
+    Return the readme of a wheel, with the line by which the registry verifies the owner of the package.
 
     Args:
         metadata:

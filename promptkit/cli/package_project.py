@@ -1,5 +1,5 @@
 """
-The parts of a project that ``promptkit package`` reads: metadata, files, and the packages that they import.
+The parts of a project that ``promptkit package`` reads: metadata, files, and packages that the files import.
 
 The metadata is taken from ``[project]`` in pyproject.toml and from the command line, which overrides it. The
 builder of the wheel validates the values that are copied unchanged.
@@ -194,7 +194,7 @@ def _version(text: str) -> str:
 
 
 def _requirements(requirements: Iterable[str]) -> list[str]:
-    """Return the requirements with promptkit added, at the project's version if it requires one."""
+    """Return the requirements with promptkit added, with the version that the project requires, if any."""
     requirements, names = list(dict.fromkeys(requirements)), set[str]()
     for text in requirements:
         try:
@@ -238,8 +238,8 @@ class SourceReader:
                 The file's path below it.
 
         Raises:
-            PackageError: If it cannot be read, is outside the folder, is hidden, is not a regular file, is
-                too large, or is secret.
+            PackageError: If the file cannot be read, is outside the folder, is hidden, is not a regular file,
+                is too large, or is secret.
         """
         source, modes = Folder(folder), list[int]()
 

@@ -9,7 +9,7 @@ from promptkit.cli import main as promptkit
 from promptkit.clients.uvx import is_temporary
 from promptkit.standard_error import say
 
-#: The commands that work on the recipes of the package. Without one, it serves them.
+#: The commands that work on the recipes of the package. Without a command, the package serves its recipes.
 _COMMANDS: Final = ("serve", "list", "render", "check", "install")
 
 _HELP: Final = """\
@@ -62,7 +62,7 @@ def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]
             )
             return Exit.USAGE
         return _run(command, *_install_words(name, [*targets, *markdown], arguments))
-    if command == "render":  # its first word can only be one target, without a prefix
+    if command == "render":  # a positional target must be single, without a prefix
         return _run(command, *(f"--target={target}" for target in targets), *markdown, *arguments)
     return _run(command, *targets, *(options if command == "serve" else markdown), *arguments)
 
@@ -85,5 +85,5 @@ def _install_words(name: str, targets: Sequence[str], words: Sequence[str]) -> l
 
 
 def _lists_only(words: Sequence[str]) -> bool:
-    """Return whether `install` shows something instead of changing a client."""
+    """Return whether `install` only prints help, a list or a usage error, and changes no client."""
     return not words or not {"--list", "--help", "-h"}.isdisjoint(words)

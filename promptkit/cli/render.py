@@ -58,7 +58,7 @@ def run(options: Namespace, output: Output) -> int:
     """
     Print a prompt, or a resource by its URI, as a transcript, Markdown, JSON or a vendor's JSON.
 
-    The values of secret arguments are hidden in all of them, and in errors.
+    The values of secret arguments are hidden in each of these formats, and in errors.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -271,7 +271,7 @@ def _user_text(result: _Result, *, lossy: bool) -> str:
             The rendering, or the document.
 
         lossy:
-            Whether to convert other content to text, with the roles.
+            Whether to convert other content to text, and to show the role of each message.
 
     Raises:
         ExportError: If there is other content, unless *lossy*.

@@ -99,7 +99,7 @@ class Repository:
         Return the hash of the commit that *revision* names.
 
         Raises:
-            RevisionError: If it does not exist.
+            RevisionError: If the revision does not exist.
         """
         try:
             return self.run_git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
@@ -162,7 +162,7 @@ class Repository:
         Run git at the root of the repository, and return its output.
 
         Raises:
-            RevisionError: If it fails, or does not end in time.
+            RevisionError: If git fails, or does not end in time.
         """
         command = ["git", "-C", str(self.root), *_NO_PROGRAMS, *arguments]
         try:
@@ -188,9 +188,11 @@ def checkout(
     repository: Repository, revision: str | None, targets: Sequence[str]
 ) -> Iterator[tuple[Path, Sequence[str], tuple[Path, Path]]]:
     """
-    Check out a revision into a temporary folder: yield the current folder there, the targets, and both roots.
+    Check out a revision into a temporary folder, and yield where to load the recipes.
 
-    For None, yield the current folder and the targets of the working tree. Errors about a revision name it.
+    Yield the copy of the current folder, the targets in the copy, and the roots of the copy and of the
+    repository. If *revision* is None, yield the current folder, the unchanged targets, and the current folder
+    as both roots. Errors about a revision name the revision.
     """
     current = Path(os.path.realpath(os.curdir))
     if revision is None:

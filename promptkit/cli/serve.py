@@ -381,7 +381,7 @@ def _folder(text: str) -> str:
 
 
 def _number(text: str, *, or_zero: bool = False) -> float:
-    """Parse a positive number, usually of seconds, or zero."""
+    """Parse a positive number, usually of seconds; with *or_zero*, accept zero as well."""
     try:
         number = float(text)
     except ValueError:
@@ -393,7 +393,7 @@ def _number(text: str, *, or_zero: bool = False) -> float:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Parse ``[HOST:]PORT``, or an address alone: platforms set the port in the variable PORT."""
+    """Parse ``[HOST:]PORT``; or an address alone, because platforms set the port in the variable PORT."""
     if not text or _is_ip_address(text):
         port = os.environ.get("PORT", "8000")
         require(

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 def metrics_of(options: Namespace) -> "Metrics | None":
     """
-    Return the Prometheus metrics, if requested. Call this before recipes can define metrics.
+    Return the Prometheus metrics; None if not requested. Call this before recipes can define metrics.
 
     Raises:
         ValueError: If no folder for the metrics files can be created.
@@ -66,7 +66,7 @@ def metrics_of(options: Namespace) -> "Metrics | None":
 
 
 def _telemetry_of(options: Namespace) -> "Telemetry | None":
-    """Return the observer that reports requests to OpenTelemetry, if requested."""
+    """Return the observer that reports requests to OpenTelemetry; None if it is not requested."""
     if not options.otel:
         return None
     from promptkit.server.telemetry import TCP, Telemetry, is_recorded  # it needs the extra
@@ -145,7 +145,7 @@ def application_factory(
 
 
 def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorizer | None":
-    """Return the authorizer, if tokens are required. Raises ValueError if its settings are invalid."""
+    """Return the authorizer; None if no tokens are required. Raises ValueError for invalid settings."""
     if not _requires_tokens(options):
         return None
 
@@ -320,7 +320,7 @@ class _Service(Struct):
         """
         Serve as the worker *number*, and return the exit code.
 
-        Without a lifeline, it is the only worker.
+        Without a *lifeline*, this process is the only worker.
         """
         if number > 0:  # the first worker reports for all
             self.reloader.is_quiet = True

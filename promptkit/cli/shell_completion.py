@@ -82,7 +82,7 @@ def _arguments(arguments: Arguments, prefix: str, used: set[str]) -> Iterator[st
 
 
 def _values(arguments: Arguments, name: str) -> Sequence[str]:
-    """Return the printable values of an argument, unless a function completes it."""
+    """Return the printable values of an argument; none if a function completes the argument."""
     completer = arguments.by_name[name].completer if name in arguments.by_name else None
     source = None if completer is None else completer.source
     return list(filter(str.isprintable, source)) if isinstance(source, tuple) else ()
