@@ -58,7 +58,11 @@ class RowError(PromptkitError, ValueError):
 
     @property
     def reasons(self) -> list[tuple[str | None, str]]:
-        """The argument of each error, or None, and its message, as text that UTF-8 can encode."""
+        """
+        The argument and the message of each error, as text that UTF-8 can encode.
+
+        The argument is None for an error in the whole row.
+        """
         messages = [
             (error.argument or None, str(error) if error.argument else error.reason) for error in self.errors
         ]
@@ -69,7 +73,7 @@ class RowError(PromptkitError, ValueError):
 
 
 def list_names(names: Sequence[str], count: int | None = None) -> str:
-    """List names for an error message, with a limit. If they are the first of more, *count* is the total."""
+    """List names for an error message, up to a limit; *count* is their number if *names* is incomplete."""
     text, rest = ", ".join(map(repr, names[:MAX_LISTED])), (count or len(names)) - MAX_LISTED
     return f"{text}, and {rest:,} more" if rest > 0 else text
 
@@ -87,7 +91,7 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
 
 
 def key_text(value: Any) -> str | None:
-    """Return the key of a row as text that UTF-8 can encode, with a limit; None if there is none."""
+    """Return the key of a row as text that UTF-8 can encode, truncated to a limit; None if it has no key."""
     try:
         return None if value is None else str(value)[:_MAX_KEY].encode(errors="backslashreplace").decode()
     except (ValueError, RecursionError):  # a number with too many digits, or a list that is nested too deeply
@@ -200,8 +204,8 @@ class Columns:
                 The key column, if any.
 
         Raises:
-            ColumnError: If columns are missing; the message lists the missing and the existing ones. Also if
-                a column is probably misspelt.
+            ColumnError: If columns are missing, which the message lists with the existing ones; or if a
+                column is probably misspelt.
         """
         available = list(columns)
         check_key(key, available)
@@ -223,7 +227,7 @@ class Columns:
         return [column for column in columns if column not in self._used]
 
     def _spelling_error(self, columns: Collection[str]) -> str | None:
-        """Return an error message if an unused column is probably a misspelt argument."""
+        """Return an error message if an unused column is probably a misspelt argument; otherwise None."""
         unused = self.unused(columns)
         for expected, _ in self.pairs:
             for column in unused if expected not in columns else ():
@@ -238,7 +242,7 @@ class Columns:
         """
         Return the arguments of a row: values as a client sends them, and values of their parameter's type.
 
-        None means that an argument is missing.
+        A None in the row means that the argument is missing.
 
         Args:
             row:
@@ -275,7 +279,11 @@ _is_near: Final = lru_cache(maxsize=10_000)(is_misspelt)
 
 
 def _convert_to_type(value: Any, annotation: Any) -> Any:
-    """Convert a value to a type, or return None: a naive datetime can be local time in the author's zone."""
+    """
+    Convert a value to a type; return None if that fails.
+
+    Return None for a naive datetime as well, because it can be local time in the author's zone.
+    """
     with suppress(msgspec.ValidationError, TypeError, ValueError):
         if not (isinstance(value, datetime) and value.tzinfo is None):
             return msgspec.convert(value, annotation)

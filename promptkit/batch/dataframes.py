@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-#: By column name, whether the column contains messages instead of text.
+#: For each column name, whether the column contains messages instead of text.
 ColumnTypes: TypeAlias = Mapping[str, bool]
 
 _Rows: TypeAlias = Sequence[Mapping[str, Any]]
@@ -50,7 +50,7 @@ def to_supported_table(table: Any) -> Any:
 
 
 def columns_of(table: Any) -> list[str] | None:
-    """Return the column names of a supported table; None for a list, whose rows have their own columns."""
+    """Return the column names of a supported table; None for a list, where each row has its own columns."""
     kind = _kind_of(table)
     return None if kind is None else kind.names(table)
 
@@ -166,7 +166,7 @@ def _pandas_with(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:
 _ARROW: Final = _TableKind(lambda table: table.schema.names, _arrow_rows, _arrow_with)
 _POLARS: Final = _TableKind(_polars_names, _polars_rows, _polars_with)
 
-#: By the package and name of the class or of a base class.
+#: The kinds of tables, by the package and name of the class or of a base class.
 _KINDS: Final[dict[tuple[str, str], _TableKind]] = {
     ("pyarrow", "Table"): _ARROW,
     ("pyarrow", "RecordBatch"): _ARROW,

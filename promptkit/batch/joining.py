@@ -56,14 +56,18 @@ class Results:
 
     Args:
         database:
-            A temporary database with both.
+            A temporary database with the results and the rejected rows.
     """
 
     def __init__(self, database: sqlite3.Connection) -> None:
         self._database = database
 
     def take(self, key: Any) -> tuple[str | None, str | None] | None:
-        """Return the answer and the error of the result for a row, or None if there is no result."""
+        """
+        Return the answer and the error of the result for a row; None if there is no result.
+
+        A result can be taken once. For a later row with the same key, return an error.
+        """
         query = "SELECT answer, error, used FROM results WHERE key = ?"
         result = self._database.execute(query, (str(key),)).fetchone()
         if result is None:
@@ -75,12 +79,12 @@ class Results:
         return answer, error
 
     def rejection(self, line: int, key: str | None) -> str | None:
-        """Return the reason why a row was rejected; None if it was not."""
+        """Return the reason why a row was rejected; None if it was not rejected."""
         reasons = [reason for (reason,) in self._database.execute(_REASONS, (str(line), key))]
         return f"the batch has rejected it: {'; '.join(reasons)}" if reasons else None
 
     def unused(self, limit: int) -> tuple[int, list[str]]:
-        """Return the number of results that no row has taken, and the first keys."""
+        """Return the number of results that no row has taken, and at most *limit* of their keys."""
         (count,) = self._database.execute("SELECT count(*) FROM results WHERE NOT used").fetchone()
         keys = self._database.execute("SELECT key FROM results WHERE NOT used LIMIT ?", (limit,))
         return count, [key for (key,) in keys]
@@ -99,7 +103,7 @@ def open_results(results: Path, batch: Folder, *, by_number: bool) -> Iterator[R
             The folder of the batch; its rejected rows are read, if there are any.
 
         by_number:
-            Whether row numbers identify rows, instead of a column.
+            Whether rows are identified by their numbers, and not by a column.
 
     Raises:
         RowsError: If a line is invalid, or there are no results.
@@ -127,7 +131,7 @@ def join_results(
             The results of the batch.
 
         key:
-            The column that identifies rows; None if their numbers do.
+            The column that identifies rows; None if rows are identified by their numbers.
 
         parse:
             Parses an answer, or raises `AnswerError`; None if answers stay text.
@@ -270,7 +274,11 @@ def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 
 def _stop_reason(result: Any) -> tuple[str, str] | None:
-    """Return the member with the reason why the model ended the first answer, and that reason."""
+    """
+    Return the name and the value of the member with the reason why the model ended the first answer.
+
+    Return None if there is no such member.
+    """
     match result:
         case {"choices": [{"finish_reason": str(reason)}, *_]}:
             return "finish_reason", reason

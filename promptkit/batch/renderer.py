@@ -129,7 +129,8 @@ def _gemini_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -
     return {**request, **remaining}
 
 
-#: By the vendors' names. Anthropic: https://platform.claude.com/docs/en/build-with-claude/batch-processing;
+#: The formats, by the vendors' names.
+#: Anthropic: https://platform.claude.com/docs/en/build-with-claude/batch-processing;
 #: Gemini: https://ai.google.dev/gemini-api/docs/batch-api; Bedrock:
 #: https://docs.aws.amazon.com/bedrock/latest/userguide/batch-inference-data.html and its quotas.
 LINE_FORMATS: Final[dict[str, LineFormat]] = {
@@ -197,10 +198,10 @@ class Renderer:
     gets: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of structs, or a list
     of mappings. For other objects with ``__arrow_c_stream__`` it returns a pyarrow Table.
 
-    Columns are matched to parameters by name. Other columns are ignored, but a column whose name resembles a
-    parameter that has no column is an error. Values keep their types; text is parsed like text from a client,
-    and None means that an argument is missing. Two columns are added: ``messages`` or ``request``, and
-    ``error``. In each row, exactly one of the two is None.
+    Columns are matched to parameters by name. Other columns are ignored, unless one has a name similar to a
+    parameter without a column, which is an error. Values keep their types; text is parsed like text from a
+    client, and None means that an argument is missing. Two columns are added: ``messages`` or ``request``,
+    and ``error``. In each row, exactly one of the two is None.
 
     Args:
         prompt:
@@ -250,7 +251,7 @@ class Renderer:
 
     @cached_property
     def matched(self) -> Columns:
-        """The column of each parameter."""
+        """The mapping of columns to parameters."""
         return Columns.of(self.prompt.compiled.arguments, self.columns, self.values, self.key)
 
     @property
@@ -284,10 +285,10 @@ class Renderer:
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """
-        Yield a record batch of `schema` for each of *batches*, for Spark's ``DataFrame.mapInArrow``.
+        Yield a record batch with the columns of `schema` for each of *batches*, for Spark's `mapInArrow`.
 
         Raises:
-            ColumnError: If the column of a required parameter, or the key column, is missing, or a column is
+            ColumnError: If the key column or the column of a required parameter is missing, or if a column is
                 probably misspelt.
         """
         for batch in batches:
@@ -345,7 +346,7 @@ class Renderer:
         Convert *error*, which was raised for a row, to a `RowError`.
 
         Raises:
-            UnsupportedAnswerError: If *error* is one, because every row would raise it.
+            UnsupportedAnswerError: If *error* is an UnsupportedAnswerError, which every row would raise.
         """
         if isinstance(error, RowError):
             return error

@@ -1,8 +1,8 @@
 """
 The files of a batch: requests, split at the vendor's limits, and rejected rows.
 
-While the batch is unfinished, a checkpoint next to them has the sizes of the files after the last row, so
-that a batch that was killed can be resumed. A folder can come with another author's repository, so a
+While the batch is unfinished, a checkpoint next to these files has their sizes after the last row, so that a
+batch that was killed can be resumed. A folder can come with another author's repository, so a
 checkpoint is trusted only if it agrees with the names and sizes of the files.
 """
 
@@ -88,7 +88,7 @@ class Checkpoint(Struct, forbid_unknown_fields=True):
             The size of all requests in bytes.
 
         last:
-            The digest of the last chunk, which must be the same on resuming.
+            The digest of the last chunk. On resuming, the chunk is rendered again and must have this digest.
     """
 
     command: str
@@ -204,7 +204,7 @@ class BatchWriter:
             self._add_key(identifier)
 
     def _add_key(self, key: str) -> bool:
-        """Add a key, and return whether it is new."""
+        """Add a key, and return True if it is new."""
         assert self._keys is not None  # noqa: S101 (the callers check it)
         return self._keys.execute("INSERT OR IGNORE INTO keys VALUES (?)", (key,)).rowcount == 1
 
@@ -227,7 +227,8 @@ class BatchWriter:
         """
         Write a chunk, and a checkpoint: a batch that is killed resumes after this chunk.
 
-        On resuming, the first chunk is the last one before the checkpoint, and is compared with it.
+        On resuming, the first chunk must be the last one before the checkpoint. It is compared with the
+        checkpoint, and not written again.
 
         Raises:
             UnfinishedBatchError: If the existing files do not belong to these rows.
@@ -323,7 +324,7 @@ def open_batch(
 
     Raises:
         UnfinishedBatchError: If the folder has files of a batch that is neither resumed nor replaced, or that
-            belongs to another command, or has files that are not of a batch, but named like its files.
+            belongs to another command; or if it has other files with the names of batch files.
 
         OSError: If a file cannot be written.
     """
@@ -360,7 +361,7 @@ def _encode_checkpoint(checkpoint: Checkpoint) -> bytes:
 
 
 def _load_checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
-    """Return the checkpoint to start from, and remove the files of requests that come after it."""
+    """Return the checkpoint to start from, and remove files of requests that were started after it."""
     files = find_batch_files(folder)
     if not any(files.values()):  # nothing was written, not even a checkpoint
         return Checkpoint(command)
@@ -385,7 +386,7 @@ def _load_checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoin
 
 
 def _matches_files(checkpoint: Checkpoint, files: Mapping[str, int]) -> bool:
-    """Whether all files of a checkpoint exist, with no gaps, and have at least the recorded sizes."""
+    """Return whether the files of a checkpoint exist without gaps, with at least the recorded sizes."""
     names = [_shard_name(number) for number in range(1, sum(map(_has_requests, files)) + 1)]
     return (
         all(name in files for name in names)

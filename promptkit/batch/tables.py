@@ -39,7 +39,7 @@ _MAX_ROW: Final = 16 * 1024 * 1024
 #: The maximum size of a JSON array in bytes, because it is read as a whole.
 _MAX_ARRAY: Final = 256 * 1024 * 1024
 
-#: The delimiters that are detected in a header: the one with the most cells, or the first of those.
+#: The delimiters that are detected in a header: the one with the most cells; on a tie, the first of them.
 _DETECTED: Final = (",", ";", "\t")
 
 #: The possible delimiters by suffix.
@@ -55,7 +55,7 @@ _OPEN_OBJECT: Final = re.compile(rb"\s*\{\s*\n")
 _MAX_ROWS: Final = 1_000
 _MIN_ROWS: Final = 16
 
-#: The divisor for the size of a chunk, relative to the rows before it, so that processes finish together.
+#: The size of a chunk is the number of rows before it divided by this, so that processes finish together.
 _FRACTION: Final = 32
 
 #: The size in bytes at which a chunk ends.
@@ -117,7 +117,7 @@ class Table(Struct, frozen=True):
 
     Args:
         columns:
-            The column names; None if each row has its own.
+            The column names; None if each row has its own columns.
 
         read:
             Converts the raw data of a row to its values. It can be pickled.
@@ -129,7 +129,7 @@ class Table(Struct, frozen=True):
             The number of bytes or rows; None if unknown.
 
         blank_is_missing:
-            Whether an empty text means that there is no value, as in CSV.
+            Whether an empty text means that the value is missing, as in CSV.
     """
 
     columns: list[str] | None
@@ -247,7 +247,7 @@ def _size_of(stream: BufferedReader) -> int | None:
 
 
 def _read_lines(stream: BufferedReader) -> Iterator[tuple[int, bytes, int]]:
-    """Yield the number of each line, its data, and its end; of a line that is too long, only the start."""
+    """Yield the number, the data and the end of each line; a line that is too long is truncated."""
     number = end = 0
     while data := stream.readline(_MAX_ROW + 1):
         number, end, rest = number + 1, end + len(data), data
@@ -378,7 +378,7 @@ def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Positi
 
 
 def _explain(error: Exception) -> str:
-    """Return the message of *error*. Python's message on carriage returns is about an option of `open`."""
+    """Return the message of *error*; for carriage returns a clearer one, because Python's is about `open`."""
     if "new-line character seen" in str(error):
         return (
             "a carriage return is outside of quotes: end lines with a line feed, and quote cells with several"

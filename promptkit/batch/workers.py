@@ -31,7 +31,7 @@ _DIGEST_SIZE: Final = 8
 #: Characters that some readers, unlike JSON, treat as line endings, with their escapes.
 _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
 
-#: Chunks in memory for each process: rendered, being rendered, or waiting.
+#: Number of chunks in memory for each process: rendered, being rendered, or waiting.
 _CHUNKS_PER_WORKER: Final = 3
 
 #: Size of a block that is allocated and freed once, in bytes. Afterwards, the C library of Linux reuses
@@ -93,7 +93,7 @@ class RenderedChunk(Struct, frozen=True):
             A digest of the requests and errors.
 
         unused:
-            The columns of the rows that are neither arguments nor the key.
+            The columns that are neither arguments nor the key.
     """
 
     last: int

@@ -117,7 +117,7 @@ def _find_folders(targets: Iterable[str]) -> dict[str, str]:
 
 
 def _find_markdown(targets: Iterable[str], folders: Mapping[str, str]) -> list[str] | None:
-    """Return the patterns of Markdown prompts, relative to *folders*; None if one is outside of all folders."""
+    """Return the patterns of Markdown prompts, relative to *folders*; None if one is outside all of them."""
     located = [split_prefix(target) for target in targets if is_markdown_target(target)]
     if not {prefix for prefix, _ in located} <= folders.keys():
         return None

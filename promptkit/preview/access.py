@@ -1,4 +1,4 @@
-"""Access control: only a local browser that was opened at the URL with the token can see the pages."""
+"""Access control: only a local browser that has opened the URL with the token can see the pages."""
 
 import hmac
 import secrets
@@ -113,8 +113,8 @@ class PageGuard:
         """Set the cookie, and redirect to the page without the token."""
         response: Response
         if _is_cross_origin(headers):
-            # Browsers omit the cookie from a navigation that another page or file started, even after a
-            # redirect.
+            # For a navigation that another page or file started, browsers omit the cookie even from the
+            # redirected request.
             response = self._confirm(path, 200)
             response.headers["refresh"] = f"0;url={path}"
         else:

@@ -1,4 +1,4 @@
-"""The conversation that a prompt starts: its turns as the page shows them."""
+"""The conversation that a prompt starts: its turns in the form that the page shows."""
 
 from collections.abc import Callable
 from typing import Final
@@ -22,7 +22,7 @@ _MAX_MARKDOWN: Final = 50_000
 #: Number of messages that are shown unless the user requests all.
 _MAX_TURNS: Final = 200
 
-#: Requests all messages, instead of the number of one message.
+#: Passed in place of the number of a turn, to show all turns in full.
 ALL_TURNS: Final = -1
 
 
@@ -42,7 +42,7 @@ class TextView:
             The number of characters of the whole text.
 
         url:
-            The URL of the text for copying; None if the page shows all its characters.
+            The URL of the whole text, for copying; None if the page shows the whole text.
     """
 
     raw: str
@@ -100,7 +100,7 @@ class DocumentView:
 @attrs.frozen
 class TurnView:
     """
-    One message as the page shows it.
+    A message in the form that the page shows.
 
     Args:
         number:
@@ -131,7 +131,7 @@ class TurnView:
 
     @property
     def text(self) -> TextView | None:
-        """Its text, or the text of its document; None if it has neither."""
+        """The text of the message, or of its document; None for other content."""
         content = self.content.content if isinstance(self.content, DocumentView) else self.content
         return content if isinstance(content, TextView) else None
 

@@ -34,7 +34,7 @@ from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
 #: Controls that show which values are possible, and need no hint.
 _SELF_EXPLANATORY: Final = frozenset({"radios", "select", "file"})
 
-#: Controls that contain the digest of a value.
+#: Controls that contain the digest of a value instead of the value.
 _HIDDEN: Final = frozenset({"file", "stored"})
 
 #: Maximum length of a link's query in characters; longer URLs are rejected by servers and unwieldy.
@@ -47,7 +47,7 @@ _UNTYPEABLE: Final = re.compile("[\r\0\ud800-\udfff]")
 #: Maximum number of choices as radio buttons; more are a drop-down list.
 _MAX_RADIOS: Final = 4
 
-#: Numbers as HTML inputs accept them.
+#: The syntax of numbers that HTML inputs accept.
 _NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -67,7 +67,7 @@ class Choice:
             Whether it is selected.
 
         represents:
-            The value that it represents, even if nothing is sent for it.
+            The value that the choice represents, even if the browser sends no value for it.
     """
 
     value: str
@@ -176,9 +176,10 @@ class Field:
     @property
     def shape(self) -> str:
         """
-        A checksum that is equal for controls that differ only in the typed value.
+        A checksum that is the same for fields whose controls differ only in the typed value.
 
-        A page keeps a control with the same shape, because replacing it would disturb users while they type.
+        A page keeps a control with the same shape, because replacing the control would disturb users while
+        they type.
         """
         control = self.control
         labels = [choice.label for choice in control.choices]
@@ -301,7 +302,7 @@ def build_query(arguments: Arguments, values: Mapping[str, str]) -> str:
 
 
 def _read_value(form: Any, name: str, arguments: Arguments) -> str | None:
-    """Return the value of an argument; None if it has none. Checkboxes send one value each."""
+    """Return the submitted value of an argument; None without one. The values of checkboxes are joined."""
     argument, text = arguments.by_name.get(name), form.get(name)
     if argument is not None and _is_choice_list(argument):
         text = _join_choices(value for value in form.getlist(name) if isinstance(value, str) and value)
@@ -315,7 +316,7 @@ def _build_field(
 ) -> Field:
     name, value = argument.name, submission.values.get(argument.name)
     upload = submission.uploads.get(name)
-    if upload is not None and upload.value is not None:  # the value need not be examined again
+    if upload is not None and upload.value is not None:  # no other control can show this value
         control = Control("file" if argument.takes_bytes else "stored")
     else:
         control = _build_control(argument, value)
@@ -399,14 +400,14 @@ def _accepts_file(argument: Argument, control: Control) -> bool:
 
 
 def _is_line_list(argument: Argument) -> bool:
-    """Return whether the value is a list with one item per line."""
+    """Return whether the argument is a list that is typed with one item per line."""
     core = plain(argument.annotation, core=True)
     reader = reader_of(core) if is_list(core) else None
     return reader is not None and not reader.is_json
 
 
 def _accepts_json(argument: Argument) -> bool:
-    """Return whether the value is JSON, or can be."""
+    """Return whether the value of an argument is always, or can be, JSON."""
     core = plain(argument.annotation, core=True)
     readers = map(reader_of, members_of(core) or [core])
     return any(reader is not None and reader.is_json for reader in readers)
@@ -418,7 +419,7 @@ def _is_typeable(text: str) -> bool:
 
 
 def _parse_value(argument: Argument, text: str) -> Any:
-    """Return the converted value of an argument; None if the text is invalid."""
+    """Return the value of an argument, converted from text; None if the text is invalid."""
     with suppress(ConversionError):
         return argument.reader.read(text)
     return None
@@ -437,7 +438,7 @@ def _single_line(value: str, attributes: Mapping[str, str]) -> Control | None:
 
 
 def _text(argument: Argument, value: str) -> Control | None:
-    """Return a text area, or None for text with completions, which is usually a one-line name."""
+    """Return a text area; None for an argument with completions, which is usually a one-line name."""
     return None if argument.completer is not None else _area(argument, value)
 
 
@@ -450,7 +451,7 @@ def _file(_: Argument, value: str) -> Control | None:
 
 
 def _number(argument: Argument, value: str) -> Control | None:
-    """Return a number input with its bounds."""
+    """Return a number input with its bounds; None for a value that a number input cannot show."""
     number = value.strip()
     if value and not _is_number(number):
         return None
@@ -506,7 +507,7 @@ def _item_type(argument: Argument) -> Any:
 
 
 def _checkboxes(argument: Argument, value: str) -> Control | None:
-    """Return checkboxes, or None for a value that a browser would send in another order or not at all."""
+    """Return checkboxes; None for a value that a browser would reorder or not send at all."""
     reader = reader_of(_item_type(argument))
     spellings = list(filter(None, reader.values)) if reader is not None else []
     if not spellings or any(not _is_typeable(each) or re.search(r"[,\n]", each) for each in spellings):
@@ -525,7 +526,7 @@ def _join_choices(values: Iterable[str]) -> str:
 
 
 def _build_choice(argument: Argument, value: str, selected: str, default: str) -> Choice:
-    """Return one choice. The default also represents no value, unless it was given."""
+    """Return one choice. The choice of the default sends no value, unless the default was given."""
     meaning = argument.reader.meanings.get(value)
     label = f"{value}: {meaning}" if meaning else value
     if value != default:
@@ -534,14 +535,14 @@ def _build_choice(argument: Argument, value: str, selected: str, default: str) -
 
 
 def _find_default(argument: Argument, spellings: Mapping[str, None]) -> str:
-    """Return the spelling of the default among *spellings*; ``""`` if there is none."""
+    """Return the spelling of the default among *spellings*; ``""`` if the argument has no default."""
     if argument.required or not argument.has_default or argument.default is None:
         return ""
     return _find_spelling(argument, text_of(argument.default), spellings)
 
 
 def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None]) -> str:
-    """Return the spelling of a choice among *spellings*; *text* itself if it is not a choice."""
+    """Return the one of *spellings* with the same value as *text*; *text* itself if there is none."""
     value = _parse_value(argument, text) if text and text not in spellings else None
     if value is None:
         return text

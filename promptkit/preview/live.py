@@ -1,4 +1,4 @@
-"""The newest catalog and its changes since the previous one, and notifications for the pages that show it."""
+"""The newest catalog, its changes since the previous one, and notifications for the pages that show it."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # most recipes have no skills
 #: Maximum number of names in a message; further names are counted.
 _MAX_NAMES: Final = 5
 
-#: Keep-alive interval of a stream in seconds, by which closed pages are detected.
+#: Keep-alive interval of a stream in seconds. A failed keep-alive shows that the page is closed.
 _HEARTBEAT_S: Final = 15.0
 
 
@@ -60,7 +60,7 @@ class CatalogVersion:
             The catalog before the last save; None at first.
 
         calls:
-            Calls authors' functions. A call that hangs in an older version does not block this one.
+            Calls authors' functions. A call that hangs in an older version does not block calls of this one.
     """
 
     catalog: Catalog
@@ -80,14 +80,14 @@ class CatalogVersion:
 
     @cached_property
     def load_errors(self) -> str:
-        """A message about files that failed to load and are served as before; ``""`` if there are none."""
+        """A message about files that failed to load and keep their old prompts; ``""`` if none failed."""
         errors = [diagnostic for diagnostic in self.diagnostics if not diagnostic.is_ignorable]
         files = dict.fromkeys(PurePath(diagnostic.location.file).name for diagnostic in errors)
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
         return f"Not loaded: {count} in {_join_names(tuple(files))}." if errors else ""
 
     def next_version(self, catalog: Catalog) -> "CatalogVersion":
-        """Return the version of a newer catalog."""
+        """Return the version that follows this one, for a newer catalog."""
         before = self.catalog
         old, new = _index_items(before), _index_items(catalog)
         # A file that is imported again yields new prompt objects.
@@ -134,7 +134,7 @@ class CatalogVersion:
         ]
 
     def group_by_folder(self, prompts: Iterable[CompiledPrompt]) -> Mapping[str, Sequence[CompiledPrompt]]:
-        """Group prompts by the folders of their files, relative to their common folder."""
+        """Group prompts by the folders of their files, as paths relative to the folder that contains all."""
         by_folder = defaultdict[str, list[CompiledPrompt]](list)
         for prompt in prompts:
             folder = PurePath(prompt.location.file).parent.as_posix()
@@ -209,7 +209,7 @@ class LiveCatalog:
             self._wake()
 
     def report(self, catalog: Catalog) -> None:
-        """Show the diagnostics of a catalog, while the current one remains served. Thread-safe."""
+        """Show the diagnostics of a catalog, but continue to serve the current one. Thread-safe."""
         served = self._newest.catalog
         if catalog.diagnostics != served.diagnostics:
             self.publish(served.with_diagnostics(catalog.diagnostics))
@@ -222,7 +222,7 @@ class LiveCatalog:
 
     async def versions(self, seen: int) -> AsyncIterator[CatalogVersion | None]:
         """
-        Yield each version later than *seen*, skipping superseded ones, and None as a keep-alive.
+        Yield each version later than *seen*, and None as a keep-alive. Superseded versions are skipped.
 
         Args:
             seen:
@@ -244,7 +244,7 @@ class LiveCatalog:
 
 
 def _has_all(query: str, *texts: str | None) -> bool:
-    """Return whether the texts, some of which can be None, contain each word of the query."""
+    """Return whether each word of the query occurs in one of the texts; texts can be None."""
     text = "\n".join(filter(None, texts)).casefold()
     return all(word in text for word in query.casefold().split())
 

@@ -21,7 +21,7 @@ from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES
 
 T = TypeVar("T")
 
-#: How browsers show bytes; a file can only be downloaded.
+#: How browsers show bytes: ``image``, ``audio`` or ``file``, which can only be downloaded.
 MediaKind: TypeAlias = Literal["image", "audio", "file"]
 
 #: Maximum size of all stored media; the oldest are evicted first.
@@ -41,7 +41,7 @@ def classify_media(mime_type: str) -> MediaKind:
 
 class BoundedStore(Generic[T]):
     """
-    A thread-safe cache of values with a size limit, which evicts the least recently used ones.
+    A thread-safe cache with a size limit, which evicts the least recently used values.
 
     Args:
         max_size:
@@ -91,7 +91,7 @@ class MediaStore:
         return self.store(text.encode(errors="replace"), "text/plain")
 
     def build_response(self, digest: str) -> Response:
-        """Return the response for a URL: media to show, or other content to download."""
+        """Return the response for the content with a digest: media to show, or other content to download."""
         entry = self._store.get(digest)
         if entry is None:
             return Response("This rendering has expired. Render the prompt again.", 404)
@@ -136,10 +136,10 @@ class Upload:
             The size of the files, or of the value as it is sent, in bytes.
 
         error:
-            Why it cannot be sent, as a predicate of the argument's name; None if it can be sent.
+            Why the value cannot be sent, as a predicate of the argument's name; None if it can be sent.
 
         digest:
-            The digest that the form contains instead of the value; ``""`` until it is stored.
+            The digest that the form contains instead of the value; ``""`` until the upload is stored.
     """
 
     value: str | None
@@ -190,7 +190,11 @@ class UploadStore:
         return {name: upload for name, upload in uploads if upload is not None}
 
     def _find_upload(self, argument: Argument, form: Any) -> Upload | None:
-        """Return the upload of an argument: its files, the error of too large files, or a stored value."""
+        """
+        Return the upload of an argument; None if there is none.
+
+        This is the content of the files, the error if they are too large, or a stored value.
+        """
         files = form.getlist(f"{argument.name}.file")
         # Browsers send an empty file field as a file without a name.
         if named := [file for file in files if isinstance(file, UploadFile) and file.filename]:
@@ -209,7 +213,7 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
     Yield the form of a request.
 
     Raises:
-        HTTPException: If it is too large, or has no Content-Length. It is not read then.
+        HTTPException: If the form is too large, or has no Content-Length. The form is then not read.
     """
     length = request.headers.get("content-length")
     if length is None or parse_number(length) > _MAX_FORM_SIZE:

@@ -54,7 +54,7 @@ class CaseView:
             How the outcome differs from the expected one; None if it does not.
 
         expected_error:
-            The message of the error, if the case expects it; None otherwise.
+            The message of the error if the case expects an error; otherwise None.
 
         turns:
             The turns of the conversation.
@@ -69,14 +69,14 @@ class CaseView:
 
 def choose_initial_values(prompt: CompiledPrompt, name: str | None = None) -> Mapping[str, str]:
     """
-    Return the initial values of a prompt's form: an input from its author, if there is one.
+    Return the initial values of a prompt's form: those of a case or an example, if there is one.
 
     Args:
         prompt:
             The prompt.
 
         name:
-            The name of a case; None for the first case that must succeed, or the first example.
+            The name of a case; None for the first case without an expected error, or the first example.
     """
     saved = sendable(prompt.saved())
     if name is not None:
@@ -114,8 +114,8 @@ async def render_cases(calls: LimitedCalls, prompt: CompiledPrompt, media: Media
     return views
 
 
-#: Form parameters: show one turn in full, render the prompt's defaults, open a tab, use the values of a case,
-#: name a new case. No argument can have these names.
+#: Form parameters for actions: show one turn in full, render the prompt's defaults, open a tab, use the
+#: values of a case, name a new case. No argument can have one of these names.
 SHOW_ALL: Final = "show-all"
 _RENDER: Final = "render-now"
 _TAB: Final = "open-tab"
@@ -242,7 +242,7 @@ class PromptPages(Endpoints):
         return self._render_page(request, "completions.html", completion=completion, error=error_message)
 
     async def save_case(self, request: Request) -> Response:
-        """Save the values of the form as a case in the prompt's file; this change then reloads the page."""
+        """Save the values of the form as a case in the prompt's file; the changed file reloads the page."""
         prompt, version = self._find_prompt(request), self._get_version(request)
         async with open_form(request) as form:
             name = str(form.get(_CASE_NAME, ""))
@@ -289,7 +289,7 @@ class PromptPages(Endpoints):
         return self._render_page(request, "tab.html", prompt=prompt, content=content, media=self._media)
 
     def _initial_submission(self, prompt: CompiledPrompt, query: QueryParams) -> Submission:
-        """Return the initial values of a form: the values in the URL, otherwise an input from the author."""
+        """Return the initial values of a form: those in the URL, otherwise those of a case or an example."""
         case, values = query.get(_CASE), _argument_values(query)
         if case is None and values:
             return read_submission(prompt.arguments, values, self._uploads)
@@ -313,7 +313,7 @@ class PromptPages(Endpoints):
         return attrs.evolve(rendering, uploads=submission.uploads)
 
     def _store_pending(self, key: _RenderingKey, task: asyncio.Task[Rendering]) -> None:
-        """Store a slow rendering until the page requests it, or cancel it if the page does not."""
+        """Store a slow rendering until the page requests it, or cancel it if the page does not in time."""
         self._pending[key] = task
 
         def expire() -> None:
@@ -347,7 +347,7 @@ class PromptPages(Endpoints):
             "turns": turns,
             "all_turns": ALL_TURNS,
             "cases": [
-                # The submitted values can differ from the case in the form: for example, secrets are missing.
+                # The submitted values can differ from those of the chosen case, because secrets are missing.
                 (case, case.name == form.get(_CASE) or values == rendering.values)
                 for case, values in sendable(prompt.saved())
             ],

@@ -1,4 +1,4 @@
-"""Source for the values of a form: a test, and a case, which can be saved in the file of its prompt."""
+"""Source for the values of a form: a test, and a case that can be saved in the file of the prompt."""
 
 import json
 import keyword
@@ -73,7 +73,7 @@ def _build_case_call(rendering: Rendering, variable: str, name: str, modules: se
             The name of the case.
 
         modules:
-            Receives the modules that the call needs, for secrets and files.
+            A set to which the modules that the call needs, for secrets and files, are added.
     """
     modules = set() if modules is None else modules
     arguments = [argument for argument in rendering.values if argument in rendering.prompt.arguments.by_name]
@@ -84,7 +84,7 @@ def _build_case_call(rendering: Rendering, variable: str, name: str, modules: se
 
 
 def _build_case_lines(rendering: Rendering, name: str) -> str:
-    """Return the lines of one case in front matter, below ``cases:``. The name is written as it is."""
+    """Return the lines of one case in front matter, below ``cases:``. *name* is inserted unchanged."""
     arguments = rendering.prompt.arguments
     values = {
         name: value
@@ -182,7 +182,11 @@ def _format_argument(rendering: Rendering, name: str, modules: set[str]) -> str:
 
 
 def _find_import(prompt: CompiledPrompt) -> tuple[str, str] | None:
-    """Return the module from which a test can import the prompt, and the prompt's name in it."""
+    """
+    Return the module from which a test can import the prompt, and the prompt's name in the module.
+
+    Return None if there is no such module.
+    """
     module = getattr(prompt.renderer.function, "__module__", None) or ""
     parts = module.split(".")
     # Folders whose names are not valid for a package are imported under another name.
@@ -218,7 +222,7 @@ def _format_call(begin: str, pairs: list[str]) -> list[str]:
 
 
 def _build_assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
-    """Return the assertions for the roles and the text; if it has secrets, for the parts around them."""
+    """Return the assertions for the roles and the text; if it has secrets, for the parts between secrets."""
     roles, text = [message.role for message in workflow], workflow.text
     literals = ", ".join(map(_literal, roles))
     assertions = (
@@ -281,7 +285,7 @@ def save_case(rendering: Rendering, name: str) -> None:
 
 
 def _with_call(text: str, rendering: Rendering, name: str) -> str:
-    """Return the source of the Python file, with the call that declares the case at its end."""
+    """Return the source of the Python file with the call that declares the case, added at the end."""
     variable = _variable_of(rendering)
     if variable is None:
         msg = "no variable in its file holds the prompt: copy the source below"

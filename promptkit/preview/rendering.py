@@ -70,7 +70,7 @@ class LimitedCalls:
 
         Args:
             key:
-                The purpose of the call, by which concurrency is limited.
+                The prompt, or other purpose, to whose calls the limit applies.
 
             function:
                 The function, synchronous or asynchronous.
@@ -79,7 +79,7 @@ class LimitedCalls:
                 The time limit of the call, and of the wait before it.
 
         Raises:
-            CallTimeoutError: If the call or the wait takes longer.
+            CallTimeoutError: If the call or the wait takes longer than *seconds*.
 
             BaseException: Any exception from the function.
         """
@@ -115,7 +115,7 @@ async def call(
         The result of the function.
 
     Raises:
-        CallTimeoutError: If it takes longer.
+        CallTimeoutError: If the call takes longer than *seconds*.
 
         BaseException: Any exception from the function.
     """
@@ -180,11 +180,11 @@ class Rendering:
             The errors of its arguments.
 
         error:
-            The error message for the user; None if there was no error, or the arguments are invalid.
+            The error message for the user; None if there was no error, or only `argument_errors`.
 
         skip_reason:
-            Why the prompt is not rendered with its defaults alone: the `PromptError` that it raised, or its
-            option ``sample=False``. This is not an error, because no values were entered yet.
+            Why the prompt is not rendered with its defaults alone: a `PromptError` from the prompt, or its
+            option ``sample=False``. This is not an error, because the user has not entered any values.
 
         exception:
             The exception, if any.
@@ -220,7 +220,7 @@ class Rendering:
 
     @property
     def transcript(self) -> str:
-        """The transcript, or the reason why there is none, as text to compare."""
+        """The text to compare: the transcript, or the reason why there is no transcript."""
         if self.workflow is not None:
             return self.redact(str(self.workflow))
         if self.exception is None:
@@ -330,7 +330,7 @@ async def read_resource(calls: LimitedCalls, catalog: Catalog, uri: str) -> Read
 
 
 def strip_frontmatter(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResource:
-    """Return a skill's file; for ``SKILL.md`` without its frontmatter, which the page shows separately."""
+    """Return a file of a skill; ``SKILL.md`` loses its frontmatter, which the page shows separately."""
     if document.uri != skill.uri_template or document.text is None:
         return document
 

@@ -57,7 +57,7 @@ class Comparison(Protocol):
         Raises:
             PromptkitError: If the last commit cannot be loaded; the message gives the reason.
 
-            OSError: If it cannot be written to a temporary folder.
+            OSError: If the files of the last commit cannot be written to a temporary folder.
         """
 
     def words(self, old: str, new: str) -> list[Line]:
@@ -108,7 +108,7 @@ class Changes:
 
 class Comparisons:
     """
-    Compares the texts of prompts' cases with their earlier texts.
+    Compares the texts of cases with their earlier texts.
 
     Args:
         comparison:
@@ -175,7 +175,12 @@ class Comparisons:
         *,
         is_requested: bool,
     ) -> tuple[str | None, str]:
-        """Return the texts before and after the last save; the text before it is rendered if not cached."""
+        """
+        Return the texts before and after the last save.
+
+        The earlier text comes from the cache, or from a rendering of the previous version. It is None if the
+        prompt is new.
+        """
         key, number = repr((prompt.name, sorted(values.items()))), version.number
         new = (await render(version.calls, prompt, values, is_requested=is_requested)).transcript
         if (cached := self._cache.get(f"{number} {key}")) is not None:
@@ -224,7 +229,7 @@ def _has_same_outcome(old: str, new: str) -> bool:
 
 
 def _outcome_prefix(text: str) -> str:
-    """Return the prefix of a text that is not a rendering; ``""`` for a rendering."""
+    """Return the prefix that marks a text as an error or as not rendered; ``""`` for a rendering."""
     return next((prefix for prefix in _OUTCOMES if prefix and text.startswith(prefix)), "")
 
 

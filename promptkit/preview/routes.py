@@ -85,7 +85,7 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
 
 
 async def _ignore_disconnect(_request: Request, _error: Exception) -> Response:
-    """Return a response that no client receives: the request was superseded."""
+    """Return a response that no client receives, because the page has replaced the request with a new one."""
     return Response(status_code=499)
 
 

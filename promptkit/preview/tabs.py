@@ -52,7 +52,7 @@ _VENDORS: Final = {
     "gemini": ("Gemini", "models.generate_content"),
 }
 
-#: Maximum length of a value in the command itself, in characters. Systems accept 128 KiB.
+#: Maximum length of a value in the command line, in characters. Systems accept 128 KiB.
 _MAX_VALUE: Final = 32_000
 
 
@@ -80,7 +80,7 @@ class Block:
 @attrs.frozen
 class ClientItem:
     """
-    A message or an argument as one client passes it on.
+    A message that one client passes to a model, or an argument that it passes to the server.
 
     Args:
         label:
@@ -90,7 +90,7 @@ class ClientItem:
             Its text.
 
         is_unchanged:
-            Whether the client passes the message on, or the argument without changes.
+            For an argument, whether it is passed without changes; for a message, whether it is passed at all.
     """
 
     label: str
@@ -195,7 +195,7 @@ def build_tab(
     """
     _, build = _BUILDERS[tab]
     invalid = [name for name, upload in rendering.uploads.items() if upload.error]
-    if invalid:  # clients would not send these, or receive these errors
+    if invalid:  # a client could not send these values, so it would not receive errors about them
         note = f"Nothing to show: the files for {', '.join(map(repr, invalid))} cannot be sent."
         return TabContent(tab, notes=(note,))
     return build(rendering, _Served(target, identity), choice)
@@ -222,7 +222,7 @@ def _build_wire(rendering: Rendering, served: _Served, choice: str) -> TabConten
 
 
 def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...], str]:
-    """Return the possible responses to ``prompts/get``, and a note."""
+    """Return the possible responses to ``prompts/get``, and a note; ``""`` for no note."""
     prompt, workflow = rendering.prompt, rendering.workflow
     redact = rendering.redactor.redacted_json
     if workflow is not None:
@@ -296,7 +296,7 @@ def _build_test(rendering: Rendering, served: _Served, _choice: str) -> TabConte
 def _build_command_line(rendering: Rendering, served: _Served, _choice: str) -> TabContent:
     """Return the command that prints the same rendering, quoted for a POSIX shell."""
     prompt = rendering.prompt
-    # A link can contain any names; names without an argument are omitted.
+    # A link can contain any names; those that are not arguments of the prompt are omitted.
     arguments = [argument for name in rendering.values if (argument := prompt.arguments.by_name.get(name))]
     words_with_notes = [
         _build_word(argument, rendering.values[argument.name], rendering.uploads.get(argument.name))
@@ -317,7 +317,7 @@ def _build_command_line(rendering: Rendering, served: _Served, _choice: str) -> 
 
 
 def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, str]:
-    """Return the word for one argument, and a note."""
+    """Return the word for one argument, and a note; ``""`` for no note."""
     name = argument.name
     if argument.arg.secret:
         variable = variable_name(name)
@@ -338,7 +338,7 @@ def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[
 
 
 def _build_clients(rendering: Rendering, _served: _Served, choice: str) -> TabContent:
-    """Return the view of one client, and its limitations."""
+    """Return the view of a rendering in one client, with the limitations of the client."""
     name = choice if choice in CLIENTS else next(iter(CLIENTS))
     choices = _build_choices({name: client.title for name, client in CLIENTS.items()}, name)
     view = build_client_view(name, rendering)
@@ -378,7 +378,7 @@ def compute_sent_arguments(
     """
     Return the arguments that a client sends for the values of a user.
 
-    The user types them in the order of the signature, or enters them in a form if the client shows one.
+    The user types the values in the order of the signature, or enters them in a form if the client shows one.
 
     Args:
         client:
@@ -409,7 +409,7 @@ def compute_sent_arguments(
 
 
 def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
-    """Return the workflow for the arguments that a client sends, or None and the reason."""
+    """Return the workflow for the arguments that a client sends, and ``""``; or None, and the reason."""
     prompt, typed = rendering.prompt, rendering.values
     sent = compute_sent_arguments(client, prompt, typed)
     if reason := _explain_absence(client, rendering, sent):
@@ -479,7 +479,7 @@ def _list_messages(client: ClientProfile, rendering: Rendering, workflow: Workfl
 
 
 def _build_notes(name: str, rendering: Rendering, workflow: Workflow | None) -> tuple[str, ...]:
-    """Return the client's limitations for the signature and for the rendering."""
+    """Return the limitations of the client that affect the signature or the rendering."""
     prompt = rendering.prompt
     diagnostics = lint_client(name, Catalog([prompt]))
     diagnostics += () if workflow is None else lint_workflow(name, prompt, workflow)

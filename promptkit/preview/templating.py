@@ -93,7 +93,7 @@ def highlight_code(text: str, language: str) -> Markup:
 
 
 def _editor_url(editor: str, location: Location) -> str:
-    """Return the URL that opens a location in an editor; ``""`` if there is none."""
+    """Return the URL that opens a location in an editor; ``""`` if there is no such URL."""
     path = Path(location.file)
     if not (editor and path.is_absolute()):
         return ""
@@ -106,7 +106,7 @@ def _escape_invisible(value: Any) -> Any:
 
 
 def _as_typed(text: str) -> Markup:
-    """Return the value of a control as it was typed, with invisible characters."""
+    """Return the value of a control as it was typed, in which invisible characters are not replaced."""
     return escape(text.encode(errors="replace").decode())
 
 
@@ -131,7 +131,7 @@ def _resource_path(uri: str) -> str:
 
 
 def _split_source_line(location: Location) -> tuple[int, str, str, str]:
-    """Return a line number, and the text of the line before, at and after a location."""
+    """Return the line number of a location, and the text of this line before, at and after the location."""
     location = location if location.column else location.part("def")  # for a whole function, mark its name
     source = line_of(location.file, location.line).rstrip() if location.line else ""
     start, end = location.column - 1, location.end - 1
@@ -168,7 +168,7 @@ def _markdown() -> MarkdownIt:
 
 
 class _Renderer(RendererHTML):
-    """Renders headings in prompts as paragraphs, because they are not headings of the page."""
+    """Renders headings as paragraphs, because the headings in a prompt are not headings of the page."""
 
     def heading_open(self, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType) -> str:
         return f'<p class="level level-{tokens[idx].tag[1:]}">'
