@@ -1,4 +1,4 @@
-"""Memory of the process: glibc keeps freed memory, in an arena for each thread."""
+"""Control of glibc's allocator, which keeps freed memory, in an arena for each thread."""
 
 import sys
 from contextlib import suppress
@@ -10,7 +10,7 @@ _M_ARENA_MAX: Final = -8
 
 def share_one_arena() -> None:
     """
-    Let all threads allocate from one arena. Otherwise, the fragmented arenas of ended threads remain.
+    Let all threads allocate from one arena, because the fragmented arenas of ended threads would remain.
 
     The GIL lets only one thread run at a time, so threads do not contend for the arena.
     """
@@ -18,7 +18,7 @@ def share_one_arena() -> None:
 
 
 def return_free_memory() -> None:
-    """Return free memory to the system."""
+    """Return freed memory from glibc to the system."""
     _call("malloc_trim", 0)
 
 

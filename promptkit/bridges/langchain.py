@@ -1,4 +1,4 @@
-"""LangChain: renderings as messages of its classes."""
+"""LangChain: renderings as LangChain's message objects."""
 
 from functools import partial
 from typing import Any, Final

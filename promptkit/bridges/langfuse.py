@@ -1,4 +1,4 @@
-"""Langfuse: prompts as arguments for its prompt store."""
+"""Langfuse: prompts as arguments for Langfuse's prompt store."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,7 +17,7 @@ def template(
     """
     Return the arguments of ``Langfuse().create_prompt(**...)``.
 
-    Each argument of type `str` becomes a placeholder, ``{{name}}``, unless it has a value.
+    Each argument of type `str` becomes a placeholder, ``{{name}}``, unless *values* contains it.
 
     Args:
         prompt:
@@ -27,7 +27,7 @@ def template(
             Fixed values by argument name, as a client sends them; None means the default.
 
         lossy:
-            Whether to accept a template that matches for plain words, but not for every text.
+            Whether to accept a template that matches renderings for plain words, but not for every text.
 
     Returns:
         The name, the text or the messages, the type and the tags; and, if the prompt has an answer type, the

@@ -1,4 +1,4 @@
-"""MLflow: prompts as arguments for its prompt registry."""
+"""MLflow: prompts as arguments for MLflow's prompt registry."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,7 +18,7 @@ def template(
     """
     Return the arguments of ``mlflow.genai.register_prompt(**...)``.
 
-    Each argument of type `str` becomes a placeholder, ``{{name}}``, unless it has a value.
+    Each argument of type `str` becomes a placeholder, ``{{name}}``, unless *values* contains it.
 
     Args:
         prompt:
@@ -28,7 +28,7 @@ def template(
             Fixed values by argument name, as a client sends them; None means the default.
 
         lossy:
-            Whether to accept a template that matches for plain words, but not for every text.
+            Whether to accept a template that matches renderings for plain words, but not for every text.
 
     Returns:
         The name, the template, and the JSON Schema of the answer, if there is one.

@@ -1,9 +1,9 @@
 """
 Changes to a client's configuration, shown as a diff and then applied.
 
-Claude Code also stores its state in its configuration file, and rewrites it under a lock while it runs. So
-that file is changed with the ``claude`` command, if it is installed. The files of other clients are edited
-directly.
+Claude Code also stores its state in its configuration file, and rewrites the file under a lock while it runs.
+Therefore, that file is changed with the ``claude`` command if the command is installed. The files of other
+clients are edited directly.
 """
 
 import json
@@ -80,7 +80,7 @@ class EntryChange(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """The changed lines, without context, because context could contain the keys of other servers."""
+        """The changed lines without context, which could contain the keys of other servers."""
         file = str(self.file.path)
         before = os.devnull if self.contents.data is None else file
         old, new = (text.splitlines(keepends=True) for text in (self.contents.text, self.after))
@@ -166,7 +166,7 @@ def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Ite
 
 
 def _span(start: int, length: int) -> str:
-    """Return a range of lines as in a hunk's header, without the length if it is 1."""
+    """Return a range of lines in the syntax of a hunk's header, which omits a length of 1."""
     first = start + 1 if length else start
     return f"{first}" if length == 1 else f"{first},{length}"
 
@@ -182,7 +182,7 @@ def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None)
 
 
 def _contains(current: Any, entry: _Entry) -> bool:
-    """Return whether *current* has all settings of *entry*; users can have added further ones."""
+    """Return whether *current* has all settings of *entry*; it can have others, which users have added."""
     if entry is None:
         return current is None
     return isinstance(current, Mapping) and all(current.get(key) == value for key, value in entry.items())

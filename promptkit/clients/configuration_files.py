@@ -100,7 +100,7 @@ class ConfigurationFile(Struct, frozen=True):
         return read_file(self.path, self.project if self.scope == "project" else None)
 
     def format_path(self, path: str) -> str:
-        """Return *path* as written in the file: absolute, or relative to the project for project scope."""
+        """Return *path* in the form for the file: absolute, or for project scope relative to the project."""
         path = os.path.abspath(path)  # noqa: PTH100 (does not resolve links, whose targets may change)
         if self.scope == "user" or not is_within(path, self.project):
             return path
@@ -190,7 +190,7 @@ class ServerTable:
         return self._mark + text
 
     def _merge(self, name: str, entry: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return *entry* with the settings that users have added to the current one."""
+        """Return *entry* with the settings that users have added to the current entry."""
         table: Any = self._data
         for key in self._path:
             table = table.get(key, {})
@@ -216,7 +216,7 @@ class ServerTable:
 
 
 def read_servers(file: ConfigurationFile) -> Mapping[str, Any]:
-    """Return the entries in a configuration, by name. Raises `FileEditError` if it cannot be read."""
+    """Return the entries in a configuration file, by name. Raises `FileEditError` if this fails."""
     return ServerTable(file.settings, file.read().text).entries
 
 
@@ -227,7 +227,7 @@ def _at(data: Any, path: tuple[str, ...]) -> Any:
 
 
 def _without(data: Any, path: tuple[str, ...]) -> dict[str, Any]:
-    """Return a copy of *data* without the value at *path*, and without its parents that become empty."""
+    """Return a copy of *data* without the value at *path*, and without mappings that this leaves empty."""
     name, *below = path
     copy = dict(data or {})
     value = copy.pop(name, None)

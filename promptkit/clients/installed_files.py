@@ -25,7 +25,7 @@ from promptkit.files.folder import Folder, check_plain
 from promptkit.files.reading import HashedBytes, may_exist
 from promptkit.fragments.invisible import escape_invisible
 
-#: The path within an entry that is a single file instead of a folder.
+#: The path of the content of an entry that is a single file instead of a folder.
 FILE: Final = "."
 
 _MAX_NOTE_BYTES: Final = 16 * 1024 * 1024
@@ -136,7 +136,7 @@ class FolderChange(Struct, frozen=True):
                 self.folder.remove(self.note_name)
 
     def _exists_unchanged(self, path: str, digests: set[str | None]) -> bool:
-        """Return whether a file exists. Raises OSError if it has none of the *digests*."""
+        """Return whether a file exists. Raises OSError if its digest is not one of *digests*."""
         if self.folder.status(path) is None:
             return False
         if self.folder.digest(path, MAX_BYTES) not in digests - {None}:
@@ -164,8 +164,8 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
             For the name of each entry, its files by path within it; a single file has the path `FILE`.
 
         source:
-            The recipes that define the entries. Other entries from this source are removed. None for all
-            sources, if nothing is wanted.
+            The recipes that define the entries. Entries from this source that are not wanted are removed. If
+            nothing is wanted, None removes the entries of all sources.
 
         note_name:
             The name of the note.
@@ -174,7 +174,8 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
             The names that can be removed; all by default.
 
         client:
-            The client that reads the folder, if several do: entries that others use as well are not removed.
+            The client that reads the folder, if several clients do. Entries that other clients use are not
+            removed.
 
     Raises:
         FolderChangeError: If the note is invalid, or if a file was not written by promptkit or has changed.
@@ -250,12 +251,12 @@ def describe_failure(folder: str | os.PathLike[str], error: OSError) -> str:
 
 
 def _path(name: str, path: str) -> str:
-    """Return the path within the folder of a file of the entry *name*."""
+    """Return the path of a file within the folder, given its path within the entry *name*."""
     return name if path == FILE else f"{name}/{path}"
 
 
 def _source_exists(source: str) -> bool:
-    """Return whether a source still exists at its path, because a project can have been moved."""
+    """Return whether a source exists at its path; a project can have been moved since."""
     return any(not Path(path).is_absolute() or may_exist(path) for path in source.split(os.pathsep))
 
 
@@ -263,10 +264,10 @@ def _present_files(
     folder: Folder, name: str, written: Mapping[str, str], wanted: Mapping[str, HashedBytes]
 ) -> set[str]:
     """
-    Return the paths of the files of an entry that exist.
+    Return the paths of the existing files of an entry.
 
     Raises:
-        FolderChangeError: If a file is neither in *written* nor in *wanted*.
+        FolderChangeError: If a file is neither in *written* nor in *wanted*, or its content matches neither.
     """
     known = {*written, *wanted}
     for path in _files_in(folder, name):
@@ -291,7 +292,7 @@ def _has_below(paths: Mapping[str, str], parent: str) -> bool:
 
 
 def _files_in(folder: Folder, name: str) -> list[str]:
-    """Return the paths of an entry's files and symbolic links, without hidden and other programs' files."""
+    """Return the paths of the files and symbolic links of an entry, except hidden and generated ones."""
     status = folder.status(name)
     if status is None:
         return []
@@ -309,7 +310,7 @@ def _changed_since(path: str) -> OSError:
 
 
 def _note_data(folder: Folder, note_name: str) -> bytes | None:
-    """Return the content of a note, or None if there is none."""
+    """Return the content of a note; None if the folder has no note."""
     try:
         return folder.read(note_name, _MAX_NOTE_BYTES)
     except FileNotFoundError:
@@ -369,7 +370,7 @@ def plan_skill_change(
     folder: Folder, skills: Iterable[CompiledSkill], source: str | None, client: str
 ) -> FolderChange:
     """
-    Return the changes that bring the skills in a folder to the wanted state, ignoring those of other sources.
+    Return the changes that bring the skills in a folder to the wanted state, ignoring other sources' skills.
 
     Args:
         folder:
@@ -379,11 +380,11 @@ def plan_skill_change(
             The wanted skills. A nested skill is written as part of the outer one.
 
         source:
-            The recipes that define the skills. Other skills from this source are removed. None for all
-            sources, if no skill is wanted.
+            The recipes that define the skills. Skills from this source that are not wanted are removed. If no
+            skill is wanted, None removes the skills of all sources.
 
         client:
-            The client. Skills are removed when no other client uses them.
+            The client that reads the folder. Skills that other clients use are not removed.
 
     Raises:
         FolderChangeError: If two skills have the same name, or if a file was not written by promptkit or has

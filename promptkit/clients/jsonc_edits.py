@@ -1,8 +1,8 @@
 """
-Editing of one member in a JSON text that preserves every other byte.
+Changes to one member of a JSON text, which preserve every other byte.
 
-The text can contain comments and trailing commas. They are replaced with spaces, so that the `json` module
-can parse the text and find the ends of values.
+The text can contain comments and trailing commas. In a copy, these are replaced with spaces, so that the
+`json` module can parse the copy and find the ends of values.
 """
 
 import json
@@ -18,11 +18,11 @@ _BLANKS: Final = r"[ \t\r\n]*"
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'
 _COMMENT: Final = r"//[^\r\n]*|/\*.*?\*/"
 
-#: Strings, and comments, which are blanked. An unterminated one matches up to the end of the text, so that no
-#: part is scanned twice.
+#: Strings, and comments, which are blanked. An unterminated string or comment matches up to the end of the
+#: text, so that no part is scanned twice.
 _COMMENTS: Final = re.compile(rf'{_STRING}|(?P<blanked>{_COMMENT})|["/].*', re.DOTALL)
 
-#: Strings, and trailing commas, which are blanked, in a text without comments. A comma right after ``{``,
+#: For a text without comments: strings, and trailing commas, which are blanked. A comma right after ``{``,
 #: ``[`` or another comma is invalid, not a trailing comma: `json` reports the error.
 _TRAILING_COMMAS: Final = re.compile(
     rf'{_STRING}|[{{\[,]{_BLANKS},|(?P<blanked>,)(?={_BLANKS}[}}\]])|".*', re.DOTALL
@@ -32,7 +32,7 @@ _TRAILING_COMMAS: Final = re.compile(
 _GAP: Final = re.compile(rf"{_BLANKS}[,:]?{_BLANKS}")
 _COMMA: Final = re.compile(rf"{_BLANKS},")
 
-#: The comments after a position, with the whitespace before each: only comments on the same line, or all.
+#: The comments after a position, each with the whitespace before it: those on the same line, and all of them.
 _COMMENTS_OF_LINE: Final = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*", re.DOTALL)
 _COMMENTS_AFTER: Final = re.compile(rf"(?:{_BLANKS}(?:{_COMMENT}))*", re.DOTALL)
 
@@ -40,7 +40,7 @@ _decode: Final = json.JSONDecoder().raw_decode
 
 
 class _Member(NamedTuple):
-    """The positions of a member, of its value, of the value's end, and of the end of its comma; 0 if none."""
+    """The positions of a member, its value, and the ends of the value and of the comma; 0 for no comma."""
 
     start: int
     value: int
@@ -61,7 +61,7 @@ def read(text: str) -> dict[str, Any]:
     Parse a text; return an empty object for an empty text.
 
     Raises:
-        FileEditError: If *text*, without comments and trailing commas, is not a JSON object.
+        FileEditError: If *text* is not a JSON object, apart from comments and trailing commas.
     """
     if not text.strip():
         return {}
@@ -102,7 +102,7 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
     bare = _blank_out(_COMMENTS, text)
     plain = _blank_out(_TRAILING_COMMAS, bare)
     container = _parse_object(plain, bare, plain.index("{"))
-    unit = next(_indents(text, container), "") or "  "  # that of the first member on a separate line
+    unit = next(_indents(text, container), "") or "  "  # the indentation of the first member on its own line
     for depth, name in enumerate(path, 1):
         if name not in container.members:
             return _append_member(text, container, name, _nested(path[depth:], value), unit)
@@ -116,7 +116,7 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object. Raises FileEditError for duplicate names, which programs interpret differently."""
+    """Return an object. Raises FileEditError for duplicate names, on whose meaning programs disagree."""
     members = dict(pairs)
     if len(members) < len(pairs):
         ((duplicate, _),) = Counter(name for name, _ in pairs).most_common(1)

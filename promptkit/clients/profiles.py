@@ -25,10 +25,10 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     """
     The paths of a client's configuration files, and the format of the servers in them.
 
-    Paths contain placeholders for folders: ``{home}``, ``{project}``, ``{config}`` for the platform's
-    settings, and folders that environment variables can override. Values of an entry can be placeholders: the
-    ``{name}`` of the server, the ``{program}`` and the list of its ``{arguments}``, both as one list
-    ``{command}``, or the ``{url}`` of the server.
+    Paths contain placeholders for folders: ``{home}``, ``{project}``, ``{config}`` for the platform's folder
+    of settings, and folders that environment variables can override. Values of an entry can be placeholders:
+    the ``{name}`` of the server, the ``{program}`` and the list of its ``{arguments}``, both together as the
+    list ``{command}``, or the ``{url}`` of the server.
 
     Args:
         user:
@@ -41,7 +41,7 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
             The template of an entry for a server that the client starts.
 
         url:
-            The template of an entry for a server over HTTP; None if the client does not support it.
+            The template of an entry for a server over HTTP; None if the client does not support such servers.
 
         project:
             The project's configuration files, in order of preference; none if there is no project scope.
@@ -60,7 +60,7 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
             ``{token_env}`` for the variable's name; empty if the client sends no values of variables.
 
         header_hint:
-            Why, and a hint, shown if *token* is empty.
+            The reason why *token* is empty, and a hint; shown in that case.
 
         programs:
             The names of the client's programs on the ``PATH``.
@@ -136,7 +136,8 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             Whether each argument gets one word of the text that the user types.
 
         keeps_rest:
-            Whether the last argument then also gets the remaining words, which are lost otherwise.
+            With `cuts_at_blanks`, whether the last argument gets all remaining words. Otherwise, they are
+            lost.
 
         fills_in_text:
             Whether the client sends ``$1`` for the first argument, ``$2`` for the second and so on, and puts
@@ -149,8 +150,8 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             Reserved names of arguments, which the client does not pass to prompts.
 
         command:
-            What users type for a prompt, with ``{server}`` and ``{prompt}`` for the names; empty if it is
-            not known, or if they choose prompts from a menu.
+            What users type for a prompt, with ``{server}`` and ``{prompt}`` for the names; empty if this is
+            unknown, or if users choose prompts from a menu.
 
         own_commands:
             Names of the client's own commands, which users cannot type for a skill, nor for a prompt if
@@ -160,11 +161,11 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             The names by which the client introduces itself to servers.
 
         refuses_missing:
-            Whether the client rejects a prompt with missing required arguments itself, without asking the
-            user for them.
+            Whether the client itself rejects a prompt with missing required arguments, instead of asking the
+            user for the arguments.
 
         configuration:
-            How promptkit is added to the client; None if users must do that.
+            How promptkit adds servers to the client; None if users must do so themselves.
     """
 
     title: str

@@ -26,7 +26,7 @@ from promptkit.loader.targets import (
     with_path,
 )
 
-#: Characters that some client rejects in a name: Claude Code allows letters, digits, ``-`` and ``_``.
+#: Characters that some clients reject in a name: Claude Code allows letters, digits, ``-`` and ``_``.
 _INVALID_CHARACTERS: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 _PROGRAM: Final = re.compile(r"(?:.*[/\\])?promptkit(?:\.exe)?", re.IGNORECASE | re.DOTALL)
@@ -42,7 +42,7 @@ class InstalledServer(Struct, frozen=True):
             The server's name in the configuration.
 
         command:
-            The command that starts the server; empty if it has a URL.
+            The command that starts the server; empty if the client reaches the server by its URL.
 
         url:
             The URL of the server; None if the client starts it.
@@ -98,8 +98,9 @@ def local_server(
     """
     Return a recipe server that the client starts.
 
-    It is started with the running promptkit, or in project scope with the project's promptkit. Clients start
-    servers in another folder and environment, so paths are absolute or relative to the project's folder.
+    The client starts it with the promptkit that runs now or, in project scope, with the project's promptkit.
+    Clients start servers in another folder and environment, so paths are absolute or relative to the
+    project's folder.
 
     Args:
         name:
@@ -133,7 +134,7 @@ def as_name(text: str) -> str:
 
 
 def command_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
-    """Return the command of an entry, or None if it has none."""
+    """Return the command of an entry; None if the entry has no command."""
     command: list[str] = []
     for key, part in settings.stdio.items():
         value = entry.get(key) if isinstance(entry, Mapping) else None
@@ -145,7 +146,7 @@ def command_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
 
 
 def url_in(settings: ClientConfiguration, entry: Any) -> str | None:
-    """Return the URL of an entry, or None if it has none."""
+    """Return the URL of an entry; None if the entry has no URL."""
     parts = (settings.url or {}).items() if isinstance(entry, Mapping) else ()
     url = next((entry.get(key) for key, part in parts if part == "{url}"), None)
     return url if isinstance(url, str) else None

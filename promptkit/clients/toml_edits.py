@@ -1,7 +1,7 @@
 """
-Line-based editing of one table in a TOML text that preserves every other line.
+Line-based changes to one table of a TOML text, which preserve every other line.
 
-Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
+A line inside a long string can look like a heading. Therefore, callers must parse and verify the result.
 """
 
 import json
@@ -61,7 +61,7 @@ def set_entry(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -
 
 
 def _find(lines: Sequence[str], path: Sequence[str]) -> tuple[int, int] | None:
-    """Return the range of lines of a table and its subtables, or None if it has no heading."""
+    """Return the range of lines of a table and its subtables; None if the table has no heading."""
     keys = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in path)
     pattern = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
     headings = [index for index, line in enumerate(lines) if _HEADING.match(line)]

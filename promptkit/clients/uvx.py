@@ -14,7 +14,7 @@ from promptkit.errors.distribution import DISTRIBUTION, requirement
 #: The folders of environments in uv's cache. Installed tools have other folders, which uv keeps.
 _CACHED: Final = re.compile(r"(archive|builds|environments)-v\d+")
 
-#: The extras that recipes and options of a server on stdio can use, each with one of its packages.
+#: The extras that a server on stdio can need, for its recipes or options, each with one package of the extra.
 _EXTRAS: Final = {"answers": "json_repair", "otel": "opentelemetry"}
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -27,9 +27,10 @@ def is_temporary() -> bool:
 
 def uvx_command() -> tuple[str, ...]:
     """
-    Return the command that starts promptkit with the packages of this environment; empty without uvx.
+    Return the uvx command that starts promptkit with the packages of this environment.
 
-    The command repeats ``--with`` for further packages of the environment, because recipes can import them.
+    The command has ``--with`` for each further package of the environment, because recipes can import these
+    packages. It is empty if this process does not run in an environment that uv can delete.
     """
     if not is_temporary():
         return ()

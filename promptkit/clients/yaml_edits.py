@@ -1,7 +1,7 @@
 """
-Line-based editing of one entry in a YAML text that preserves every other line.
+Line-based changes to one entry of a YAML text, which preserve every other line.
 
-Lines can be misread, for example inside a long string. Therefore callers must parse and verify the result.
+A line inside a long string can look like a key. Therefore, callers must parse and verify the result.
 """
 
 import re
@@ -20,7 +20,7 @@ _MAX_CHARACTERS: Final = 1 << 17
 _MAX_DEPTH: Final = 50
 _TOO_DEEP: Final = "it is nested too deeply"
 
-#: Characters that start an alias or a flow collection. They can also occur elsewhere.
+#: Characters that start an alias or a flow collection, but can occur elsewhere as well.
 _SPECIAL: Final = re.compile(r"[*\[{]")
 
 #: A line width that is never reached, so that lines are not broken.
@@ -104,7 +104,7 @@ def set_entry(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -
 
 
 def _find(lines: Sequence[str], key: str, start: int, end: int) -> int | None:
-    """Return the line of a key in the mapping between two lines, or None."""
+    """Return the line of a key in the mapping between two lines; None if the mapping lacks the key."""
     inside = [index for index in range(start, end) if _has_content(lines[index])]
     pattern = re.compile(rf"[ ]*([\"']?){re.escape(key)}\1[ \t]*:\s")
     candidates = (index for index in inside if _indent(lines[index]) == _indent(lines[inside[0]]))

@@ -83,17 +83,17 @@ class CalledTool(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """All its text, with a blank line between blocks."""
+        """The text of all blocks, with a blank line between blocks."""
         return "\n\n".join("\n".join(content.texts) for content in self.content)
 
 
 class ReceivedSkill(Struct, frozen=True):
     """
-    A skill with its files, which match the listing.
+    A skill with its files, verified against the listing.
 
     Args:
         listed:
-            Its listing.
+            The listing of the skill.
 
         text:
             The Markdown of ``SKILL.md`` after the frontmatter.
@@ -115,9 +115,9 @@ class Client:
     """
     An in-process client of your prompts, for synchronous and asynchronous tests.
 
-    Each request is encoded and decoded like that of a client of its revision, and the method returns the
-    decoded reply. Tracebacks of prompts that fail go to standard error, as when serving. A client is closed
-    by garbage collection, or at the end of a ``with`` block.
+    Each request is encoded and decoded like a request from a client of the same revision, and the method
+    returns the decoded reply. Tracebacks of prompts that fail go to standard error, as when serving. A client
+    is closed by garbage collection, or at the end of a ``with`` block.
 
     Args:
         target:
@@ -143,7 +143,7 @@ class Client:
             ``("tools", "prompts")`` or one of them.
 
         scopes:
-            The scopes granted to the client. Prompts that need other scopes do not exist for it.
+            The scopes granted to the client. Prompts that need other scopes are hidden from the client.
 
     Raises:
         LoadError: If *target* does not exist.
@@ -209,7 +209,7 @@ class Client:
                 The method, such as ``"prompts/get"``.
 
             params:
-                Its params. The metadata that the revision requires is added.
+                The params of the method. The metadata that the revision requires is added.
 
         Raises:
             ProtocolError: If the response is an error.
@@ -254,7 +254,7 @@ class Client:
             yield from map(msgspec.json.decode, self._received.get().splitlines())
 
     def _answer(self, form: Mapping[str, Any]) -> dict[str, Any]:
-        """Fill in a form: accept it with the known values, or decline it if there are none."""
+        """Fill in a form: accept it with the known values, or decline it if no value is known."""
         answers = self._answers or {}
         entered = {key: answers[key] for key in form["requestedSchema"]["properties"] if key in answers}
         return {"action": "accept", "content": entered} if entered else {"action": "decline"}
@@ -306,7 +306,7 @@ class Client:
                 None is omitted.
 
         Returns:
-            The received messages. With older revisions, other content replaces types that they lack.
+            The received messages. Content types that an older revision lacks are replaced with other content.
 
         Raises:
             ProtocolError: If the prompt is unknown, an argument is invalid, or rendering fails.
@@ -386,7 +386,7 @@ class Client:
 
     def read_skill(self, name: str) -> ReceivedSkill:
         """
-        Read a skill with all its files, and verify each file like a host.
+        Read a skill with all its files, and verify each file as a host does.
 
         Args:
             name:
@@ -396,7 +396,8 @@ class Client:
             The contents of its files by path, and the text of ``SKILL.md``.
 
         Raises:
-            SkillMismatchError: If a size, a digest, the frontmatter or the name differs from the listing.
+            SkillMismatchError: If the frontmatter, the name, or the size or digest of a file differs from the
+                listing.
 
             ProtocolError: If the skill is unknown.
         """
@@ -459,7 +460,7 @@ def _identity_of(target: Target) -> ServerInfo:
 
 
 def _validate_revision(date: str | None) -> str:
-    """Validate the date of a revision."""
+    """Return the date of a revision; the newest for None. Raises ValueError for an unknown date."""
     if date is None:
         return list(REVISIONS)[-1]
     if date not in REVISIONS:
@@ -471,7 +472,7 @@ def _validate_revision(date: str | None) -> str:
 
 
 def _receive_skill(listed: wire.SkillEntry, read: Callable[[str], EmbeddedResource]) -> ReceivedSkill:
-    """Read all files of a skill, and verify them like a host must."""
+    """Read all files of a skill, and verify them, as a host must."""
     folder = listed.uri.removesuffix(f"/{SKILL_FILE}")
     files: dict[str, bytes] = {}
     for entry in listed.resources:

@@ -1,7 +1,7 @@
 """
-The collection of ``pytest --promptkit``: which recipes it tests, and a test for each prompt in them.
+The collection of ``pytest --promptkit``: the choice of recipes, and a test for each prompt in these recipes.
 
-A test of a prompt requires that its source has no diagnostics, and that it renders.
+A test of a prompt requires that its source has no diagnostics, and that the prompt renders.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ _CATALOGS: Final = pytest.StashKey[dict[tuple[str, ...], Catalog]]()
 
 
 def configured_catalog(config: pytest.Config, project: Path) -> Catalog:
-    """Return the catalog of a project's targets, which is compiled once. The test fails if there are none."""
+    """Return the catalog of a project's targets, compiled once. If there are no targets, fail the test."""
     catalogs = config.stash.setdefault(_CATALOGS, {})
     try:
         targets = targets_for(config, project)
@@ -75,8 +75,8 @@ def add_targets(config: pytest.Config) -> None:
     """
     Store the targets of this run, and make pytest collect the configured ones.
 
-    Files and folders on the command line are targets if they contain recipes; so are the configured targets
-    of projects in such folders.
+    Files and folders on the command line are targets if they contain recipes. Targets that a project in such
+    a folder configures are targets as well.
 
     Raises:
         UsageError: If there are no targets, a target is a module, or the configuration is invalid.
@@ -96,7 +96,7 @@ def add_targets(config: pytest.Config) -> None:
 
 
 def configured_checks(config: pytest.Config) -> Checks:
-    """Return the configured checks. The configuration is found as in `targets_for`."""
+    """Return the configured checks. The search for the configuration is that of `targets_for`."""
     configuration = find_configuration(config.invocation_params.dir)
     configured = configuration if configuration.file else find_configuration(config.rootpath)
     return Checks(configured.clients, configured.ignore)
@@ -114,7 +114,7 @@ def _targets_in_files(config: pytest.Config) -> Iterator[str]:
 
 
 def _named_targets(config: pytest.Config) -> Iterator[str]:
-    """Yield the targets named on the command line, and those of the projects in its folders."""
+    """Yield the targets named on the command line, and the targets of projects in folders named there."""
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         if path.is_dir():
@@ -129,7 +129,7 @@ def _named_targets(config: pytest.Config) -> Iterator[str]:
 
 def _configured_targets(folder: Path) -> list[str]:
     with suppress(LoadError):  # the folder has no targets
-        # Modules are skipped.
+        # Targets that are modules are skipped, because they have no path.
         return [_resolve(target) for target in find_targets(folder) if _target_path(target).exists()]
     return []
 
@@ -139,7 +139,7 @@ def _resolve(target: str) -> str:
 
 
 def _target_path(target: str) -> Path:
-    """Return the file or folder of a target, without the object in it, or the folder of a pattern."""
+    """Return the file or folder of a target, without ``:object``; for a pattern, the folder to search."""
     if is_markdown_target(target) and not Path(target).is_file():
         return Path(find_markdown(target)[0])
     return Path(split_target(target)[0]).resolve()
@@ -151,20 +151,20 @@ RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow, Sequence[TextRea
 
 class CheckResult(Struct, frozen=True):
     """
-    The diagnostics of one prompt, of a case of a skill, or of a file outside of these.
+    The diagnostics of one prompt, of a case of a skill, or of a file (those outside of prompts and cases).
 
     Args:
         name:
             The name of the prompt, of the case, or of the file.
 
         line:
-            The line where it is defined; 0 for a file.
+            The line of the definition; 0 for a file.
 
         diagnostics:
             The diagnostics.
 
         compiled:
-            The compiled prompt; None for anything else, and for a prompt that does not compile.
+            The compiled prompt; None for a case, a file, or a prompt that does not compile.
     """
 
     name: str
@@ -179,10 +179,10 @@ class CheckedFiles(Struct, frozen=True):
 
     Args:
         by_path:
-            For each file, its own diagnostics and its prompts, in the order of their definitions.
+            For each file, the results of the file itself and of its prompts, in the order of the definitions.
 
         check_rendering:
-            Returns the diagnostics of a rendering, except those of the sources.
+            Returns the diagnostics of a rendering, without those that its source has already.
     """
 
     by_path: Mapping[Path, Sequence[CheckResult]]
@@ -193,7 +193,7 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     """
     Check the recipes of some targets.
 
-    Each diagnostic belongs to its file or to the file that failed to import, otherwise to the first file.
+    Each diagnostic belongs to the file that it is about, or that failed to import; otherwise, to the first.
 
     Args:
         targets:
@@ -248,7 +248,7 @@ def _declaration_results(
     """
     Yield the results of the prompts and resources of a file.
 
-    A diagnostic is about the declaration that owns it, or about the last one above it in the same file.
+    A diagnostic without an owner is about the last declaration above the diagnostic in the same file.
     """
     declared: list[Prompt[..., Any] | Resource[..., Any]] = [*loaded.prompts, *loaded.resources]
     declared.sort(key=lambda declaration: declaration.location)
@@ -286,7 +286,7 @@ def _case_results(
 
 
 def _as_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: LoadedFile) -> Owner:
-    """Return a declaration of a file as the owner of its diagnostics."""
+    """Return the owner that the diagnostics of a declaration have."""
     if isinstance(declaration, Prompt):
         return Owner(f"prompt {loaded.name_of(declaration)!r}", declaration.location)
     return Owner(f"resource {declaration.name!r}", declaration.location)
@@ -322,8 +322,8 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     Render *prompt* with its examples, if they cover all required arguments, and with its defaults.
 
     Returns:
-        The renderings. A prompt can reject its defaults with a `PromptError`, but not because of an image,
-        audio or text of its author that cannot be sent.
+        The renderings. A prompt can reject its defaults with a `PromptError`, unless the reason is an image,
+        audio or text that its author supplied and that cannot be sent.
 
     Raises:
         RenderingError: For the first arguments that fail to render.
@@ -347,9 +347,10 @@ def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
         The rendering; None if the prompt raised the expected error.
 
     Raises:
-        CheckError: If a client cannot send the case, or its outcome or error message is not the expected one.
+        CheckError: If a client cannot send the case, or the outcome or the error message is not the expected
+            one.
 
-        RenderingError: If it fails in any other way.
+        RenderingError: If the case fails in any other way.
     """
     try:
         sent = case.sent()
@@ -431,10 +432,10 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
 
 
 class CheckedFile(pytest.File):
-    """A file with tests that are not functions in it."""
+    """A collected file whose tests are not functions that the file defines."""
 
     def report_to_syrupy(self) -> None:
-        """Report the file to syrupy, which finds unused snapshots only of modules and of reported files."""
+        """Report the file to syrupy, which looks for unused snapshots only of modules and reported files."""
         collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
         if collect_module is not None:
             collect_module(self.path)
@@ -495,7 +496,7 @@ class PromptItem(pytest.Function):
     """
     A test of one prompt, or of a file's diagnostics outside of prompts.
 
-    Autouse fixtures apply to it as well.
+    Autouse fixtures apply to these tests as well.
 
     Args:
         line:
@@ -547,7 +548,7 @@ def make_result_test(checked: CheckResult, check_rendering: RenderingCheck) -> C
 def _make_case_test(
     prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck
 ) -> Callable[..., None]:
-    """Return a test that a case is rejected as expected, or matches its snapshot without diagnostics."""
+    """Return a test that a case raises its expected error, or matches its snapshot without diagnostics."""
 
     def test(request: pytest.FixtureRequest) -> None:
         texts: list[TextRead] = []

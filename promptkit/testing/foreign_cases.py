@@ -25,7 +25,7 @@ from promptkit.testing.collection import (
 
 def add_server(config: pytest.Config) -> None:
     """
-    Make pytest collect only the cases of a server's prompts, in the folder where it was started.
+    Make pytest collect only the cases of a server's prompts, in the folder where pytest was started.
 
     Raises:
         UsageError: If an option is invalid, or the folder has no ``cases.toml``.

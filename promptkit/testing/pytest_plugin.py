@@ -1,9 +1,10 @@
 """
 The pytest plugin: fixtures, a test for each prompt, and short reports of failed tests.
 
-It also makes the root of a test's project importable if that project has prompts.
+The plugin also makes the root of a test's project importable if that project has prompts.
 
-Every pytest run loads this module wherever promptkit is installed, so it imports the rest on demand.
+Wherever promptkit is installed, every pytest run loads this module. Therefore, it imports other modules only
+when they are needed.
 """
 
 import os
@@ -41,23 +42,25 @@ def make_importable(folder: Path) -> None:
 
 class _Projects:
     """
-    The projects with prompts in this process. If two have a module of the same name, each test gets its own.
+    The projects with prompts in this process.
+
+    If two projects have a module of the same name, each test gets the module of its own project.
     """
 
     def __init__(self) -> None:
         self._active: str | None = None
-        #: For each root, its modules that are not in `sys.modules`: those of the active project replace them.
+        #: For each root, the modules that modules of the active project replace in `sys.modules`.
         self._inactive: dict[str, dict[str, ModuleType]] = {}
 
     def add(self, root: str) -> None:
-        """Append a root to ``sys.path``, unless it is there."""
-        if root in sys.path:  # replaces the entry of a recipe finder, which removes its own
+        """Append a root to ``sys.path``, unless ``sys.path`` contains it."""
+        if root in sys.path:  # replaces the equal entry of a recipe finder, which removes its own
             sys.path[sys.path.index(root)] = root
         else:
             sys.path.append(root)  # last, so that it does not shadow other packages
 
     def activate(self, root: str) -> None:
-        """Make the modules of a project importable, instead of those of other projects with the same name."""
+        """Make the modules of a project importable, instead of other projects' modules of the same names."""
         if root == self._active:
             self.add(root)
             return
@@ -73,7 +76,7 @@ class _Projects:
         self._inactive[root] = {}
 
     def _hiding_packages(self, root: str) -> list[tuple[str, str]]:
-        """Return the imported top-level modules of other projects that hide those of a project."""
+        """Return the imported top-level modules that hide modules of a project, each with its own project."""
         # Threads of prompts can import modules meanwhile.
         modules = list(sys.modules.items())
         owners = [(name, _parent_folder(module)) for name, module in modules if "." not in name]
@@ -86,7 +89,7 @@ class _Projects:
 
 
 def _parent_folder(module: object) -> str | None:
-    """Return the folder from which a top-level module was imported."""
+    """Return the folder from which a top-level module was imported; None if it has no file."""
     names = vars(module) if isinstance(module, ModuleType) else {}
     location = next(iter(names.get("__path__") or ()), names.get("__file__"))
     return str(Path(location).parent) if isinstance(location, str) else None
@@ -104,7 +107,7 @@ def root_of(folder: Path) -> Path:
 
 
 def _is_trusted(marker: Path, folder: Path) -> bool:
-    """Whether a marker exists and belongs to root, the folder's owner or the current user."""
+    """Return whether a marker exists and belongs to root, the folder's owner or the current user."""
     if not marker.exists():
         return False
     trusted = {0, folder.stat().st_uid, os.geteuid()} if hasattr(os, "geteuid") else {0}
@@ -119,7 +122,7 @@ def _root_with_prompts(folder: Path) -> str | None:
 
 @lru_cache
 def _has_prompts(root: Path) -> bool:
-    """Whether a project configures promptkit or has a folder of recipes."""
+    """Return whether a project configures promptkit or has a folder of recipes."""
     file = root / "pyproject.toml"
     with suppress(OSError):
         if _TABLE.search(read_beginning(file, _MAX_BYTES)):
@@ -161,7 +164,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find the prompts to test from the command line, or from the configured target."""
+    """Find the targets to test: those on the command line, or the configured ones."""
     if config.getoption("promptkit_server") is not None:
         from promptkit.testing.foreign_cases import add_server
 
@@ -173,7 +176,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return the collector of a recipe file if ``--promptkit`` was given."""
+    """Return the collector of a recipe file if ``--promptkit`` was given; otherwise None."""
     if parent.config.getoption("promptkit_server") is not None:
         from promptkit.testing.foreign_cases import cases_file
 
@@ -251,7 +254,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Report an import failure that is due to another distribution overwriting this package."""
+    """Explain an import failure if another distribution has overwritten files of this package."""
     if report.failed and "promptkit" in str(report.longrepr):
         from promptkit.errors.distribution import other_package
 
@@ -280,7 +283,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
 
 
 def _named_folders(config: pytest.Config) -> Iterator[Path]:
-    """Yield the folders named on the command line, or the one where pytest was started."""
+    """Yield the folders named on the command line, or the folder where pytest was started."""
     start = config.invocation_params.dir
     for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [start]:
         path = start / str(argument).partition("::")[0]

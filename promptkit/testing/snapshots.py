@@ -34,7 +34,7 @@ _MAX_STEM: Final = 200
 
 
 class RedactedTranscript(str):
-    """A transcript without secrets, which is stored as it is. Any other text is escaped first."""
+    """A transcript without secrets. Unlike any other text, it is stored without further escaping."""
 
     __slots__ = ()
 
@@ -80,8 +80,8 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
         """
         Return the name of a snapshot's file, without its extension.
 
-        A digest is added if a file system could confuse the name with that of another test: if it has
-        characters that no file name can have, differs from another only in case, or is too long.
+        A digest is added to the name if a file system could confuse it with the name of another test: if it
+        contains characters that file names cannot have, could differ only in case, or is too long.
         """
         stem = super().get_snapshot_name(test_location=test_location, index=index)
         name = super(SingleFileSnapshotExtension, cls).get_snapshot_name(
@@ -96,14 +96,14 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
 
     @classmethod
     def matches_test_location(cls, *, test_location: "PyTestLocation", snapshot_location: str) -> bool:
-        """Return whether a file is a snapshot of a test. syrupy does not expect the digests."""
+        """Return whether a file is a snapshot of a test, including file names with a digest."""
         own = cls.get_location(test_location=test_location, index=0)
         return snapshot_location == own or super().matches_test_location(
             test_location=test_location, snapshot_location=snapshot_location
         )
 
     def read_snapshot_data_from_location(self, *, snapshot_location: str, **_: Any) -> str | None:
-        """Return the text of a snapshot; None if it does not exist. Pipes do not block."""
+        """Return the text of a snapshot; None if it does not exist. A pipe in its place does not block."""
         try:
             return _read_snapshot(snapshot_location)
         except FileNotFoundError:
@@ -127,7 +127,7 @@ def compare_with_snapshot(
     prompt: CompiledPrompt, case: Case, rendered: Workflow, snapshot: "SnapshotAssertion"
 ) -> str | None:
     """
-    Return a diff of a case and its snapshot; None if they are equal, or there is no snapshot.
+    Return a diff of the rendering of a case and its snapshot; None if they are equal, or without a snapshot.
 
     With ``--snapshot-update``, the snapshot is written. Secrets are redacted. In continuous integration
     (``CI`` is set), a case without a snapshot is an error if other cases of its file have one.

@@ -33,13 +33,13 @@ with needed_by("generating arguments (wire_arguments, call_arguments, pytest --p
 AnyPrompt: TypeAlias = Prompt[..., Any] | CompiledPrompt
 Values: TypeAlias = st.SearchStrategy[Any]
 
-#: The classes of the records around a value: a class can contain itself.
+#: The classes of the records around a value, because a class can contain itself.
 Outer: TypeAlias = tuple[type, ...]
 
 #: Constraints of a type, by their names in `msgspec.Meta`.
 Bounds: TypeAlias = dict[str, Any]
 
-#: The number of items that a list can have beyond its minimum, and of levels of a recursive class.
+#: Maximum number of items of a list beyond its minimum, and maximum number of levels of a recursive class.
 _EXTRA_ITEMS: Final = 4
 _MAX_DEPTH: Final = 2
 
@@ -61,10 +61,10 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     """
     Return a strategy for the arguments of *prompt* as clients send them: strings by argument name.
 
-    It generates values of every supported parameter type, and includes the author's examples and the cases
-    that render. Optional arguments are sometimes omitted, or blank as in a form. Hypothesis generates values
-    of types registered with `promptkit.register_type`; if it cannot, register a strategy with
-    ``hypothesis.strategies.register_type_strategy``.
+    The strategy generates values of every supported parameter type, and includes the author's examples and
+    the cases that render. Optional arguments are sometimes omitted, or blank as in a form. Values of types
+    registered with `promptkit.register_type` come from Hypothesis; for a type that Hypothesis does not
+    support, register a strategy with ``hypothesis.strategies.register_type_strategy``.
 
     Args:
         prompt:
@@ -119,7 +119,7 @@ def _compile(prompt: AnyPrompt) -> CompiledPrompt:
 
 
 def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
-    """Return a strategy for texts of one argument that its parameter accepts."""
+    """Return a strategy for the texts of one argument that its parameter accepts."""
 
     def is_valid(text: str) -> bool:
         if not text and not argument.blank_is_value:
@@ -159,7 +159,7 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
 
 
 def _bounded(annotation: Any) -> tuple[Any, Bounds]:
-    """Unwrap a type, and return it with its constraints: of msgspec, or of Pydantic with the same names."""
+    """Return a type without its annotations, and its constraints, whether from msgspec or from Pydantic."""
     kind, limits = kinds.constrained(annotation, object)
     return kind, {name: value for name, value in structs.asdict(limits).items() if value is not None}
 
@@ -192,7 +192,7 @@ def _bytes(bounds: Bounds) -> Values:
 
 
 def _moments(make: Callable[..., Values]) -> Callable[[Bounds], Values]:
-    """Return a strategy for dates or times, with or without UTC offsets as the type requires."""
+    """Return a function that builds a strategy for datetimes or times, with UTC offsets if required."""
     zones = {None: (None, *_OFFSETS), True: _OFFSETS, False: (None,)}
     return lambda bounds: make(timezones=st.sampled_from(zones[bounds.get("tz")])).map(json_of)
 
@@ -264,7 +264,7 @@ def _to_json(value: Any) -> Any:
         reject()
 
 
-#: The smallest files, in base64: images of one pixel, and empty audio.
+#: Minimal files, in base64: images of one pixel, and empty audio.
 _PICTURES: Final = (
     "R0lGODlhAQABAIAAAP///wAAACwAAAAAAQABAAACAkQBADs=",
     PNG,

@@ -50,10 +50,10 @@ class Line(NamedTuple):
 
 def transcript(value: Turns) -> str:
     """
-    Return a transcript of *value*. Transcripts of unequal workflows differ.
+    Return a transcript of *value*. Workflows that are not equal have different transcripts.
 
     A content line that starts like a message head, such as ``[user]``, gets a leading backslash. Whitespace
-    is shown as by `visible_whitespace`.
+    is replaced as in `visible_whitespace`.
     """
     messages: Iterable[Any] = value.shown if isinstance(value, Workflow) else [value]
     text = "\n\n".join("\n".join(line.text for line in lines_of(message)) for message in messages)
@@ -64,8 +64,8 @@ def visible_whitespace(text: str) -> str:
     """
     Replace whitespace that editors and formatters change with symbols, such as ``␍`` for a carriage return.
 
-    These are line endings except the line feed, the last space or tab of a line (``␠``, ``␉``), and the line
-    feed at the end of the text (``␊``). A symbol in *text* itself gets a leading backslash.
+    The replaced characters are line endings except the line feed, the last space or tab of a line (``␠``,
+    ``␉``), and the line feed at the end of the text (``␊``). A symbol in *text* gets a leading backslash.
     """
     return _LAST_LINE_FEED.sub(_replace_symbol, _visible_in_lines(text))
 
@@ -81,7 +81,7 @@ def _replace_symbol(match: re.Match[str]) -> str:
 
 
 def has_transcript(value: object) -> bool:
-    """Whether *value* is a workflow, a message, content, or a list or tuple of these."""
+    """Return whether *value* is a workflow, a message, content, or a list or tuple of these."""
     if isinstance(value, Workflow | Message | Content):
         return True
     return isinstance(value, list | tuple) and bool(value) and all(map(has_transcript, value))
@@ -116,7 +116,7 @@ def _message_lines(message: Message, turn: str) -> Iterator[Line]:
 
 
 def _content_lines(content: Content, head: str, turn: str) -> Iterator[Line]:
-    """Yield *head* with the attributes that the text does not show, and then the text, escaped."""
+    """Yield a line with *head* and the attributes that the text does not show, then the escaped text."""
     details = ((name, getattr(content, name)) for name in (*_ANNOTATIONS, *_hidden_fields(content)))
     attributes = (f"{name}={_value(value)}" for name, value in details if value not in (None, ()))
     yield Line(" ".join([head, *attributes]), turn)
@@ -144,11 +144,11 @@ def _value(value: object) -> str:
     return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
-#: In characters: the maximum length of a line, and the context before a difference in it.
+#: The maximum length of a line, and the length of the context before a difference in the line, in characters.
 _MAX_LINE: Final = 100
 _CONTEXT: Final = 40
 
-#: The number of differences with labels in an explanation, of which pytest shows eight lines by default.
+#: Maximum number of differences that are labelled: by default, pytest shows eight lines of an explanation.
 _MAX_LABELLED: Final = 2
 
 
@@ -179,7 +179,7 @@ def format_differences(head: str, old: str, new: str) -> str:
 
 
 def _explain_search(operator: str, text: object, turns: object, *, full: bool) -> list[str]:
-    """Return all lines if *text* is missing, or the matching lines if it should be missing."""
+    """Explain a search: return all lines if *text* is not found, or the matching lines for ``not in``."""
     lines = [line.text for line in lines_of(turns)]
     matching = [line for line in lines if str(text) in line]
     outcome = (
@@ -203,7 +203,7 @@ def _suggest_comparison(left: object, right: object) -> str | None:
 
 
 def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
-    """Yield the lines that differ; if they are few, or with *full*, below the labels of their messages."""
+    """Yield the lines that differ, with labels of their messages if there are few lines or with *full*."""
     matcher = SequenceMatcher(None, [line.text for line in old], [line.text for line in new])
     changes = [opcode for opcode in matcher.get_opcodes() if opcode[0] != "equal"]
     for _, i, j, k, m in changes:
@@ -219,7 +219,7 @@ def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str
 
 
 def _format_line(line: str, cut: int = 0, *, full: bool = False) -> str:
-    """Shorten a long line, starting at *cut*, and return it, or its repr if it has invisible characters."""
+    """Return a line, from *cut* if it is too long; as its repr if it contains invisible characters."""
     if not full and len(line) > _MAX_LINE:
         tail = line[cut:]
         ellipsis = "…" if len(tail) > _MAX_LINE else ""

@@ -1,4 +1,4 @@
-"""Commands: programs that a prompt runs in the workspace to send their output."""
+"""Commands: programs that a prompt runs in the workspace, whose output becomes text of the prompt."""
 
 import os
 import signal
@@ -26,9 +26,10 @@ def run(*command: Word, limit: int = 20_000, timeout: float = 10.0, check: bool 
     """
     Run a command in the workspace, and return its output.
 
-    The command does not run in a shell: each argument is one word, whatever it contains. It has no input and
-    no terminal. Its child processes end with it: at the limit, at the timeout, when the request is cancelled,
-    and when it exits. An ``async def`` prompt awaits `run_async` instead.
+    The command does not run in a shell: each argument is one word, whatever it contains. The command has no
+    input and no terminal. It is terminated at the limit, at the timeout, and when the request is cancelled.
+    When it ends for any reason, its child processes are ended as well. An ``async def`` prompt awaits
+    `run_async` instead.
 
     Args:
         *command:
@@ -127,7 +128,7 @@ def _run(
 
 
 def _words(command: Iterable[Word]) -> list[str]:
-    """Return the words of a command as text. Raises TypeError if one is neither text nor a path."""
+    """Return the words of a command as text. Raises TypeError if a word is neither text nor a path."""
     words: list[str] = []
     for position, word in enumerate(command, 1):
         if word is None:
@@ -172,7 +173,7 @@ def _describe_failure(outcome: Outcome, timeout: float, *, check: bool) -> str |
 
 
 def _first_error_line(outcome: Outcome) -> str:
-    """Return the first line of a command's standard error after a colon, or ``""``."""
+    """Return a colon and the first line of a command's standard error; ``""`` if there is no output."""
     lines = map(str.strip, outcome.error.decode(errors="replace").splitlines())
     first = shortened(next(filter(None, lines), ""))
     return f": {escape_invisible(first, one_line=True)}" if first else ""

@@ -1,8 +1,8 @@
 """
-Execution of one command in its own process group, with captured output and a reliable end.
+Execution of one command in its own process group, which captures the output and ends the whole group.
 
-The command has no input and no terminal, and its output is only captured. Windows does not have such groups,
-so there its child processes can outlive it.
+The command has no input and no terminal. Windows does not have such groups, so on Windows child processes can
+outlive the command.
 """
 
 import atexit
@@ -25,7 +25,7 @@ if sys.platform == "win32":
     import msvcrt
 
     _NEW_GROUP: Final[dict[str, Any]] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    _KILL: Final = signal.SIGTERM  # the only one on Windows, which kills the process immediately
+    _KILL: Final = signal.SIGTERM  # the only such signal on Windows, where it kills immediately
     _signal: Final = os.kill
 else:
     import select
@@ -70,7 +70,7 @@ class Outcome(Struct, frozen=True):
             Its exit code; negative if a signal ended it.
 
         stopped:
-            The reason if it was terminated; otherwise None.
+            Why the command was terminated; None if it ended by itself.
     """
 
     output: bytes
@@ -93,10 +93,10 @@ def execute(
             The working directory.
 
         limit:
-            The maximum number of bytes to read of its output. If there are more, it is terminated.
+            The maximum number of bytes to read of the output. If there are more, the command is terminated.
 
         timeout:
-            The maximum run time in seconds, after which it is terminated.
+            The maximum run time in seconds, after which the command is terminated.
 
         should_stop:
             Returns whether the result is no longer needed. It is called repeatedly.
@@ -128,7 +128,7 @@ atexit.register(end_all)
 
 
 class _Command(subprocess.Popen[bytes]):
-    """A command that is registered from before its start until its group has ended."""
+    """A command, registered in `_running` from before its start until its group has ended."""
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
         self.pid = 0  # until the process has started
@@ -154,14 +154,14 @@ class _Command(subprocess.Popen[bytes]):
         if self.pid:
             with suppress(
                 ProcessLookupError, PermissionError
-            ):  # none is left, or none that this user can signal
+            ):  # no process is left, or none that this user can signal
                 _signal(self.pid, number)
 
     def reap(self, seconds: float = 0) -> bool:
         """
-        Wait for the process to end, and then kill its group before its number can be reused.
+        Wait at most *seconds* for the process to end, and return whether it has ended.
 
-        Return whether the process has ended.
+        If it has ended, kill the rest of its group before the number of the group can be reused.
         """
         if self.returncode is None:
             with suppress(subprocess.TimeoutExpired):
@@ -183,7 +183,7 @@ class _Command(subprocess.Popen[bytes]):
 
 
 class _OutputBuffer:
-    """The start of a pipe's output."""
+    """A buffer for the start of the output on a pipe."""
 
     def __init__(self, pipe: IO[bytes] | None, limit: int) -> None:
         self.pipe: Any = pipe
@@ -207,13 +207,14 @@ def _read(
     deadline: float,
     should_stop: Callable[[], bool],
 ) -> Literal["limit", "timeout"] | None:
-    """Read a command's output until it ends or must be terminated; return the reason for terminating it."""
+    """Read a command's output until it ends (return None) or must be terminated (return the reason)."""
     while not output.is_full:
         if should_stop():
             raise RequestCancelledError
         pipes = [buffer for buffer in (output, error) if not buffer.is_closed]
         has_ended = command.reap(0 if pipes else _POLL_INTERVAL_S)
-        # An ended command's output is in the pipes. Processes that left its group can keep the pipes open.
+        # After a command has ended, the pipes contain the rest of its output. Processes that left its group
+        # can keep the pipes open.
         ready = _readable(pipes, 0 if has_ended or not pipes else _POLL_INTERVAL_S)
         for buffer in ready:
             buffer.read()

@@ -14,7 +14,8 @@ from promptkit.errors.exceptions import PromptError
 from promptkit.language.context import is_cancelled
 from promptkit.workspace.execution import execute
 
-#: The variable that ``promptkit serve`` sets, and users can set. An empty value means no workspace.
+#: The environment variable that ``promptkit serve`` sets, and that users can set. An empty value means that
+#: there is no workspace.
 VARIABLE: Final = "PROMPTKIT_WORKSPACE"
 
 #: The variable that Claude Code sets for the servers that it starts.
@@ -33,9 +34,9 @@ def workspace() -> Path:
     """
     Return the folder that the user works in.
 
-    It is the first of these: the folder of ``promptkit serve --workspace``, of the variable
-    ``PROMPTKIT_WORKSPACE``, of ``CLAUDE_PROJECT_DIR``, or the current folder unless that is the root of the
-    file system. Over HTTP, only ``--workspace`` is used.
+    The folder is the first that is given by: ``promptkit serve --workspace``, the environment variable
+    ``PROMPTKIT_WORKSPACE``, or the variable ``CLAUDE_PROJECT_DIR``. Otherwise, it is the current folder,
+    unless that is the root of the file system. Over HTTP, only ``--workspace`` is used.
 
     Returns:
         An absolute path.
@@ -84,8 +85,8 @@ def files(pattern: str) -> Callable[[], list[str]]:
     """
     Return a function that completes an argument with files: ``Arg(complete=files("**/*.py"))``.
 
-    In a git repository, it lists the files that git does not ignore; elsewhere, files outside of hidden
-    folders. In a very large workspace, the list is incomplete.
+    In a git repository, the completions are the files that git does not ignore; elsewhere, the files outside
+    of hidden folders. In a very large workspace, the list is incomplete.
 
     Args:
         pattern:
@@ -93,7 +94,7 @@ def files(pattern: str) -> Callable[[], list[str]]:
             name, and ``**`` matches any number of folders.
 
     Returns:
-        A function that returns the sorted paths relative to the workspace, with ``/`` as separator. It raises
+        A function that returns the sorted paths relative to the workspace, with ``/`` as separator, or raises
         `PromptError` if there is no workspace.
 
     Raises:
@@ -115,7 +116,7 @@ def files(pattern: str) -> Callable[[], list[str]]:
 
 
 def _list_with_git(root: Path) -> Iterable[str] | None:
-    """Return the files that git lists within the time limit; None if *root* is not in a repository."""
+    """Return the files that git lists within the time limit; None without git or a repository at *root*."""
     try:
         outcome = execute(_GIT, root, limit=_MAX_BYTES, timeout=_TIMEOUT_S, should_stop=is_cancelled)
     except OSError:  # git is not installed
@@ -142,7 +143,7 @@ def _walk(root: Path) -> Iterator[str]:
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    """Whether an entry is a folder or a symbolic link to one."""
+    """Return whether an entry is a folder or a symbolic link to a folder."""
     try:
         return entry.is_dir()
     except OSError:  # a link to itself
@@ -151,11 +152,11 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
     """
-    Whether the names of a path match the parts of a pattern.
+    Return whether the names of a path match the parts of a pattern.
 
     A ``**`` matches no name at first. On a mismatch, the last ``**`` is extended by one name. Earlier ones
-    need no backtracking, because the last ``**`` can match any names that they would. So each name is
-    compared with each part at most once.
+    are not extended, because the last one can match the same names. Therefore, each name is compared with
+    each part at most once.
     """
     name = part = 0
     after_stars, stars_end = -1, 0

@@ -1,1 +1,1 @@
-"""Readers of other clients' slash commands: one prompt per file, with placeholders in the client's syntax."""
+"""Parsers of clients' slash commands: one prompt per file, with placeholders in the syntax of the client."""

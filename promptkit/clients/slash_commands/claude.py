@@ -187,14 +187,14 @@ class _ClaudeText:
         return reason is None
 
     def _number(self, token: re.Match[str]) -> int | None:
-        """Return the number of a placeholder's argument, or None if it has none."""
+        """Return the number of the argument that a placeholder names; None if it names all or no argument."""
         if token["named"] is not None:
             return self._numbers[token["named"]]
         digits = token["index"] or token["number"]
         return None if digits is None else int(digits)
 
     def _positional(self) -> tuple[dict[int, str], int]:
-        """Return the text of each positional placeholder by its number, and the first number."""
+        """Return the text of each positional placeholder by number, and the number of the first argument."""
         sources: dict[int, str] = {}
         for token in () if self._has_all else self._tokens:
             if (number := self._number(token)) is not None:
@@ -202,7 +202,7 @@ class _ClaudeText:
         used = {number for number, source in sources.items() if not source[1:].isdigit()}
         # Indexes start at 0, but older documentation has $1 as the first argument.
         first = number = 0 if used or 0 in sources else 1
-        while number in sources:  # without $1, $20 is an amount
+        while number in sources:  # numbers after a gap are not placeholders: without $1, $20 is an amount
             used.add(number)
             number += 1
         return {number: sources[number] for number in sorted(used)}, first
@@ -222,7 +222,7 @@ class _ClaudeText:
         return names_by_number
 
     def _parameters(self) -> tuple[CommandParameter, ...]:
-        """Return the parameters: all arguments together, or the positional ones."""
+        """Return the parameters: one for all arguments together, or one for each positional argument."""
         if self._has_all:
             return (CommandParameter(_ALL, self.hint),)
         return tuple(
@@ -251,7 +251,11 @@ class _ClaudeText:
 
 
 def _file_reason(path: str) -> str | None:
-    """Return why a word after an ``@`` is not a file of the workspace; "" if it does not look like a file."""
+    """
+    Return why a word after an ``@`` is not a file of the workspace; None if it is a file.
+
+    Return "" if the word does not look like a file at all.
+    """
     path = path.rstrip(_PUNCTUATION)
     if path.startswith(("/", "~")) or ".." in path.split("/"):
         return "it is outside the workspace"

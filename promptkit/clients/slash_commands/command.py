@@ -1,4 +1,4 @@
-"""The common model of clients' slash commands: parts of the text, and parts of the file that are lost."""
+"""The model of slash commands of all clients: the parts of the text, and what cannot be converted."""
 
 import re
 import shlex
@@ -105,8 +105,8 @@ class FilePart:
             The file, relative to the workspace.
 
         source:
-            The text of the reference, if it remains in the text and the file follows the text. None if the
-            content of the file replaces the reference.
+            The text of the reference, if the reference remains in the text and the content of the file is
+            added after the text. None if the content of the file replaces the reference.
     """
 
     path: str
@@ -231,7 +231,7 @@ _BUILT_IN: Final = re.compile(
 
 def split_command(command: str) -> tuple[str, ...] | None:
     """
-    Return the words of a command, or None if it needs a shell.
+    Return the words of a command; None if the command needs a shell.
 
     Without a shell, a command cannot have expansions, pipes or redirections, and cannot run a shell built-in.
     """
@@ -239,7 +239,7 @@ def split_command(command: str) -> tuple[str, ...] | None:
 
 
 def shell_reason(command: str) -> str | None:
-    """Return why a command needs a shell, or None if it does not."""
+    """Return why a command needs a shell; None if it does not need one."""
     if not command.strip():
         return "it is empty"
     if _WORDS.fullmatch(command) is None:
@@ -356,16 +356,16 @@ class CommandFile(NamedTuple):
     line: int
 
     def get_text(self, key: str) -> str | None:
-        """Return a field as text on one line, or None if it is missing or empty."""
+        """Return a field as text on one line; None if the field is missing or empty."""
         if (field := self.fields.get(key)) is None:
             return None
         if isinstance(field.value, str):
             return one_line(field.value) or None
-        line = self.text.split("\n")[field.location.line - 1]  # such as [issue], which YAML reads as a list
+        line = self.text.split("\n")[field.location.line - 1]  # such as [issue], which is a list in YAML
         return one_line(line.partition(":")[2]) or None
 
     def losses(self, *known: str) -> Iterator[Loss]:
-        """Yield a loss for each field that is not *known*."""
+        """Yield a loss for each field whose key is not one of *known*."""
         for key, field in self.fields.items():
             if key not in known:
                 yield Loss(f"the field {brief(key)!r} is not imported", field.location.line)
@@ -383,7 +383,7 @@ def read_markdown(text: str) -> CommandFile:
     Parse a Markdown file with front matter.
 
     Raises:
-        CommandSyntaxError: If the file has no text after its front matter, or that is invalid.
+        CommandSyntaxError: If the front matter is invalid, or no text follows it.
     """
     front_matter, body, line = split_front_matter(text)
     try:

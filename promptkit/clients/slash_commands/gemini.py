@@ -104,7 +104,7 @@ def _lines_of_keys(text: str) -> dict[str, int]:
 
 
 def _find_prompt(text: str) -> tuple[int, bool]:
-    """Return the prompt's first line number, and whether it has the same lines as the file."""
+    """Return the number of the prompt's first line, and whether each of its lines is a line of the file."""
     match = re.search(r"^[ \t]*[\"']?prompt[\"']?[ \t]*=[ \t]*(\"\"\"|''')?(\n)?", text, re.MULTILINE)
     if match is None:
         return 1, False
@@ -136,7 +136,7 @@ class _GeminiText:
         return self._lines.at(position)
 
     def _blocks(self, trigger: str, position: int, stop: int) -> Iterator[tuple[int, int, str | None]]:
-        """Yield the start, end and content of the blocks after *trigger*; None for an unterminated block."""
+        """Yield the start, the end and the content of blocks after *trigger*; None if a block has no end."""
         while (start := self._prompt.find(trigger, position, stop)) >= 0:
             depth, position = 1, start + len(trigger)
             while depth and position < stop:

@@ -50,10 +50,10 @@ def generate_markdown(command: SlashCommand, name: str | None) -> str:
             The command.
 
         name:
-            The name of the prompt, if it differs from that of the file.
+            The name of the prompt; None if the name of the file implies it.
 
     Raises:
-        CommandSyntaxError: If its description and arguments are too long for front matter.
+        CommandSyntaxError: If the description and the arguments are too long for front matter.
     """
     arguments = dict[str, Any]()
     for parameter in command.parameters:
@@ -181,7 +181,7 @@ def _embedded(path: str) -> str:
 
 
 def _call(function: str, arguments: Iterable[str], depth: int) -> str:
-    """Return a call, with one argument per line if it is too long for a line indented by *depth*."""
+    """Return a call; if it is too long for a line indented by *depth*, with one argument on each line."""
     arguments = [*arguments]
     line = f"{function}({', '.join(arguments)})"
     if len(line) + depth <= _WIDTH and "\n" not in line:
