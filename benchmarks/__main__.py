@@ -69,7 +69,7 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
 
 
 def _start(names: Sequence[str], makers: Mapping[str, Callable[[], T]], console: Console) -> list[T]:
-    """Return the servers that can be started, and print why the others cannot."""
+    """Return the servers that can be started, and print why the others cannot be started."""
     peers = []
     for name in filter(makers.__contains__, names):
         try:

@@ -63,10 +63,10 @@ class Run:
             Wall-clock time.
 
         processor:
-            Processor time of all its processes, in seconds.
+            Processor time of all processes of the command, in seconds.
 
         memory:
-            Peak memory of its largest process, in MB.
+            Peak memory of the largest process, in MB.
     """
 
     seconds: float
@@ -221,7 +221,7 @@ def goals_of(
     runs: Mapping[str, list[Run]], rows: int, scaled: Mapping[int, list[Run]], many: int
 ) -> Iterator[Goal]:
     """
-    Yield the goals of promptkit.
+    Yield the goals of promptkit with their measured values.
     """
     ours = runs[OURS]
     yield Goal("throughput, compared with LangChain", _ratio(runs["LangChain"], ours), 5, is_minimum=True)

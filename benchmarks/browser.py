@@ -35,7 +35,7 @@ def chromium() -> Iterator[Browser]:
     Start Chromium, yield it, and close it.
 
     Raises:
-        NoBrowserError: If it is not installed.
+        NoBrowserError: If Chromium is not installed.
     """
     program = next(filter(None, map(shutil.which, _NAMES)), None)
     if program is None:

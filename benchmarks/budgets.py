@@ -1,4 +1,4 @@
-"""The performance budgets of promptkit, and verdicts on whether a run kept them."""
+"""The performance budgets of promptkit, and verdicts on whether a run kept these budgets."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -42,10 +42,10 @@ class Budget:
 
     def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
         """
-        Return the ratio of the other figure to promptkit's, or None if one of them was not measured.
+        Return the ratio of the other figure to promptkit's; None if one of the figures was not measured.
 
-        This is the median of the ratios of all rounds, because the clock rate of a machine can change between
-        rounds by more than the margin of a budget.
+        The result is the median of the ratios of all rounds, because the clock rate of a machine can change
+        between rounds by more than the margin of a budget.
         """
         ours = figures.get(self.ours, {}).get(OURS)
         theirs = figures.get(self.theirs, {}).get(self.peer)
@@ -85,7 +85,7 @@ class Allowance:
 
     def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
         """
-        Return the ratio of the limit to promptkit's figure, or None if it was not measured.
+        Return the ratio of the limit to promptkit's figure; None if the figure was not measured.
         """
         ours = figures.get(self.ours, {}).get(OURS)
         return self.most / ours.median if ours else None
@@ -102,7 +102,7 @@ def _allowed(row: Row, words: str, most: float) -> Allowance:
 
 
 def _growth(what: str, many: Row, few: Row, most: float) -> Budget:
-    """Return the budget that limits the ratio of promptkit's *many* to its *few*."""
+    """Return the budget that limits the ratio of promptkit's figure in row *many* to that in row *few*."""
     return Budget(what, many, OURS, few, 1 / most)
 
 

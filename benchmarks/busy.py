@@ -15,7 +15,7 @@ PAUSE_S = 0.01  # without a pause, a request is often read before a loop holds t
 
 def measure_slow_start(runner: Runner, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
     """
-    Yield the time from the start to the first reply, with a recipe that imports for 10 s.
+    Yield the time from the start to the first reply, with a recipe whose import takes 10 s.
     """
     with runner.start_in(recipes.folder_with(runner.folder, recipes.SLOW), peer, era) as session:
         yield rows.SLOW_OPENING, session.opened
@@ -28,5 +28,5 @@ def measure_loops(runner: Runner, peer: Peer, era: Era, loops: int) -> Iterator[
     with runner.start_in(recipes.folder_with(runner.folder, recipes.LOOP), peer, era) as session:
         session.ask(PLAIN)
         session.send(LOOP, loops)
-        session.ask(PLAIN)  # its reply comes after all loops have started
+        session.ask(PLAIN)  # the reply arrives after all loops have started
         yield rows.next_to_loops(loops), median(session.with_pauses(PLAIN, runner.plan.least, PAUSE_S))

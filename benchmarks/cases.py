@@ -92,7 +92,7 @@ def listing(count: int) -> Case:
 
 def echo_of(case: Case, size: int) -> Case:
     """
-    Return the case of an echo whose result has *size* bytes, like that of *case*.
+    Return the case of an echo whose result has *size* bytes, the size of the result of *case*.
     """
     return Case(f"echo of {case.name}", "echo", {"bytes": size}, len, size)
 

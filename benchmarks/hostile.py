@@ -23,13 +23,13 @@ __all__ = ["MOST", "TIMES", "Growth", "measure_growth", "open_server"]
 #: Ratio of the sizes of the large input and the small one.
 TIMES = 16
 
-#: Maximum ratio of their times. It leaves a margin of one half for costs that do not depend on the input.
+#: Maximum ratio of the times for these inputs: one and a half times the ratio of the sizes.
 MOST = 24
 
 #: Times below this many seconds are too noisy to compare.
 _NOISE = 1e-3
 
-#: How often a kind of input is measured before it counts as not linear.
+#: How often a kind of input is measured before its time counts as not linear.
 _CHANCES: Final = 4
 
 SIZE, QUICK_SIZE = 4096, 64  # items, or characters
@@ -95,7 +95,7 @@ def _seconds(data: bytes) -> float:
 
 def measure_growth(kind: str, make: Make, size: int, rounds: int) -> Growth:
     """
-    Measure one kind of input, small and large in turns. Repeat the measurement if it does not look linear.
+    Measure one kind of input, small and large in turn. Repeat this if the times do not look linear.
 
     Large input may not fit into the processor's caches, especially while other programs run.
     """

@@ -16,7 +16,7 @@ from promptkit.loader.recipes import Recipes
 
 __all__ = ["CATALOG", "KINDS", "OPENING", "Make"]
 
-#: Makes one or more lines of input of a given size.
+#: A function that makes one or more lines of input of a given size.
 Make = Callable[[int], bytes]
 
 #: The modulus of the hashes of integers.
@@ -89,7 +89,7 @@ TEMPLATES: Final = (
 
 
 def _taking(name: str, annotation: Any) -> Prompt[..., str]:
-    """Return a prompt that takes one value of a type and renders little text."""
+    """Return a prompt that takes one value of a type and renders a short text."""
 
     def take(value: Any) -> str:
         return type(value).__name__

@@ -1,7 +1,7 @@
 """
-The time to fill long text, to serve it from a file, and to describe the form of an answer again.
+The time to fill long text, to serve long text from a file, and to describe an answer type repeatedly.
 
-``python -m benchmarks.long_text`` compares each with a baseline, and prints whether the budgets are kept.
+``python -m benchmarks.long_text`` compares each time with a baseline, and prints whether budgets are kept.
 """
 
 import sys

@@ -22,7 +22,7 @@ EDITS = count()  # numbers that make each edit differ from all earlier ones
 
 def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield the time to the first list, the time until a saved file is served, and that of the slowest request.
+    Yield the times to the first list, until a saved file is served, and of the slowest request meanwhile.
     """
     folder = recipes.folder_of_files(runner.folder, files)
     with runner.start_in(folder, peer, era) as session:
@@ -42,7 +42,7 @@ def _measure_reload(session: Session, case: Case) -> tuple[float, float]:
     """
     Return the time until a file that was just saved is served, and the time of the slowest request.
 
-    Requests continue after that, because a reload also frees the previous recipes.
+    Requests continue after the file is served, because a reload also frees the previous recipes.
     """
     started = time.perf_counter()
     seconds, slowest, until = 0.0, 0.0, inf

@@ -41,7 +41,7 @@ class Peer:
             The command that starts the server, with the placeholder `RECIPES`.
 
         content:
-            Whether the server answers with prompts. An echo does not.
+            Whether the server answers with prompts; False for an echo.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Peer:
 
     def command_for(self, recipes: Path) -> tuple[str, ...]:
         """
-        Return the command, with the folder of recipes for its placeholder.
+        Return the command, with the folder of recipes in place of the placeholder.
         """
         return tuple(str(recipes) if part == RECIPES else part for part in self.command)
 
@@ -64,14 +64,14 @@ class Peer:
 
 def program() -> tuple[str, ...]:
     """
-    Return the installed program, or the command for the module if there is none.
+    Return the command of the installed program; without one, the command that runs the module.
     """
     program = shutil.which("promptkit", path=str(Path(sys.executable).parent))
     return (program,) if program else (sys.executable, "-m", "promptkit")
 
 
 def _promptkit() -> Peer:
-    """Return promptkit with one page for the whole list, and without a rate limit for completion."""
+    """Return the peer for promptkit, with the whole list on one page and no rate limit for completion."""
     options = ("--page-size", "10000", "--completion-rate", "1000000000")
     return Peer(OURS, OURS, (*program(), "serve", RECIPES, *options))
 

@@ -39,7 +39,7 @@ _CASES: Final = "".join(
 )
 _RULES: Final = "\nRULES = '\\n'.join(f'- Rule {number}: use *different* words' for number in range(20))\n"
 
-#: The kB that a page has loaded over the network. Cached files count as nothing.
+#: The kB that a page has loaded over the network. Cached files count as 0.
 _LOADED: Final = """
 () => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
   .reduce((sum, entry) => sum + entry.transferSize, 0) / 1000
@@ -55,7 +55,7 @@ _PAINTED: Final = """
 }).observe({ type: "paint", buffered: true }))
 """
 
-#: The times from the input event of a key until the conversation contains the character, and until the paint.
+#: The times from the input event of a key until the conversation contains the character, and until its paint.
 _TYPED: Final = """
 ([character]) => new Promise((done) => {
   const conversation = document.getElementById("conversation");
@@ -153,7 +153,7 @@ def _measure(browser: Browser, address: str, rounds: int) -> Iterator[Figure]:
 
 
 def _weigh(browser: Browser, address: str) -> Iterator[Figure]:
-    """Yield the weight of the pages of the recipes once static files are cached."""
+    """Yield the weights of the pages, measured once static files are cached."""
     page = browser.new_page()
     page.goto(address, wait_until="networkidle")
     origin = address.partition("/?")[0]
@@ -173,7 +173,7 @@ def _paints(page: Page, origin: str, path: str, rounds: int) -> list[float]:
 
 
 def _keys(page: Page, rounds: int) -> list[tuple[float, float]]:
-    """Type characters, each after the previous one has been painted, and return the times of each."""
+    """Type characters, each after the previous one has been painted, and return both times of each."""
     times = []
     page.locator("#argument-text").press("End")
     text = "a"

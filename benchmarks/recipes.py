@@ -27,7 +27,7 @@ def generated_{number:05}(code: str, language: Language = "python", depth: int =
 '''
 
 
-#: Recipe files by name. The import of the first takes 10 s, and the prompt of the second never returns.
+#: Recipe files by name. The import of the first file takes 10 s, and the prompt of the second never returns.
 SLOW, LOOP = "a_slow_import.py", "loop.py"
 EXTRA = {
     SLOW: """\
@@ -118,7 +118,7 @@ def _file(number: int) -> str:
 
 def save(parent: Path, files: int, edit: int) -> None:
     """
-    Save one of *files* files, with the number of the edit in the text of its prompts.
+    Save one file in the folder with *files* files; the text of its prompt contains the number of the edit.
     """
     path = folder_of_files(parent, files) / SAVED
     text = _file(0).replace("Review this", f"Review {edit}, this")

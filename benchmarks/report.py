@@ -63,7 +63,7 @@ def as_json(
     notes: Mapping[tuple[str, str], str],
     compiling: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return all results of a run as JSON values. The other reports are made from them."""
+    """Return all results of a run as JSON values, from which the other reports are made."""
     machine = {"system": platform.system(), "machine": platform.machine(), "processors": os.cpu_count()}
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
@@ -194,7 +194,7 @@ def _era(content: Content, era: str, *, spread: bool = False) -> Iterator[str]:
 
 
 def _by_kind(titles: Iterable[str]) -> list[str]:
-    """Return *titles* in order, but with titles that differ only in a number next to each other."""
+    """Return *titles* in order, except that titles that differ only in a number are next to each other."""
     kinds: dict[str, list[str]] = {}
     for title in titles:
         kinds.setdefault(re.sub(r"\d[\d,]*", "", title), []).append(title)

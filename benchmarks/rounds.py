@@ -107,7 +107,7 @@ class Rounds:
         return self._results()
 
     def _check(self, peer: Peer, era: Era) -> None:
-        """Check which cases *peer* supports, and note the errors of the others."""
+        """Check which cases *peer* supports, and note the errors of the other cases."""
         self.report_progress(f"{peer.label}: checking its replies in the {era.name} era")
         errors = self.runner.check(peer, era)
         for name, reason in errors.items():
@@ -149,7 +149,7 @@ class Rounds:
                     self._store(peer, era, memory_of(session.memory(), rows.LOADED))
 
     def _measure_growth(self, era: Era) -> None:
-        """Measure figures that can depend on the number of prompts: start, memory, list, one of many."""
+        """Measure figures that depend on the number of prompts: start, memory, list, one prompt of many."""
         with ExitStack() as open_sessions:
             sessions: dict[tuple[int, Peer], Session] = {}
             for count, peer in product(self.runner.plan.counts, self._serving(era)):
@@ -167,14 +167,14 @@ class Rounds:
                     self._store(peer, era, self.runner.measure_among(session, count))
 
     def _echo(self, era: Era, case: Case) -> None:
-        """Measure echoes with the size of promptkit's last result of a case."""
+        """Measure echo servers with a reply of the size of promptkit's last result for *case*."""
         sizes = self._values.get((era.name, rows.size(case), OURS), ())
         for peer in self._serving(era):
             if not peer.content and sizes:
                 self._store(peer, era, self.runner.measure_echo(peer, era, case, sizes[-1]))
 
     def _measure_promptkit(self, peer: Peer, era: Era) -> None:
-        """Measure the figures of promptkit only: quick prompts next to slow ones, saved files, a check."""
+        """Measure what only promptkit has: quick prompts next to slow ones, saved files, a check."""
         for loops in LOOPS:
             self._store(peer, era, busy.measure_loops(self.runner, peer, era, loops))
         for files in self.runner.plan.files:

@@ -49,7 +49,7 @@ def first_list(count: int) -> Row:
 
 def first_get(count: int) -> Row:
     """
-    Return the row for the time from the start to the first prompt, requested after a list of *count*.
+    Return the row for the time from the start to the first prompt, requested after a list of *count* prompts.
     """
     return Row(f"start to prompts/list of {count:,} and one prompts/get", table=PROCESS)
 
@@ -63,14 +63,14 @@ def list_of_files(files: int) -> Row:
 
 def saved_file(files: int) -> Row:
     """
-    Return the row for the time from saving one of *files* files until it is served.
+    Return the row for the time from saving one of *files* files until the new content is served.
     """
     return Row(f"a saved file among {files:,} until it is served", table=PROCESS)
 
 
 def slowest_request(files: int) -> Row:
     """
-    Return the row for the time of the slowest request during the reload after such a save.
+    Return the row for the time of the slowest request during the reload after saving one of *files* files.
     """
     return Row(f"the slowest request while a saved file among {files:,} is reloaded", table=PROCESS)
 

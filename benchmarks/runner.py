@@ -36,10 +36,10 @@ class Plan:
             Numbers of prompts of a server. The first is used for all figures except growth.
 
         many:
-            A number of prompts for promptkit only, because other servers would take a minute to start.
+            An additional number of prompts for promptkit; other servers would take a minute to start.
 
         files:
-            Numbers of recipe files of promptkit when one of them is saved.
+            Numbers of recipe files with which the reload of a saved file is measured.
 
         checked:
             Number of recipe files to check.
@@ -134,7 +134,7 @@ class Runner:
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
-        Return the errors of the cases that *peer* fails, by name. The key None means that the era fails.
+        Return the errors of *peer* by the names of the failing cases; by None if it fails the whole era.
         """
         size = self.plan.sizes[0]
         errors: dict[str | None, str] = {}
@@ -193,7 +193,7 @@ class Runner:
 
     def measure_among(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """
-        Yield the median time of a prompt among *count*.
+        Yield the median time of one prompt of a server with *count* prompts.
         """
         times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
         yield rows.among(TYPED, count), median(times)
@@ -211,7 +211,7 @@ class Runner:
 
 
 def _measure_first_replies(session: Session, count: int) -> Iterator[tuple[Row, float]]:
-    """Yield the time from the start to the first list of *count* prompts, and to a prompt after it."""
+    """Yield the times from the start to the first list of *count* prompts, and to a prompt after the list."""
     session.ask(listing(count))
     yield rows.first_list(count), time.perf_counter() - session.started
     session.ask(PLAIN)
@@ -232,7 +232,7 @@ def memory_of(memory: float | None, row: Row) -> Iterator[tuple[Row, float]]:
 
 
 def _check(session: Session, peer: Peer, case: Case) -> None:
-    """Send *case* once. Raises RefusedError if the reply is an error or has other content than expected."""
+    """Send *case* once. Raises RefusedError if the reply is an error, or not the expected content."""
     if peer.measures(case):
         result = session.ask(case)
         if peer.content and not case.has_expected_content(result):

@@ -99,12 +99,12 @@ class Session:
             self._write(self._era.request(None, "notifications/initialized", {}))
 
     def _write(self, data: bytes) -> None:
-        with suppress(BrokenPipeError):  # the next read reports it
+        with suppress(BrokenPipeError):  # the next read reports the error
             self._stdin.write(data)
             self._stdin.flush()
 
     def _check(self, line: bytes) -> Reply:
-        """Parse the reply in *line*. Raises RefusedError if it is an error, a notification or empty."""
+        """Parse the reply in *line*. Raises RefusedError for an error, a notification, or an empty line."""
         if not line:
             reason = f"it ended with {self._process.wait()} instead of an answer"
             raise RefusedError(reason)
@@ -188,8 +188,8 @@ class Session:
     @contextmanager
     def _on_one_processor(self) -> Iterator[None]:
         """Run client and server on one processor, if the system allows it."""
-        # Only one of them works at a time. On two processors, each request would wake a processor twice,
-        # which would add the same time for every server.
+        # Only one of the two processes works at a time. On two processors, each request would wake a
+        # processor twice, which would add the same time for every server.
         tasks = Path(f"/proc/{self._process.pid}/task")
         if not hasattr(os, "sched_setaffinity") or not tasks.exists():
             yield
@@ -224,7 +224,7 @@ class Session:
 
     def memory(self) -> float | None:
         """
-        Return the resident memory of the process in MiB, or None if the system does not provide it.
+        Return the resident memory of the process in MiB; None if the system does not report it.
         """
         status = Path(f"/proc/{self._process.pid}/status")
         if not status.exists():

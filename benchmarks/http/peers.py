@@ -40,7 +40,7 @@ class HttpPeer:
             Maximum number of workers.
 
         content:
-            Whether the server answers with prompts, and not with constant bytes.
+            Whether the server answers with prompts; False if it returns constant bytes.
     """
 
     name: str
@@ -51,7 +51,7 @@ class HttpPeer:
 
     def command_for(self, recipes: Path, port: int, workers: int) -> tuple[str, ...]:
         """
-        Return the command, with values for its placeholders.
+        Return the command, with values in place of the placeholders.
         """
         values = {RECIPES: str(recipes), PORT: str(port), WORKERS: str(workers)}
         return tuple(values.get(part, part) for part in self.command)

@@ -53,7 +53,9 @@ QUICK = HttpPlan(warm_up=1, seconds=1)
 
 def cores() -> tuple[set[int] | None, set[int] | None]:
     """
-    Return the processors for a server with one worker and for wrk, or None for any if there is only one.
+    Return the processors for a server with one worker, and those for wrk.
+
+    Both are None, which means any, if there is only one processor.
     """
     if not hasattr(os, "sched_getaffinity") or len(processors := sorted(os.sched_getaffinity(0))) < 2:
         return None, None

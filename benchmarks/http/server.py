@@ -67,7 +67,7 @@ def free_port() -> int:
 @contextmanager
 def confined(processors: set[int] | None) -> Iterator[None]:
     """
-    Run the processes started in the block on *processors* only, or on any if that is None.
+    Run the processes started in the block on *processors* only; on any processor if *processors* is None.
     """
     if processors is None:
         yield
@@ -147,7 +147,7 @@ class HttpServer:
         self.close()
 
     def _await(self, until: float) -> None:
-        """Wait until the server accepts connections. Raises RefusedError if it does not in time."""
+        """Wait until the server accepts connections. Raises RefusedError if this takes too long."""
         while time.perf_counter() < until and self._process.poll() is None:
             with suppress(ConnectionError), socket.create_connection(("127.0.0.1", self.port)):
                 return

@@ -1,4 +1,4 @@
-"""The lower baseline: every request is returned unchanged, or with a result of the size that it asks for."""
+"""The lower baseline: it returns each request unchanged, or a result of the size that the request names."""
 
 import os
 import re
