@@ -26,7 +26,7 @@ SCRIPTED: Final = Path(__file__).parent / "foreign" / "scripted.py"
 
 def pytest_configure(config):
     """Compile promptkit once, before any process imports it."""
-    if not hasattr(config, "workerinput"):  # otherwise the controller has done it
+    if not hasattr(config, "workerinput"):  # in a worker, the controller has compiled already
         compileall.compile_dir(Path(promptkit.__file__).parent, quiet=2)
 
 
@@ -35,7 +35,7 @@ def _in_ci():
 
 
 def pytest_collection_modifyitems(items):
-    """Start slow tests first, so that all workers finish at about the same time, and skip installations."""
+    """Skip tests with installations, and start slow tests first, so that workers finish at about one time."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if _in_ci():
         return
@@ -61,7 +61,7 @@ def workspace_variable(monkeypatch):
 
 @pytest.fixture(scope="session")
 def in_ci():
-    """Whether tests that take minutes run as well."""
+    """Whether this is a run in CI, in which tests that take minutes run as well."""
     return _in_ci()
 
 
@@ -121,7 +121,7 @@ def paths_of(module) -> str:
 
 @contextmanager
 def forgetting_modules(folder):
-    """Forget the modules below a folder that are imported meanwhile, and restore those that they replace."""
+    """Forget modules below *folder* that the block imports, and restore the modules that these replace."""
     modules = dict(sys.modules)
     yield
     if sys.modules == modules:
@@ -135,14 +135,14 @@ def forgetting_modules(folder):
 
 @pytest.fixture(autouse=True)
 def forget_recipes(tmp_path_factory, monkeypatch):
-    """Forget the recipes that a test imports: other tests have recipes of the same names."""
+    """Forget the recipes that a test imports, because other tests have recipes of the same names."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     folder = str(tmp_path_factory.getbasetemp())
     with forgetting_modules(folder):
         yield
     for path in [path for path in list(sys.path_importer_cache) if path.startswith(folder)]:
-        del sys.path_importer_cache[path]  # each load invalidates all
+        del sys.path_importer_cache[path]  # each load invalidates every cached path
 
 
 @pytest.fixture

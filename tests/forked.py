@@ -1,5 +1,5 @@
 """
-Commands in processes that are forked from one that has imported promptkit, so that they start immediately.
+Commands that start immediately, because each is forked from a process that has imported promptkit.
 """
 
 import json
@@ -18,9 +18,9 @@ SERVER = Path(__file__).with_name("docs") / "fork_server.py"
 @contextmanager
 def fork_server(folder):
     """
-    Start a process that forks commands, and yield a function like `command`, which is slower to start.
+    Start a process that forks commands, and yield a function that is like `command`, but faster.
 
-    Standard input is empty, and the output goes to files in *folder*. The function can run another *program*
+    Standard input is empty, and the output goes to files in *folder*. The function can run a *program* other
     than promptkit; see `tests.docs.fork_server.run`.
     """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}

@@ -1,4 +1,4 @@
-"""Ids of parametrized values, equal in each run whatever their addresses and hashes."""
+"""Ids of parametrized values, which are the same in each run, whatever the addresses and hashes."""
 
 import re
 

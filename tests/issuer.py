@@ -28,7 +28,7 @@ ALGORITHMS = {
 
 
 def key_for(algorithm, number=0):
-    """Return a private key; each *number* has a different one."""
+    """Return a private key; keys with different numbers are different."""
     return _generate_key(ALGORITHMS[algorithm], number)
 
 
@@ -40,7 +40,7 @@ def _generate_key(kind, _number):
 
 
 class _Registry(JWSRegistry):
-    """Signs with any algorithm, without a warning."""
+    """A registry that signs with any algorithm, without a warning."""
 
     max_header_length = 10**6
     max_payload_length = 10**7
@@ -63,8 +63,8 @@ class Issuer:
         url: The issuer's identifier.
         asked: The number of requests for each path.
         keys: The listed public keys, as JSON data.
-        grants: The number of requested scopes to grant, for each token; when used up, all are granted.
-        answers: Replies that replace its own, by path: a status and a body.
+        grants: How many of the requested scopes to grant, for each token; later tokens get all scopes.
+        answers: Replies that replace the issuer's own, by path: a status and a body.
     """
 
     def __init__(self, path=""):
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.reply(404, {})
 
     def answered(self, path):
-        """Count the request, and send the test's reply for this path, if any."""
+        """Count the request, and send the reply that the test has set for this path, if any."""
         self.issuer.asked[path] += 1
         if path not in self.issuer.answers:
             return False

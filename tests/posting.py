@@ -51,7 +51,7 @@ def raw_fields(fields) -> list:
 
 
 def head(method="POST", path="/mcp", **fields):
-    """Return a head with the headers that every client sends, and *fields*, whose `_` becomes a hyphen."""
+    """Return a head with the headers that every client sends, and *fields*; `_` in names becomes `-`."""
     given_fields = {name.replace("_", "-"): value for name, value in fields.items()}
     return read_head(method, path, raw_fields({**PLAIN, **given_fields}))
 
@@ -71,7 +71,7 @@ class Answer:
     complete: bool = False
 
     def header(self, name) -> str | None:
-        """Return the single value of a header, or None if it was not sent."""
+        """Return the only value of a header; None if the header was not sent."""
         values = [value.decode("latin-1") for key, value in self.headers if key == name.encode()]
         assert len(values) < 2, f"{name} was sent twice"
         return values[0] if values else None
@@ -84,7 +84,7 @@ class Answer:
 
     @property
     def code(self) -> int | None:
-        """The code of the error in the body, or None for a result or an empty body."""
+        """The code of the error in the body; None for a result or an empty body."""
         return self.json.get("error", {}).get("code") if self.body else None
 
     @property
@@ -99,9 +99,9 @@ class Answer:
 
 class Caller:
     """
-    One request to an ASGI application, which checks that it follows the ASGI protocol.
+    One request to an ASGI application, with checks that the application follows the ASGI protocol.
 
-    Its client sends *pieces*, and disconnects when `gone` is set. It reads only while `reads` is set.
+    The client sends *pieces*, and disconnects when `gone` is set. It reads only while `reads` is set.
     """
 
     def __init__(self, app, pieces=(b"",), method="POST", path="/mcp", root="", **fields):
@@ -167,7 +167,7 @@ def post(app, message, **fields):
 
 
 def repeat(message) -> dict:
-    """Return the headers that repeat parts of a message of the modern era, and none for others."""
+    """Return the headers that repeat parts of a message; none unless it belongs to the modern era."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     is_modern = isinstance(meta, dict) and "io.modelcontextprotocol/protocolVersion" in meta

@@ -39,7 +39,7 @@ class Channel:
 
 
 class Site:
-    """A server for many clients, without a network, which answers on its caller's thread."""
+    """A server for many clients, without a network, which answers on the thread that posts a message."""
 
     def __init__(self, catalog, **options):
         identity, ring = ServerInfo("tests", "1.0"), KeyRing([KEY], "tests")
@@ -65,7 +65,7 @@ class Site:
         self.offer()
 
     def post(self, message, principal=None, **fields):
-        """Post a message, and return the channel that records its replies, including later ones."""
+        """Post a message, and return the channel that records all replies, including later ones."""
         channel = Channel(principal)
         repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
         outcome = self.endpoint.receive(head(**{**repeated, **fields}), body_of(message), channel)
@@ -87,7 +87,7 @@ def caller(subject, *scopes):
 
 
 def cursor_in(reply) -> str | None:
-    """Return the cursor of the next page in a reply, or None."""
+    """Return the cursor of the next page in a reply; None on the last page."""
     with suppress(ValueError, KeyError, TypeError):
         return json.loads(reply)["result"]["nextCursor"]
     return None

@@ -45,12 +45,12 @@ def in_shell(line, *, cwd, **env):
 
 
 def on_terminal(*argv, **how):
-    """Run a command with one stream on a terminal, and return what the terminal shows."""
+    """Run a command with one stream on a terminal, and return the text on the terminal."""
     return outcome_on_terminal(*argv, **how)[1]
 
 
 def outcome_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
-    """Run a command as `on_terminal` does, and return the exit code and what the terminal shows."""
+    """Run a command like `on_terminal`, and return the exit code and the text on the terminal."""
     pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
     import fcntl
     import struct
@@ -70,7 +70,7 @@ def outcome_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
     try:
         while data := os.read(ours, 65536):
             output += data
-    except OSError:  # on Linux: the other end is closed
+    except OSError:  # on Linux, this means that the other end is closed
         pass
     process.communicate(timeout=20)
     os.close(ours)

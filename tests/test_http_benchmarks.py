@@ -21,7 +21,7 @@ needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not i
 
 @pytest.fixture
 def rounds(tmp_path):
-    """Rounds of promptkit and the floor, with the shortest possible durations."""
+    """Rounds of promptkit and of the baseline, with the shortest possible durations."""
     pictures.write(tmp_path)
     recipes.write(tmp_path, (COUNT,))
     servers = [HTTP_PEERS[name]() for name in (OURS, "asgi")]
@@ -40,7 +40,7 @@ def test_posted_request_is_answered(rounds):
 
 
 def test_server_with_another_text_is_rejected(rounds):
-    """A server is rejected if its reply has the right size but renders another text, as the floor's does."""
+    """A server is rejected if its reply has the right size but another text, like that of the baseline."""
     rounds._answers_correctly(rounds.peers[0])
     with rounds._start(rounds.peers[1], 1, free_port()) as server:
         assert len(server.reply) == rounds._size > 200

@@ -1,4 +1,4 @@
-"""Rules for the whole package. The order of imports is checked by import-linter."""
+"""Rules for the whole package; import-linter checks the rules for imports."""
 
 import ast
 import inspect
@@ -20,7 +20,7 @@ PUBLIC_MODULES = (
     *("promptkit.bridges.langfuse", "promptkit.bridges.mlflow", "promptkit.exports.templates"),
 )
 
-#: Classes that only decorators create, so authors never fill their parameters.
+#: Classes that only decorators create, so that authors never pass their parameters.
 MADE_BY_DECORATORS = {
     *("promptkit.AnsweredPrompt", "promptkit.Prompt", "promptkit.Resource", "promptkit.Skill")
 }
@@ -32,7 +32,7 @@ def test_public_names_are_documented():
 
 
 def test_dates_of_revisions_are_in_one_module():
-    """Only `revisions` contains the dates of revisions, so no other module can check for one."""
+    """Only `revisions` contains the dates of revisions, so no other module compares revisions by date."""
     constants = {
         module: {node.value for node in ast.walk(tree_of(module)) if isinstance(node, ast.Constant)}
         for module in MODULES

@@ -50,7 +50,7 @@ class TestWorkflow:
         assert WORKFLOW["jobs"]["publish"]["permissions"] == {"id-token": "write"}
 
     def test_publishing_is_trusted(self):
-        """The files that were built and checked are attested, and published without a token."""
+        """The release attests the files that were built and checked, and publishes them without a token."""
         steps = [step for job in WORKFLOW["jobs"].values() for step in job["steps"]]
         used = [step["uses"].partition("@")[0] for step in steps if "uses" in step]
 
@@ -66,7 +66,11 @@ def release(*words):
 
 
 def test_tag_of_another_version_is_rejected():
-    """A tag needs the version, the API and the changelog; notes are the changelog of the version."""
+    """
+    A tag is rejected unless the version, the API and the changelog match it.
+
+    The notes of the release are the changelog of the version.
+    """
     wrong = release("check", "v9.9.9")
 
     assert wrong.returncode == 1

@@ -163,7 +163,7 @@ def run_redirected(program):
     result = subprocess.run(
         [sys.executable, "-c", head + program], capture_output=True, timeout=60, check=False
     )
-    return (result.stdout + result.stderr).decode()  # without a server, standard output is a separate pipe
+    return (result.stdout + result.stderr).decode()  # without a server, standard output is not redirected
 
 
 @pytest.fixture
@@ -182,8 +182,9 @@ class TestNoReader:
     @pytest.mark.parametrize("signal_", [None, signal.SIGTERM])
     def test_requests_are_answered(self, recipes, pipe, signal_):
         """
-        Prompts that fail, or that print more than a pipe holds by any means, are answered; the process ends
-        at the end of its input, and on a signal.
+        Prompts that fail, or that print (by any means) more than a pipe holds, are answered.
+
+        The process ends at the end of its input, and on a signal.
         """
         replies = {
             "printing": "printed",
@@ -210,7 +211,7 @@ class TestNoReader:
 
     def test_output_at_the_start_does_not_block(self, recipes, pipe):
         """
-        The server starts even if thousands of diagnostics, and the output of recipes at import, are not read.
+        The server starts even if nothing reads its thousands of diagnostics and the output of its recipes.
         """
         noise = f"import sys\nprint('x' * {LARGE_SIZE})\nsys.stderr.write('y' * {LARGE_SIZE})\n"
         with serving(recipes(recipe=f"{noise}{NOISY}", broken=BROKEN), pipe[1]) as process:
@@ -226,7 +227,7 @@ class TestNoReader:
 
 class TestKindsOfStandardError:
     def test_reader_gets_all_output(self, recipes, tmp_path):
-        """Nothing is dropped if the reader keeps up, as a file does."""
+        """Nothing is dropped if standard error is a file, which always keeps up."""
         file = tmp_path / "log"
         with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
             ask(process, initialize("2025-06-18"), *(get(number, "printing") for number in range(1, 4)))
@@ -297,7 +298,7 @@ class TestKindsOfStandardError:
 
 
 class TestFlush:
-    """A flush waits until the text is written, but only briefly for a reader."""
+    """A flush waits until the text is written, but not long for a reader that does not read."""
 
     @pytest.mark.parametrize("kind", ["pipe", "terminal"])
     def test_flush_before_a_hard_exit(self, recipes, kind):
@@ -326,8 +327,9 @@ class TestFlush:
 
     def test_thread_waits_once(self, pipe):
         """
-        A thread that flushes a thousand times, or fills the queue, waits for the reader only once. The
-        number of dropped bytes is reported to a reader that starts late.
+        A thread that flushes a thousand times, or fills the queue, waits for the reader only once.
+
+        A reader that starts late gets the number of dropped bytes.
         """
         writer, start, results = BackgroundWriter(pipe[1]), time.monotonic(), []
         writer.write(b"x" * LARGE_SIZE + b"\n")
@@ -452,7 +454,7 @@ class TestBackgroundWriter:
         assert all(abs(datetime.fromisoformat(stamp) - before) < timedelta(seconds=20) for stamp in stamps)
 
     def test_finalizer_that_prints(self, pipe, writer):
-        """A finalizer that interrupts a write can write itself."""
+        """A finalizer that interrupts a write can itself write."""
 
         class Last:
             def __del__(self):
@@ -553,7 +555,7 @@ class TestRedirectedStreams:
         assert printed.count("child\n") == 50  # Python 3.14 warns of "the child"
 
     def test_text_that_cannot_be_encoded(self):
-        """No character raises an error."""
+        """Characters that cannot be encoded are written without an error."""
         printed = run_redirected(
             "import io\n"
             "print('\\ud800 ü', file=sys.stderr)\n"

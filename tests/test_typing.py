@@ -17,7 +17,7 @@ FUNCTIONS = {
 }
 
 
-#: The strictest settings, which also ignore the marks for mypy.
+#: The strictest settings of pyright, with which it ignores the marks for mypy.
 PYRIGHT = {
     "include": [CASES.name],
     "typeCheckingMode": "strict",
@@ -28,7 +28,7 @@ PYRIGHT = {
 
 def run(folder, *command):
     """
-    Return a checker's output for a copy of the cases in a separate folder, without this project's settings.
+    Return a checker's output for a copy of the cases. *folder* is outside of this project and its settings.
     """
     shutil.copy(CASES, folder)
     result = subprocess.run(

@@ -1,8 +1,8 @@
 """
-Type checks of authors' code; this file is checked by test_typing, and never imported.
+Authors' code for type checkers. `test_typing` checks this file, and no test imports it.
 
-Each function is a case. Lines with type errors are marked for both checkers. Because the checkers report an
-unnecessary mark, the test fails if an expected error disappears.
+Each function is a case. Lines with type errors are marked for both checkers. The checkers report unnecessary
+marks, so the test fails if an expected error disappears.
 """
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator

@@ -1,4 +1,4 @@
-"""Parsing of the systemd units in docs/examples, as far as the tests need it."""
+"""Parsing of the parts of systemd units in docs/examples that the tests need."""
 
 import shlex
 from configparser import ConfigParser, SectionProxy
@@ -11,7 +11,7 @@ INSTALLED = "/opt/promptkit/bin/promptkit"
 
 
 def service_of(file: Path) -> SectionProxy:
-    """Return the service section of a unit. Of duplicate keys, the last one counts."""
+    """Return the service section of a unit, with the last value of each repeated key."""
     return read_unit(file)["Service"]
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from promptkit.server import Server
 
-#: A checkout of the specification's repository, or a folder of its schemas, one file for each revision.
+#: A checkout of the specification's repository, or a folder with one schema file for each revision.
 SCHEMAS = Path(os.environ.get("PROMPTKIT_TEST_SCHEMAS") or Path(__file__).parents[2] / "shared" / "schema")
 
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
@@ -73,7 +73,7 @@ class Input:
         assert self._is_read.wait(50)
 
     def _read(self):
-        self._is_read.set()  # everything before has been answered, or is running on another thread
+        self._is_read.set()  # all earlier input has been answered, or runs on other threads
         return self._data.get()
 
     def write(self, data):
@@ -152,7 +152,7 @@ class Client:
         return self.ask("tools/call", {"name": name, "arguments": arguments})
 
     def answer(self, number, result) -> list:
-        """Answer a request of the server, and return the messages that it sends back."""
+        """Answer a request of the server, and return the messages that the server then sends."""
         return self.send(line({"jsonrpc": "2.0", "id": number, "result": result}))
 
 
@@ -228,13 +228,13 @@ def _sent(revision) -> dict:
 
 @cache
 def schema_file(revision: str) -> Path | None:
-    """Return the file with the published schema of a revision, or None if it is not on this machine."""
+    """Return the file with the published schema of a revision; None if this machine does not have it."""
     files = SCHEMAS / f"{revision}.json", SCHEMAS / "schema" / revision / "schema.json"
     return next(filter(Path.is_file, files), None)
 
 
 def published_schema(revision: str) -> dict:
-    """Return the published schema of a revision; without it, skip the test, or fail it in CI."""
+    """Return the published schema of a revision. If it is missing, skip the test, or in CI fail the test."""
     if (file := schema_file(revision)) is not None:
         return json.loads(file.read_text(encoding="utf-8"))
     reason = f"the published schema of {revision} is not here: set PROMPTKIT_TEST_SCHEMAS (CONTRIBUTING.md)"

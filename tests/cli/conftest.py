@@ -34,8 +34,9 @@ def exit_code_of(argv):
 @pytest.fixture
 def run(capsys, monkeypatch):
     """
-    A function that runs a command, in a folder and with standard input if they are given; it returns the exit
-    code, standard output and standard error.
+    A function that runs a command and returns the exit code, standard output and standard error.
+
+    The function also takes the working directory and the standard input of the command.
     """
 
     def call(*argv, cwd=None, stdin=b""):
@@ -61,7 +62,7 @@ def forked(tmp_path_factory):
 
 @pytest.fixture
 def in_process(recipes, monkeypatch):
-    """Load both sides of `diff` in this process. Other tests verify that each side has its own process."""
+    """Load both sides of `diff` in this process; other tests verify that each side gets its own process."""
 
     def ask(folder, request, moved, _environment=None):
         with chdir(folder), forgetting_modules(folder):

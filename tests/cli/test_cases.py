@@ -68,7 +68,7 @@ def render(capsys, *options):
 
 class TestRender:
     def test_all_cases(self, folder, capsys):
-        """Each case is printed under its name, even a rejected one, and secrets are hidden."""
+        """Each case is printed under its name, even if it is rejected, and secrets are hidden."""
         expected = (
             "# short\n\n[user]\nReview this python: x = 1\n\n"
             "# nothing\n\n[refused] the code is empty, <secret>\n\n"
@@ -84,7 +84,7 @@ class TestRender:
         assert (code, json.loads(out)["messages"][0]["content"]["text"]) == (0, "Review this python: x = 1")
 
     def test_cases_of_a_resource(self, folder, capsys):
-        """The resource is named by its template, or by a URI that matches it."""
+        """`render` accepts the template of the resource, or a URI that matches the template."""
         for uri in ("docs://{page}", "docs://7"):
             code, out, _ = render(capsys, uri, "--cases")
 
@@ -113,7 +113,7 @@ class TestRender:
         assert message in capsys.readouterr().err
 
     def test_failing_cases(self, recipes, folder, capsys):
-        """Failing cases are reported, and the others are printed."""
+        """Failing cases are reported, and all other cases are printed."""
         (folder / "shelf.py").unlink()
         recipes("shelf", faulty=FAULTY)
 
@@ -128,7 +128,7 @@ class TestRender:
 
 class TestCheck:
     def test_check(self, recipes, folder, capsys):
-        """Invalid arguments and duplicate names are found in the source, failures by rendering."""
+        """`check` finds invalid arguments and duplicate names in the source, and failures by rendering."""
         (folder / "shelf.py").unlink()
         recipes("shelf", faulty=FAULTY)
 

@@ -35,7 +35,7 @@ BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = 
 #: A prompt with a warning.
 FORGOTTEN = 'from promptkit import prompt\n\n@prompt\ndef greet(name: str):\n    return "Hello {name}."\n'
 
-#: A prompt for whose argument no value can be generated.
+#: A prompt with an argument for which no value can be generated.
 NEEDS = """
 from typing import Annotated
 from msgspec import Meta
@@ -194,7 +194,7 @@ class TestBodies:
         )
         assert data["prompts"] == [
             "wrong"
-        ]  # it is served nevertheless, because the source does not show everything
+        ]  # the prompt is served nevertheless, because the source does not show everything
 
     @pytest.mark.parametrize(
         "body",
@@ -303,8 +303,9 @@ class TestRender:
 
     def test_examples_are_rendered(self, recipes, folder, capsys):
         """
-        A failing example is an error at the line that raised; prompts without examples, and prompts that
-        reject their defaults, are listed.
+        A failing example is an error at the line that raised.
+
+        Prompts without examples, and prompts that reject their defaults, are listed.
         """
         recipes(examples=EXAMPLES)
         timed_out = "it took longer than its limit of 0.05 s"
@@ -336,8 +337,9 @@ class TestRender:
 
     def test_generated_arguments(self, recipes, folder, capsys):
         """
-        A prompt without cases is rendered with generated arguments, each choice once. It can reject them with
-        a `PromptError`; any other exception is an error.
+        A prompt without cases is rendered with generated arguments, which include each choice once.
+
+        The prompt can reject such arguments with a `PromptError`; any other exception is an error.
         """
         recipes(
             choices="""
@@ -427,8 +429,9 @@ class TestRender:
 
     def test_rejected_defaults_are_listed(self, recipes, folder, capsys):
         """
-        A prompt that rejects its defaults is listed, not failed; rejecting an example of its author is an
-        error.
+        A prompt that rejects its defaults is listed, and does not fail the check.
+
+        If it rejects an example of its author, that is an error.
         """
         source = """
             from typing import Annotated
@@ -466,8 +469,9 @@ class TestRender:
 
     def test_prompts_that_always_fail_are_not_counted(self, recipes, folder, capsys):
         """
-        A prompt or resource that always fails because of an error is not counted as served. An error
-        of another prompt with the same name, which is not served, does not count.
+        A prompt or resource that always fails because of an error is not counted as served.
+
+        A prompt is counted if the error belongs to another prompt of the same name, which is not served.
         """
         recipes(
             first="from promptkit import prompt\n\n@prompt\ndef same():\n    return 'x'\n",
@@ -559,7 +563,7 @@ class TestRender:
         assert capsys.readouterr().out == f"{expected}{served} can be served, 1 error\n"
 
     def test_max_tokens(self, recipes, folder, capsys):
-        """The example of the documentation exceeds 100 tokens with one case, and only with that limit."""
+        """The documented example exceeds 100 tokens with one of its cases. Without the limit, it is valid."""
         source, expected = EXAMPLES_IN_DOCS["PK226"]
         recipes(too_many_tokens=source)
 
@@ -590,7 +594,7 @@ def ask(text: Annotated[str, Arg(examples=["a" * 8])]):
         assert check(capsys, "--max-tokens", "3")[0] == 0
 
     def test_max_tokens_of_generated_arguments(self, recipes, folder, capsys):
-        """A prompt without cases and examples is measured with generated arguments, each choice once."""
+        """A prompt without cases and examples is measured with generated arguments, with each choice once."""
         recipes(
             explain="""
 from typing import Literal
@@ -681,7 +685,7 @@ def needs(text: str) -> str:
 
 class TestResources:
     def test_resources_are_read(self, recipes, folder, capsys):
-        """Resources are read at their URI and templates for their examples; failures are errors."""
+        """Resources are read, and templates are read with their examples; failures are errors."""
         recipes(shelf=RESOURCES)
 
         code, report = check(capsys, "--render")
@@ -780,7 +784,7 @@ class TestClients:
         assert check(capsys, "--client", "wide")[1]["diagnostics"] == []
 
     def test_client_diagnostics_can_be_ignored(self, recipes, capsys):
-        """An ignore comment applies to client diagnostics too."""
+        """An ignore comment also applies to diagnostics of clients."""
         recipes(
             shelf="from promptkit import prompt\n\n@prompt  # promptkit: ignore[PK501]\n"
             "def lengthy() -> str:  # promptkit: ignore[PK501]\n    return 'x'\n"
@@ -844,7 +848,7 @@ class TestSecrets:
         assert errors[1].startswith("keys: line 1: the key is neither base64 nor hexadecimal; ")
 
     def test_readable_by_others(self, check_secrets):
-        """A file that other users can read is rejected, with the fix."""
+        """A file that other users can read is rejected, and the error shows the fix."""
         code, errors = check_secrets(f"ada {'a' * 32}\n", f"{'ab' * 32}\n", mode=0o644)
 
         assert code == 1
@@ -868,8 +872,9 @@ def test_json_is_a_format(recipes, folder, capsys):
 
 def test_prompts_without_a_description(recipes, folder, capsys):
     """
-    Prompts without a description are listed, but do not fail. They are not listed as text next to errors,
-    which are more important.
+    Prompts without a description are listed, but do not fail the check.
+
+    The text output omits this list if there are errors, which are more important.
     """
     source = """
         from promptkit import prompt

@@ -458,7 +458,7 @@ class TestList:
         assert "…" not in output
 
     def test_text_does_not_wrap_in_a_pipe(self, recipes, tmp_path, monkeypatch, run):
-        """In a pipe each item takes one line, whatever the width of the terminal."""
+        """In a pipe, each item takes one line, whatever the width of the terminal."""
         recipes(wide=WIDE)
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("COLUMNS", "10")
@@ -569,7 +569,7 @@ class TestRender:
         [
             ("look picture=dot.png", "picture=@dot.png"),
             ("look picture=no/such/dot.png", "picture=@no/such/dot.png"),
-            ("look picture=logo", "picture=@logo"),  # it is base64, too
+            ("look picture=logo", "picture=@logo"),  # the text is valid base64 as well
             ("show picture=dot.png", "picture=@dot.png"),
             ("many pictures=dot.png", "pictures=@dot.png"),
             ("record point=point.json", "point=@point.json"),
@@ -769,7 +769,7 @@ class TestRenderBrokenPrompt:
         assert err.endswith("promptkit: unknown prompt 'x': run 'promptkit list empty' to see all names\n")
 
     def test_prompt_name_as_target(self, run):
-        """The error explains that the first of two words was read as the target."""
+        """The error explains that the first of two words is the target."""
         code, _, err = run("render", "sound", "text")
 
         assert code == 2
@@ -792,7 +792,7 @@ class TestRenderBrokenPrompt:
 class TestStandardInput:
     @pytest.fixture(autouse=True)
     def project(self, recipes, tmp_path):
-        """A prompt that takes text and bytes, and one that moves to another folder."""
+        """A prompt that takes text and bytes, and a prompt that changes the current folder."""
         recipes(
             takes="""
                 import os

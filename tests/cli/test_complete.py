@@ -1,4 +1,4 @@
-"""`promptkit complete`: the values that a client would be offered."""
+"""`promptkit complete`: the completions that a client would receive."""
 
 import json
 from pathlib import Path
@@ -158,7 +158,7 @@ class TestOtherArguments:
         ids=" ".join,
     )
     def test_arguments_are_passed_to_the_completer(self, argv, values, project, capsys):
-        """Other arguments use the syntax of `render` in any position; the completed one is not passed."""
+        """Other arguments have the syntax of `render`, in any position; the completed one is not passed."""
         (project / "file.txt").write_text("in a file")
 
         assert main(["complete", *argv]) == 0

@@ -50,7 +50,7 @@ class TestTarget:
         assert run(*argv)[0] == 0
 
     def test_server(self, project):
-        """A server finds the configured recipes from a folder below, too."""
+        """A server also finds the configured recipes from a folder below."""
         folder = project('[tool.promptkit]\ntarget = "mine"\n')
         (folder / "below").mkdir()
 
@@ -256,7 +256,7 @@ def test_every_command_validates_the_configuration(argv, table, message, project
 class TestElicit:
     @pytest.mark.parametrize(("argv", "asks"), [(["serve"], False), (["serve", "mine"], True)])
     def test_server(self, argv, asks, project, recipes):
-        """A server asks for no arguments, except with a target, which ignores the configuration."""
+        """A server does not ask for arguments; with a target, which ignores the configuration, it does."""
         recipes("mine", greet=GREET.replace(' = "you"', ""))
         folder = project('[tool.promptkit]\ntarget = "mine"\nelicit = false\n')
         request = modern(1, "prompts/get", {"name": "greet"}, capabilities={"elicitation": {"form": {}}})
@@ -265,7 +265,7 @@ class TestElicit:
         assert ("inputRequests" in json.loads(out).get("result", ())) is asks
 
     def test_check(self, project, recipes, capsys):
-        """`check` reports the prompts that need a form, unless they set `elicit` themselves."""
+        """`check` reports the prompts that need a form, except prompts that set `elicit` themselves."""
         asking = GREET.replace("@prompt", "@prompt(elicit=True)").replace("def greet", "def ask")
         recipes("mine", ask=asking)
         project('[tool.promptkit]\ntarget = "mine"\nelicit = false\n')

@@ -143,7 +143,7 @@ def test_recipe_that_prints_and_hangs(recipes):
 
 
 def test_ports(recipes):
-    """If the default port is in use, another one is chosen; a requested port is not replaced."""
+    """If the default port is in use, another port is chosen; a requested port is not replaced."""
     folder = recipes(greet=GREET)
     with running(folder) as (_, first), running(folder) as (_, second):
         assert first.host != second.host
@@ -195,8 +195,9 @@ def test_missing_extra(recipes, tmp_path):
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_browser(signal_number, recipes, tmp_path):
     """
-    The browser opens a private file that redirects to the address and is deleted at the end; command-line
-    arguments would be visible to other users.
+    The browser opens a private file that redirects to the address, and that is deleted at the end.
+
+    The address on the command line of the browser would be visible to other users.
     """
     url_file = tmp_path / "opened"
     browser = tmp_path / "browser"

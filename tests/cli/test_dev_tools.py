@@ -33,7 +33,7 @@ def text_of(outcome):
 
 
 def test_agent_finds_and_understands_a_problem(recipes):
-    """The agent lists, checks and renders the prompts of the project, and sees what a code means."""
+    """The agent lists, checks and renders the prompts of the project, and gets the explanation of a code."""
     folder = recipes("project/prompts", greet=RECIPE)
     calls = [
         {"request": "tools/list", "params": {}},
@@ -64,7 +64,7 @@ def test_agent_finds_and_understands_a_problem(recipes):
 
 
 def test_every_code_is_explained():
-    """Each code has an explanation; an unknown one is an error that the model reads."""
+    """Each code has an explanation; an unknown code is an error that the model receives."""
     assert [rule.value for rule in Rule if not explain(rule.value).startswith(f"# {rule.value}\n\n")] == []
     with pytest.raises(PromptError, match="there is no code 'PK999'"):
         explain("PK999")

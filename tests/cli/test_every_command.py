@@ -151,7 +151,7 @@ def new_project(recipes, tmp_path, monkeypatch):
 
 @pytest.fixture
 def faulty(recipes, tmp_path, monkeypatch):
-    """A prompt that cannot be served, and one that fails, in the current folder."""
+    """A prompt that cannot be served, and a prompt that fails, in the current folder."""
     recipes(faulty=FAULTY)
     monkeypatch.chdir(tmp_path)
 

@@ -1,4 +1,4 @@
-"""A note of written files from an unknown repository cannot lead a command out of its folder."""
+"""A note of written files that comes with an unknown repository cannot lead a command out of the folder."""
 
 import json
 import os
@@ -27,7 +27,8 @@ def review():
 SKILLS, EXPORT = ".promptkit-skills.json", ".promptkit-export.json"
 CLIENT = ["claude-code", "--skills", "--scope", "project"]
 
-#: Each command that reads a note: its arguments, the folder, the note, and the source that it removes.
+#: Each command that reads a note: its arguments, the folder, the note, and the source whose entries it
+#: removes.
 COMMANDS = {
     "install": (["install", *CLIENT, "recipes"], ".claude/skills", SKILLS, "recipes"),
     "uninstall": (["uninstall", *CLIENT, "recipes"], ".claude/skills", SKILLS, "recipes"),
@@ -123,7 +124,7 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture(params=COMMANDS)
 def command(request, project, capsys):
-    """A function that runs a command that reads a note, with `folder`, `note` and `source`."""
+    """A function that runs a command that reads a note; it has attributes such as `folder` and `note`."""
 
     class Command:
         argv, within, note_name, source = COMMANDS[request.param]
@@ -191,7 +192,7 @@ class TestInvalidNotes:
     @pytest.mark.timeout(20)
     @pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "device", "folder", "large"])
     def test_special_file_as_note_is_rejected(self, kind, command, tmp_path):
-        """A link is not followed, and a pipe is not waited for."""
+        """The command does not follow a link, and does not wait for a pipe."""
         command.folder.mkdir(parents=True)
         if kind == "pipe":
             os.mkfifo(command.note)
@@ -236,7 +237,7 @@ class TestDigests:
 
     @pytest.mark.parametrize("is_hidden", [False, True])
     def test_link_in_the_path_is_not_followed(self, is_hidden, command, tmp_path):
-        """The digest of a link's target does not count."""
+        """A link is not followed, even if its target has the digest in the note."""
         link = ".own" if is_hidden else "link"
         command.write_note("own", {f"{link}/victim.txt": DIGEST})
         (command.folder / "own").mkdir()
@@ -351,7 +352,7 @@ class TestSources:
 
     @pytest.mark.parametrize("source", ["/a\0b", "/" + "a" * 5000, "/\ud800", "/etc/passwd/a"])
     def test_unusable_source_counts_as_missing(self, source, project, capsys):
-        """A skill of a missing source is taken over, as after moving a project."""
+        """A skill whose source is missing, as after moving a project, gets the new source."""
         (project / "out").mkdir()
         (project / "out" / EXPORT).write_text(
             json.dumps({"review": {"source": source, "files": {"SKILL.md": DIGEST}}})

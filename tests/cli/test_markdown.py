@@ -28,7 +28,7 @@ FIX = "# Fix an issue\n\nFix {{issue}}.\n"
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project that has only Markdown: two prompts, a text that one includes, and a command."""
+    """A project that has only Markdown: two prompts, a text that one of them includes, and a command."""
     folder = tmp_path / "team"
     (folder / "prompts" / "parts").mkdir(parents=True)
     (folder / "commands" / "git").mkdir(parents=True)
@@ -126,7 +126,7 @@ class TestOutput:
         ]
 
     def test_export(self, run, project):
-        """`export` freezes a prompt as a command, and `--live` writes one that renders it."""
+        """`export` freezes a prompt as a command; with `--live`, the command renders the prompt."""
         (project / "pyproject.toml").write_text(
             '[tool.promptkit]\ntarget = "prompts"\nmarkdown = ["parts/*.md"]\n'
         )

@@ -64,7 +64,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-#: Each kind at each path, with two of the commands, which take turns.
+#: Each kind at each path, with two commands. All pairs of commands are used in turn.
 CASES = [
     (kind, path, (COMMANDS[number % 4], COMMANDS[(number + 1 + number // 4 % 3) % 4]))
     for number, (kind, path) in enumerate(product(KINDS, PATHS))

@@ -70,7 +70,7 @@ class TestOwners:
 
     def test_foreign_link_to_an_own_file(self, shared, run):
         """
-        Another user's link to a file of one's own is rejected: its target would be in the foreign folder.
+        Another user's link to the user's own file is rejected, because targets are relative to its folder.
         """
         (shared / "own" / "settings").write_text(TABLE.format("theirs"))
         (shared / "pyproject.toml").unlink()
@@ -90,7 +90,7 @@ class TestOwners:
 
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
     def test_foreign_default_folder(self, argv, shared, run):
-        """A default folder of another user is only served if it is named."""
+        """A default folder that belongs to another user is served only if the command line names it."""
         (shared / "pyproject.toml").unlink()
         (shared / "theirs").rename(shared / "recipes")
 

@@ -189,7 +189,7 @@ class TestStreams:
         ids=str,
     )
     def test_environment_variables(self, env, recipes):
-        """The environment changes nothing in a pipe except the encoding."""
+        """In a pipe, environment variables change only the encoding of the output."""
         recipes(
             "wide",
             wide="from promptkit import prompt\n\n@prompt\ndef p(text: str = 'é日😀'):\n    return text\n",
@@ -485,7 +485,7 @@ SLOW = """
         yield "x"
         await asyncio.sleep(60)
 """
-#: Possible source lines at the timeout; all other prompts are in the call that waits 60 s.
+#: Possible source lines at the timeout. All other prompts are at the line that waits 60 s.
 LINES_AT_TIMEOUT = {
     "spinning": ("while True:", "pass"),
     "generator": ("while True:", 'yield "x"', "time.sleep(0.01)"),
@@ -496,7 +496,7 @@ class TestTimeLimits:
     @pytest.mark.parametrize("name", ["spinning", "stubborn", "generator", "waiting", "in_a_thread"])
     def test_prompt_that_times_out(self, name, recipes, tmp_path, forked):
         """
-        A prompt that exceeds its limit fails with the same message as in a server, which names the line.
+        A prompt that exceeds its limit fails with the message of a server, which names the line.
         """
         recipes(slow=SLOW)
 
@@ -574,7 +574,7 @@ def interrupt(*argv, cwd):
     Press Ctrl-C once a command has printed `started`; return its exit code and the rest of standard error.
     """
     process = subprocess.Popen(
-        # not through a shell: in the background it would ignore SIGINT
+        # without a shell, in whose background it would ignore SIGINT
         [sys.executable, "-c", START, *argv],
         cwd=cwd,
         env=environment(),

@@ -73,14 +73,14 @@ def project(recipes, tmp_path, monkeypatch):
     (project / "LICENSE").write_text("MIT", encoding="utf-8")
     monkeypatch.chdir(project)
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # for monkeypatch to undo what the command sets
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1577836800")  # monkeypatch then undoes what the command sets
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
     return project
 
 
 @pytest.fixture
 def acme(project, monkeypatch):
-    """The project, whose packaged recipes are not loaded once more in another process."""
+    """The project, without the check that loads the packaged recipes in another process."""
     monkeypatch.setattr("promptkit.cli.package._check_standalone", lambda *_: None)
     return project
 
@@ -136,8 +136,9 @@ def requirements(metadata):
 class TestWheel:
     def test_included_files(self, acme, built):
         """
-        Files that a server may read are packaged: helpers, data, images and skills. Tests, cases and hidden
-        files are not.
+        Files that a server may read are packaged: helpers, data, images and skills.
+
+        Tests, cases and hidden files are omitted.
         """
         prompts = acme / "prompts"
         for path in (
@@ -193,8 +194,9 @@ class TestWheel:
 
     def test_readme(self, acme, built):
         """
-        The project's Markdown README is used, or one is generated; both contain the registry's `mcp-name`
-        line once.
+        The package has the project's README if it is Markdown, and a generated README otherwise.
+
+        Both contain the registry's `mcp-name` line once.
         """
         _, metadata, _ = built("--server-name", "org.example/a")
         assert metadata["Description-Content-Type"] == "text/markdown"
@@ -269,8 +271,9 @@ class TestIdentity:
 class TestRequirements:
     def test_imported_packages_are_required(self, acme, package):
         """
-        Imported packages are required in at least the installed version and reported; the project's own
-        requirements stay unchanged.
+        Imported packages become requirements, in at least the installed version, and are reported.
+
+        The project's own requirements stay unchanged.
         """
         (acme / "prompts" / "_more.py").write_text(
             "import attr, json, team\ndef f():\n    import pytest, nowhere\n    from prompts import review\n"
@@ -421,7 +424,7 @@ class TestRegistry:
         assert (entry["description"], len(expected) <= 100) == (expected, True)
 
     def test_cut_is_reported(self, package):
-        """The wheel has the full description, and the truncation of the registry's is reported."""
+        """The wheel has the full description, and the output reports that the registry's is truncated."""
         _, out, _ = package("--description", "word " * 30)
 
         assert "the description is truncated in server.json" in out
@@ -752,7 +755,7 @@ class TestServed:
         assert results[4]["_meta"][SERVER]["name"] == "Acme"
 
     def test_markdown_prompts(self, unpacked):
-        """Markdown prompts are served with the texts that they include, also those of a pattern."""
+        """Markdown prompts, including those of a pattern, are served with the texts that they include."""
         fix = {"name": "fix", "arguments": {"issue": "#1"}}
         results, _ = ask(
             unpacked, requests=[modern(1, "prompts/get", fix), modern(2, "prompts/get", {"name": "tidy"})]

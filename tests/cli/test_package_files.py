@@ -198,7 +198,7 @@ class TestLinks:
 
     @pytest.mark.parametrize("target", [".env", ".private/key", "notes~"])
     def test_hidden_files(self, target, acme, package, package_error):
-        """Hidden files are omitted, and a link to one is rejected."""
+        """Hidden files are omitted, and a link to a hidden file is rejected."""
         (acme / "prompts" / ".private").mkdir()
         (acme / "prompts" / target).write_text("TOKEN=precious", encoding="utf-8")
         assert package() == (0, "")
@@ -289,7 +289,7 @@ class TestOddFiles:
         ],
     )
     def test_unparsable_source(self, source):
-        """Source that cannot be parsed counts as importing nothing."""
+        """A file that cannot be parsed adds no requirements."""
         assert list(_top_names(source)) == []
 
     def test_source_with_warnings(self, acme, package):
@@ -354,7 +354,7 @@ class TestSecrets:
         )
 
     def test_link_to_a_secret_file(self, acme, package_error):
-        """A link to such a file is rejected too."""
+        """A link to a secret file is rejected as well."""
         (acme / "prompts" / "notes").mkdir()
         (acme / "prompts" / "team.tokens").write_text("precious", encoding="utf-8")
         (acme / "prompts" / "a.txt").symlink_to("team.tokens")
@@ -367,7 +367,7 @@ class TestSecrets:
         )
 
     def test_path_from_another_folder(self, acme, package_error, monkeypatch, tmp_path):
-        """The path is resolved from the project as well as from the current folder."""
+        """A relative path of a secret file is resolved from the project, and from the current folder."""
         (acme / "prompts" / "state.keys").write_text("precious", encoding="utf-8")
         (acme / "pyproject.toml").write_text(
             f'{PROJECT}[tool.promptkit.serve]\nstate-keys = "prompts/state.keys"\n', encoding="utf-8"
@@ -391,7 +391,7 @@ class TestSecrets:
         assert package() == (0, "")
 
     def test_files_of_skills(self, acme, package_error):
-        """Private files of a skill are rejected too."""
+        """Private files of a skill are rejected as well."""
         skill = acme / "prompts" / "writing"
         skill.mkdir()
         (skill / "SKILL.md").write_text("---\nname: writing\ndescription: W.\n---\nW.\n", encoding="utf-8")
@@ -482,7 +482,7 @@ class TestProjectFiles:
         ],
     )
     def test_license_patterns_outside(self, pattern, reason, acme, package_error, project):
-        """Patterns that lead out of the project are rejected, and so are wildcards for folders."""
+        """Patterns that lead out of the project, and patterns with wildcards for folders, are rejected."""
         (acme / "LICENSES").symlink_to("../private")
         project(f'license-files = ["{pattern}"]')
 

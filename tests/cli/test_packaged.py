@@ -58,7 +58,7 @@ def test_version_is_that_of_the_package(monkeypatch, capsys):
 
 
 def test_temporary_environment_is_not_installed(monkeypatch, capsys):
-    """A client could not start the environment of uvx later."""
+    """`install` is rejected under uvx, because a client could not start its environment later."""
     monkeypatch.setattr(sys, "argv", ["acme-prompts", "install", "zed"])
     monkeypatch.setattr(sys, "prefix", "/home/you/.cache/uv/archive-v0/x1")
 
@@ -67,7 +67,7 @@ def test_temporary_environment_is_not_installed(monkeypatch, capsys):
 
 
 def test_list_shows_the_server(run, recipes, tmp_path):
-    """`list` shows the identity of the server as text, and as a client gets it."""
+    """`list` shows the identity of the server, as text and in the form that a client gets."""
     folder = recipes(
         "acme/prompts", greet="from promptkit import prompt\n\n@prompt\ndef greet(): return 'hi'"
     )

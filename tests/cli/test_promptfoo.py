@@ -150,7 +150,7 @@ def test_several_turns(render):
 
 
 def test_images(render):
-    """An image is a part of its message, and `--lossy` replaces unsupported ones by text."""
+    """An image is a part of its message, and `--lossy` replaces unsupported images with text."""
     ((message,), text) = json.loads(render("look", text="Look.")[1]), render("draw", "--lossy")[1]
 
     assert [part["type"] for part in message["content"]] == ["text", "image_url"]
@@ -182,7 +182,7 @@ CHANGED_TEXTS = [
 
 @pytest.mark.parametrize("text", CHANGED_TEXTS)
 def test_text_that_promptfoo_would_change(render, text):
-    """Such text is printed as a message in JSON with escaped braces, so that promptfoo does not change it."""
+    """Text that promptfoo would change is printed as a message in JSON, with escaped braces."""
     output = render("say", text=text)[1]
 
     assert json.loads(expand_template(output)) == [{"role": "user", "content": text}]

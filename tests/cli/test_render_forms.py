@@ -147,7 +147,7 @@ class TestMarkdown:
 class TestMedia:
     @pytest.mark.parametrize("form", ["transcript", "markdown", "json"])
     def test_media_are_written_to_files(self, form, project, capsys, png, wav):
-        """Each medium is written to a file with the suffix of its type, which standard error names."""
+        """Each medium is written to a file with the suffix of its type; standard error names the files."""
         code, _, err = run(capsys, "render", "mixed", "--out", "media/new", "--format", form)
 
         written = {file.name: file.read_bytes() for file in (project / "media" / "new").iterdir()}
@@ -184,7 +184,7 @@ class TestMedia:
 
     @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
     def test_linked_folder_is_rejected(self, project, capsys):
-        """A link in place of the output folder is rejected, because it could lead anywhere."""
+        """A link in place of the output folder is rejected, because the link could lead anywhere."""
         (project / "elsewhere").mkdir()
         (project / "media").symlink_to(project / "elsewhere")
 

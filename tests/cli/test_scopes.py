@@ -33,7 +33,7 @@ def project(tmp_path, monkeypatch):
 
 
 def serve(project, *options):
-    """Serve, list the prompts and get one; return the names, the reply and standard error."""
+    """Serve, list the prompts and get a prompt; return the names, the reply and standard error."""
     requests = modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "rotate"})
     result = subprocess.run(
         [sys.executable, "-m", "promptkit", "serve", *options],

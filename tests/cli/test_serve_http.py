@@ -39,7 +39,7 @@ class TestOptions:
         assert parse(["serve", "--http", text]).http == address
 
     def test_port_of_the_platform(self, monkeypatch, capsys):
-        """The variable PORT is used without a port, and never changes the host or an explicit port."""
+        """The variable PORT replaces a missing port, and never changes the host or an explicit port."""
         monkeypatch.setenv("PORT", "8080")
 
         assert parse(["serve", "recipes", "--http"]).http == ("127.0.0.1", 8080)
@@ -128,7 +128,7 @@ class TestOptions:
 
     def test_configuration(self, tmp_path, monkeypatch):
         """
-        All options can be configured, repeated ones as a list; without an address the server uses stdio.
+        All options can be configured, repeatable ones as a list; without an address, the server uses stdio.
         """
         monkeypatch.chdir(tmp_path)
         (tmp_path / "recipes").mkdir()

@@ -61,7 +61,7 @@ WORD_BREAKS = " \t\n\"'><=;|&(:"
 
 @pytest.fixture
 def project(recipes, tmp_path, monkeypatch):
-    """A folder that contains a folder of recipes, as the current folder."""
+    """The current folder, which contains a folder of recipes."""
     recipes(shelf=RECIPE)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -185,7 +185,7 @@ def test_broken_configuration(project, complete):
 
 
 def test_recipes_are_imported_lazily(project, complete):
-    """Recipes are imported only where a prompt, a resource or an argument can follow."""
+    """Recipes are imported only if the next word can be a prompt, a resource or an argument."""
     marker = project / "recipes" / "imported"
 
     assert complete("promptkit check --fo") == ["--format"]
@@ -195,7 +195,7 @@ def test_recipes_are_imported_lazily(project, complete):
 
 
 def test_recipes_that_print_or_fail(project):
-    """The other recipes are offered, and nothing is printed."""
+    """If some recipes print or fail, the other recipes are offered, and nothing is printed."""
     for number, source in enumerate(["print('noise')\n", "1 / 0\n", "raise SystemExit(3)\n"]):
         (project / "recipes" / f"noise_{number}.py").write_text(source)
 

@@ -98,7 +98,7 @@ def test_install_offers_skills_to_clients_without_skills(run, project, client, o
 
 
 def test_install_without_skills(run, project):
-    """Recipes without skills get no option for them."""
+    """For recipes without skills, `install` writes no option for skills."""
     (project / "recipes" / "reviews.py").write_text(RECIPE.partition("@skill")[0].replace(", skill", ""))
     (project / "recipes" / "skills" / "ship-it" / "SKILL.md").unlink()
 
@@ -124,7 +124,7 @@ def test_check_ranks_cases(run, project):
 
 
 def test_check_counts_skills(run, tmp_path):
-    """If the only skill is invalid, no skills are counted, rather than prompts."""
+    """If the only skill is invalid, the summary counts "0 skills", not prompts."""
     (tmp_path / "ship").mkdir()
     (tmp_path / "ship" / "SKILL.md").write_text("---\nname: ship\n---\n")
 

@@ -1,4 +1,4 @@
-"""Every command in a repository of an unknown author: nothing outside of it is read, written or removed."""
+"""Every command in an unknown author's repository: no file outside is read, written or removed."""
 
 import os
 import shutil
@@ -33,7 +33,7 @@ BATCH_FILES = [
     f"batch/{name}" for name in (".promptkit-batch.json", "requests-00001.jsonl", "rejected.jsonl")
 ]
 
-#: By name: the command line, and the paths in the repository that the command reads or writes.
+#: For each name, the command line, and the paths in the repository that the command reads or writes.
 COMMANDS = {
     "batch": (BATCH, ["batch", *BATCH_FILES, "rows.csv"]),
     "batch --resume": ([*BATCH, "--resume"], ["batch", *BATCH_FILES]),
@@ -118,7 +118,7 @@ FOLLOWED = {"rows.csv", "pyproject.toml", "recipes/extra.py", "recipes/cases_rev
 
 KINDS = ["file", "nothing", "folder", "pipe", "device", "folder in place"]
 
-#: Each path is replaced by a link to a file, and by one of the other kinds, which take turns.
+#: Each path is replaced by a link to a file, and by an entry of one other kind. The kinds are used in turn.
 PLACES = [(name, path) for name, (_, places) in COMMANDS.items() for path in places]
 CASES = [
     (name, path, kind)
@@ -206,8 +206,9 @@ def run(argv: list[str]) -> int:
 @pytest.mark.parametrize(("name", "path", "kind"), CASES, ids=[" | ".join(case) for case in CASES])
 def test_commands_stay_within_the_repository(name, path, kind, *, checkout, repository, capfd, request):
     """
-    Whatever replaces a file or folder, files outside are neither changed nor copied, nothing hangs, and an
-    error is short.
+    Whatever replaces a file or folder, files outside of the repository are neither changed nor copied.
+
+    No command hangs, and errors are short.
     """
     outside = repository.parent / "outside"
     if name == "diff":
