@@ -69,7 +69,7 @@ class TestNearMisses:
     @pytest.mark.parametrize("options", [["--map", "{}=votes"], ["--set", "votes=7"]], ids=["map", "set"])
     @pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
     def test_options_that_resolve_it(self, batch, folder, column, options, name):
-        """--map uses the column, and --set shows that the column is not the argument."""
+        """A misspelt column is accepted with --map, which uses it, or with --set, which ignores it."""
         rows = {"t.csv": f"ticket,{column}\nslow,7\n", "t.jsonl": f'{{"ticket": "slow", "{column}": "7"}}\n'}
         (folder / name).write_text(rows[name], encoding="utf-8")
 
@@ -101,7 +101,7 @@ class TestNearMisses:
 
 
 def test_blank_in_a_name_of_json(batch, folder):
-    """A name with blanks in JSON Lines is a misspelt column."""
+    """In JSON Lines, a name with blanks around it counts as misspelt."""
     (folder / "t.jsonl").write_text('{"ticket": "a", " votes ": 7}\n', encoding="utf-8")
 
     assert batch("triage", "t.jsonl").code == 1
@@ -143,7 +143,7 @@ def test_unused_columns_of_json_are_listed(batch, folder, workers):
 
 
 def test_number_of_unused_columns_is_limited(batch, folder):
-    """Names of unused columns do not fill the memory if each row has another one."""
+    """Names of unused columns do not fill the memory, even if each row has a different column."""
     rows = "".join(f'{{"ticket": "a", "c{number}": 1}}\n' for number in range(5_000))
     (folder / "t.jsonl").write_text(rows, encoding="utf-8")
 
@@ -287,7 +287,7 @@ class TestWholeNumbers:
 
     @pytest.mark.parametrize("cell", ["1.5", "1.", ".0", "1e3", "1.0.0", "1.0x", "--1.0", "1" * 4400 + ".0"])
     def test_invalid_integer(self, batch, folder, recipes, cell):
-        """Other numbers with a decimal point are not integers."""
+        """Numbers with any other decimal part are not integers."""
         recipes(numbers=NUMBERS)
         (folder / "t.csv").write_text(f"ident,count\na,{cell}\n", encoding="utf-8")
 

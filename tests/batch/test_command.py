@@ -188,7 +188,7 @@ class TestBadRows:
         ]
 
     def test_invalid_csv_rows(self, batch, folder):
-        """CSV rows with extra cells, bad quotes or invalid UTF-8 are rejected, and the others processed."""
+        """CSV rows with extra cells, bad quotes or invalid UTF-8 are rejected; other rows are processed."""
         lines = [
             b"ticket,votes",
             b"fine,1",
@@ -292,7 +292,7 @@ class TestBadRows:
 
     @pytest.mark.parametrize("value", ['"' + "k" * 600 + '"', DEEP, "-" + "1" * 4200, "7.5"], ids=range(4))
     def test_odd_key_of_a_rejected_row(self, batch, folder, value):
-        """A rejected row has its key as text, with a limit."""
+        """The entry of a rejected row contains its key as text, which is truncated at a limit."""
         (folder / "t.jsonl").write_text(f'{{"id": {value}, "ticket": "x", "votes": "bad"}}', encoding="utf-8")
 
         assert batch("triage", "t.jsonl", "--key", "id").code == 1
@@ -404,7 +404,7 @@ class TestFiles:
         assert len(requests_in(folder / "out")) == 2
 
     def test_foreign_requests_are_kept(self, batch, tickets, folder):
-        """--force keeps a batch next to other files of requests, because both would be uploaded."""
+        """--force does not replace a batch next to other request files, because all would be uploaded."""
         batch("triage", tickets)
         (folder / "out" / "requests-mine.jsonl").write_text("mine", encoding="utf-8")
         before = {file.name: file.read_bytes() for file in (folder / "out").iterdir()}

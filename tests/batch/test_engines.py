@@ -121,7 +121,7 @@ def run(examples, table, installations, tmp_path):
 
 
 def kill_one_worker(examples):
-    """Make one rendering process kill itself halfway; return the file that records that it did."""
+    """Make one rendering process kill itself halfway; return the file by which it records this."""
     file, marker = examples / "tickets.py", examples / "ended"
     text = file.read_text(encoding="utf-8")
     last_line = '    return f"Triage'
@@ -153,7 +153,7 @@ def check(rows):
 
 
 def test_ray_data_with_a_killed_worker(run, examples):
-    """When one of Ray's workers is killed, another one renders its rows."""
+    """When one of Ray's workers is killed, another worker renders its rows."""
     marker = kill_one_worker(examples)
     variables = {"PYTHONPATH": str(examples), "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
 

@@ -131,7 +131,7 @@ class TestEntriesThatAreNotFiles:
 
     @pytest.mark.parametrize(("kind", "name"), [*ODD_ENTRIES.items(), ("pipe", "requests-00003.jsonl")])
     def test_resumed_batch_rejects_odd_entries(self, kind, name, batch, unfinished, victim):
-        """A resumed batch rejects such an entry, even with a valid checkpoint, and changes nothing."""
+        """A resumed batch rejects entries other than files, even with a valid checkpoint."""
         create_entry(kind, unfinished / name, victim)
         before = snapshot(unfinished.parent)
 
@@ -143,7 +143,7 @@ class TestEntriesThatAreNotFiles:
         assert snapshot(unfinished.parent) == before
 
     def test_hard_link_is_not_written_to(self, batch, unfinished, victim):
-        """A file that has other names is not changed."""
+        """A file with further hard links is not changed."""
         file = unfinished / REJECTED
         victim.write_bytes(file.read_bytes() + b"more")
         create_entry("hard link", file, victim)
@@ -157,7 +157,7 @@ class TestEntriesThatAreNotFiles:
 
     @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
     def test_entry_that_appears_during_the_batch(self, kind, batch, folder, victim):
-        """A batch ends with a one-line error if its next request file turns out to be such an entry."""
+        """A batch ends with a one-line error if its next request file turns out not to be a regular file."""
         write = BatchWriter.write
 
         def create_and_write(writer, chunk):
@@ -320,7 +320,7 @@ class TestCheckpoints:
         "name", ["requests-00009.jsonl", "requests-000001.jsonl", "requests-x.jsonl", "requests-\u0661.jsonl"]
     )
     def test_foreign_request_file(self, name, batch, unfinished, folder):
-        """A request file that the batch cannot have written is rejected and stays."""
+        """A request file that the batch cannot have written is rejected, and is not removed."""
         (unfinished / name).write_bytes(b"mine")
         before = snapshot(folder)
 

@@ -149,7 +149,7 @@ def test_answer_of_each_vendor(vendor):
 
 @pytest.mark.parametrize(("failed_result", "error"), FAILED_RESULTS.values(), ids=FAILED_RESULTS)
 def test_error_of_a_failed_result(failed_result, error):
-    """A failed result yields the vendor's error, or whatever replaces the answer."""
+    """A failed result yields the vendor's error, or the text that the result has instead of an answer."""
     assert answer_of(failed_result) == (None, error)
 
 
@@ -272,7 +272,7 @@ def test_invalid_result(batch, folder, line):
 class TestRejectedRows:
     @pytest.fixture
     def table(self, batch, folder):
-        """A table of which the batch has rejected some rows, one with the key of a valid row."""
+        """A table from which the batch has rejected rows, one of them with the key of a valid row."""
         rows = "id,ticket,votes\na,x,many\na,y,1\nb,z,few\nc,z,2\n"
         (folder / "t.csv").write_text(rows, encoding="utf-8")
         return folder / "t.csv"
@@ -294,7 +294,7 @@ class TestRejectedRows:
         assert result.code == 1
 
     def test_by_number(self, batch, folder, table):
-        """Without a key, the rejected rows are those with the same lines."""
+        """Without a key, rejected rows are recognized by their line numbers."""
         batch("triage", "t.csv")
         (folder / "r.jsonl").write_text(result_line("2-0123456789abcdef", "A"), encoding="utf-8")
 
@@ -364,7 +364,7 @@ def test_results_without_a_row(batch, folder, arguments, identifier, keys):
 
 
 def test_many_results_without_a_row(batch, folder):
-    """The error lists the first identifiers and the number of the others."""
+    """The error lists the first identifiers, and gives the number of further ones."""
     (folder / "t.csv").write_text("id\nx\n", encoding="utf-8")
     lines = (result_line(f"{number:03}", "A") for number in range(100))
     (folder / "r.jsonl").write_text("".join(lines), encoding="utf-8")
@@ -391,7 +391,7 @@ class TestParsedAnswers:
         return join
 
     def test_answers_are_parsed(self, joined):
-        """With the name of a prompt that declares `answer=`, rows have parsed answers or their problems."""
+        """With the name of a prompt that declares `answer=`, each row has a parsed answer or an error."""
         answers = (
             'Sure:\n```json\n{"label": "bug", "reason": "It hangs."}\n```',
             "{'label': 'bug', 'reason': 'It hangs.',}",

@@ -15,7 +15,7 @@ from promptkit.files.folder import Folder
 
 
 def count_calls(function, *arguments):
-    """Return the number of function calls, of Python and C, that a call makes."""
+    """Return the number of calls of functions, in Python and in C, that one call makes."""
     count = 0
 
     def on_event(frame, event, function):
@@ -32,7 +32,7 @@ def count_calls(function, *arguments):
 
 
 def is_linear(function, make, size):
-    """Whether the calls of *function* for what *make* returns grow linearly with the size."""
+    """Return whether *function* makes linearly many calls, for the results of *make* for several sizes."""
     small, large = make("small", size), make("large", 16 * size)
     function(*small)  # fills caches
     return count_calls(function, *large) <= 24 * count_calls(function, *small)

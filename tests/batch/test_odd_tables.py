@@ -104,7 +104,7 @@ class TestResults:
     @posix
     @pytest.mark.parametrize("kind", [*KINDS, "link", "dangling link"])
     def test_odd_file_in_the_result_folder_is_rejected(self, kind, batch, folder):
-        """A folder of results must contain regular files only; links can come with the folder."""
+        """A folder of results must contain only regular files, because links can come with the folder."""
         (folder / "results").mkdir()
         (folder / "elsewhere.jsonl").write_text(result_line("1-0123456789abcdef", "A"), encoding="utf-8")
         (folder / "results" / "a.jsonl").write_text(result_line("2-0123456789abcdef", "B"), encoding="utf-8")
@@ -332,7 +332,7 @@ class TestHeaders:
         assert reason in result.err
 
     def test_error_for_many_columns_is_short(self, batch, folder):
-        """An error lists the first column names and the number of the others."""
+        """An error lists the first column names, and gives the number of further ones."""
         (folder / "t.csv").write_text(",".join(f"c{n}" for n in range(20_000)), encoding="utf-8")
 
         for arguments in ((), ("--key", "id", "--map", "c1=ticket")):

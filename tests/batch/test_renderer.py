@@ -426,7 +426,7 @@ class TestTypes:
         assert renderings_and_errors(rows) == [(None, error)]
 
     def test_timestamp_without_a_zone(self):
-        """A timestamp without a time zone gets the author's, like text does."""
+        """A timestamp without a time zone gets the author's time zone, like text."""
         moment = Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]
 
         values, errors = receive_values(moment, pa.table({"value": [MOMENT]}))

@@ -73,7 +73,7 @@ def files_in(folder):
 
 
 def test_killed_at_random_moments(table, uninterrupted):
-    """A batch killed any number of times ends with the same bytes as one uninterrupted run."""
+    """A batch that is killed any number of times ends with the same bytes as an uninterrupted run."""
     randomness, kills, rows = random.Random(20), 0, 0  # noqa: S311 (nothing is secret)
 
     code = -signal.SIGKILL
@@ -134,7 +134,7 @@ def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, unint
 
 @pytest.mark.parametrize("change", ["a module next to the recipe", "the rows", "fewer rows"])
 def test_changed_batch_is_not_resumed(table, run_and_interrupt, batch, change):
-    """A batch is not resumed if its rows or the prompt's text changed: the last rows are rendered again."""
+    """A batch is not resumed if a new rendering of its last rows shows that rows or the prompt changed."""
     recipe = table / "recipes" / "tickets.py"
     source = recipe.read_text(encoding="utf-8").replace("Ticket: {", "{WORD}: {")
     recipe.write_text(f"from ._word import WORD\n{source}", encoding="utf-8")

@@ -160,7 +160,7 @@ def test_named_delimiter(tmp_path, delimiter, name, data):
     ],
 )
 def test_detected_delimiter(tmp_path, header, columns):
-    """The delimiter is the one with the most cells outside quotes, and a comma if several have as many."""
+    """The delimiter is the one that gives the most cells outside quotes; on a tie, it is a comma."""
     (tmp_path / "t.csv").write_text(f"{header}\n", encoding="utf-8")
 
     with open_table(str(tmp_path / "t.csv")) as table:

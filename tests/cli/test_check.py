@@ -135,7 +135,7 @@ class TestFailOn:
     )
     def test_exit_code_of_a_warning(self, argv, configured, code, warned, capsys):
         """
-        A warning makes `check` exit with 1 if the command line or, by default, the configuration demands it.
+        The command line, or otherwise the configuration, can make `check` exit with 1 for a warning.
         """
         setting = f'fail-on = "{configured}"' if configured else ""
         (warned / "pyproject.toml").write_text(f"[tool.promptkit]\n{setting}\n")

@@ -1,4 +1,4 @@
-"""The official Python client gets a token from an issuer, and further ones when the server requires them."""
+"""The official Python client gets a token from an issuer, and further tokens if the server requires them."""
 
 from urllib.parse import parse_qsl, urlsplit
 

@@ -7,7 +7,7 @@ A call is plain JSON, which a driver in any language can make:
   user's answer to an elicitation in the meantime.
 - ``{"pages": method}`` lists all pages.
 - ``{"cancel": {"request": ...}, "once": {"request": ...}}`` starts a request, and cancels it
-  when another one has been answered.
+  when the other request has been answered.
 - ``{"watch": notification, "uri": ..., "write": {"path": ..., "text": ...}}`` subscribes, writes
   a file into the folder of recipes, and waits for the notification.
 
@@ -76,7 +76,7 @@ def get(name: str, **arguments: str) -> dict[str, Any]:
 
 
 def complete(ref: dict[str, str], name: str, value: str, **chosen: str) -> dict[str, Any]:
-    """Return the call that completes one argument; others may have been *chosen* before."""
+    """Return the call that completes one argument; *chosen* has the values of other arguments."""
     context = {"context": {"arguments": chosen}} if chosen else {}
     return request("completion/complete", ref=ref, argument={"name": name, "value": value}, **context)
 
@@ -115,7 +115,7 @@ def tool_error(message: str) -> dict[str, Any]:
 
 
 def tool(prompt: dict[str, Any], **properties: dict[str, Any]) -> dict[str, Any]:
-    """Return a prompt's list entry as a tool, given its own list entry and the schemas of its arguments."""
+    """Return a prompt's entry in the list of tools, given its prompt entry and its arguments' schemas."""
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [argument["name"] for argument in prompt.get("arguments", ()) if argument["required"]]:
         schema["required"] = required
@@ -135,7 +135,7 @@ def completion(*values: str) -> dict[str, Any]:
 
 
 def list_entry(name: str, description: str, *arguments: dict[str, Any], **more: str) -> dict[str, Any]:
-    """Return the list entry of a prompt; without arguments, it has no such key."""
+    """Return the list entry of a prompt; an entry without arguments has no key for arguments."""
     return {
         "name": name,
         "description": description,

@@ -1,4 +1,4 @@
-"""The prompt of the table in docs/clients.md, and what a person enters for it."""
+"""The prompt of the table in docs/clients.md, and the values that a person enters."""
 
 from typing import Final
 

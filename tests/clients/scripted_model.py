@@ -99,11 +99,11 @@ class ScriptedModel:
                 """Log nothing."""
 
             def do_HEAD(self) -> None:
-                """Answer a client that looks whether there is a server."""
+                """Answer a client that checks whether the server exists."""
                 self._send(b"")
 
             def do_GET(self) -> None:
-                """Answer that there is nothing."""
+                """Answer with status 404."""
                 self._send(b"", 404)
 
             def do_POST(self) -> None:
@@ -128,7 +128,7 @@ class ScriptedModel:
 
 
 def _reply(path: str, request: dict[str, Any], call: tuple[str, str]) -> list[dict[str, Any]] | None:
-    """Return the events that answer a request; None if it is not for a model."""
+    """Return the events that answer a request; None if the request is not for a model."""
     path = path.partition("?")[0]
     if path.endswith("/messages"):
         return _ANTHROPIC
@@ -141,7 +141,7 @@ def _reply(path: str, request: dict[str, Any], call: tuple[str, str]) -> list[di
 
 
 def _find_tool(request: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Return the call's names for the tool *name* of an MCP server, or None if it is not offered."""
+    """Return the names that a call needs for the MCP tool *name*; None if the client does not offer it."""
     for tool in request.get("tools", ()) if name else ():
         if tool["type"] == "namespace" and name in [member["name"] for member in tool["tools"]]:
             return {"namespace": tool["name"], "name": name}
@@ -180,7 +180,7 @@ def _response_events(tool: dict[str, Any] | None, arguments: str) -> list[dict[s
 
 
 def _encode(events: Iterable[dict[str, Any]]) -> Iterator[bytes]:
-    """Yield the events of a stream: named as Anthropic does, or with an end as OpenAI does."""
+    """Yield the events of a stream: with names, like Anthropic, or with a final event, like OpenAI."""
     for event in events:
         name = f"event: {event['type']}\n" if "type" in event else ""
         yield f"{name}data: {json.dumps(event)}\n\n".encode()

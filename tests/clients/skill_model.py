@@ -16,7 +16,7 @@ _RESPONSE: dict[str, Any] = {
     "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2},
 }
 
-#: A tool of Codex that does nothing here, while it still starts its servers.
+#: A tool of Codex without an effect, which the model calls while Codex still starts its servers.
 _WAITING = "list_mcp_resources"
 
 #: The number of requests after which the model stops waiting for a tool.
@@ -88,7 +88,7 @@ class SkillModel(ScriptedModel):
                 """Log nothing."""
 
             def do_HEAD(self) -> None:
-                """Answer a client that looks whether there is a server."""
+                """Answer a client that checks whether the server exists."""
                 self._send(b"")
 
             def do_POST(self) -> None:

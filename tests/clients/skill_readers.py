@@ -1,6 +1,6 @@
 """
-Read skills with other libraries, in a separate process, because their imports change warnings and event
-loops.
+Reads skills with other libraries. This runs in a separate process, because importing these libraries changes
+warnings and event loops.
 
 The arguments are ``fastmcp`` and a folder of recipes, or ``validator`` and folders of skills. The result is
 printed as JSON.
@@ -14,7 +14,7 @@ from typing import Any
 
 
 async def fastmcp(recipes: str) -> dict[str, Any]:
-    """Return the skills that FastMCP's client lists, and the files of each, which it verifies."""
+    """Return the skills that FastMCP's client lists, each with its files, which the client verifies."""
     from fastmcp import Client
     from fastmcp.client.transports import StdioTransport
     from fastmcp.skills.client import SkillsClientExtension

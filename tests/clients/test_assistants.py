@@ -363,7 +363,7 @@ def test_claude_code_asks_for_the_first_prompt(ask_claude_code, run_as_user, use
 
 
 def test_claude_code_drops_words(ask_claude_code):
-    """Without a form, each argument gets one word, and the rest is lost."""
+    """Without a form, each argument gets one word, and the remaining words are lost."""
     forms, texts = ask_claude_code("/mcp__team__greet bees and trees")
 
     assert forms == []
@@ -438,7 +438,7 @@ class TestGeminiAndQwen:
 
 
 def test_copilot_cli_calls_tools(ask_client, run_as_user):
-    """Copilot CLI has no prompts. It offers them to the model as tools, and the model gets the text."""
+    """Copilot CLI has no prompts, but offers prompts to the model as tools. The model gets the text."""
     run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
 
     assert PLAN in ask_client("copilot-cli", "Hello.", "outing", **ENTERED)[1]
@@ -482,7 +482,7 @@ def test_copilot_cli_shows_the_form(assistants, run_as_user, user, observe, vers
 
 
 def test_codex_shows_the_form(assistants, run_as_user, user, observe, versions):
-    """Codex shows a form for arguments that the model omits, and the model gets the entered values."""
+    """Codex shows a form for arguments that the model omits, and the entered values reach the model."""
     project, environment = user
     run_promptkit(run_as_user, "install", "codex", "--name", "team")
     forms = []

@@ -21,7 +21,7 @@ def greet(name: str):
 GREETING = {"prompts": ["greet"], "text": "Hello, Ada."}
 
 
-#: A client with a fixed revision behaves as in `auto`: see `test_http.py`.
+#: The modes of the client. A client with a fixed revision behaves as in `auto`: see `test_http.py`.
 PYTHON_MODES = pytest.mark.parametrize(
     ("mode", "revision"), [("legacy", "2025-11-25"), ("auto", "2026-07-28")]
 )

@@ -181,7 +181,7 @@ def outing(tmp_path):
     return tmp_path, [sys.executable, "-m", "promptkit", "serve", str(tmp_path)]
 
 
-#: A call without arguments, and what a person enters then.
+#: A call without arguments, and the values that a person enters in the form.
 ASKING = {**get("outing"), "answer": {"action": "accept", "content": ENTERED}}
 
 

@@ -194,17 +194,17 @@ def descriptions(schema: Any) -> Iterator[str]:
 
 
 def has_arbitrary_members(case: Case) -> bool:
-    """Whether a type has members with arbitrary names."""
+    """Return whether a type has members with arbitrary names."""
     return "additionalProperties" in case.schema
 
 
 def is_recursive(case: Case) -> bool:
-    """Whether a type is recursive."""
+    """Return whether a type is recursive."""
     return "$ref" in case.schema
 
 
 def has_choices_other_than_text(case: Case) -> bool:
-    """Whether a type has choices that are not strings."""
+    """Return whether a type has choices that are not strings."""
     members = case.schema.get("anyOf", [case.schema])
     return any("enum" in member and member["type"] != "string" for member in members)
 

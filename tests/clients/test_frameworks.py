@@ -53,7 +53,7 @@ def run_in_framework(server, installations):
 )
 def test_client_lists_and_gets_prompts(run_in_framework, framework, packages):
     """
-    The client lists all pages of prompts, gets one with arguments, and shows the error for an unknown prompt.
+    The client lists all pages, gets a prompt with arguments, and shows the error for an unknown prompt.
     """
     result = run_in_framework("ask.py", framework, packages)
 

@@ -1,8 +1,8 @@
 """
 The official clients run the script of calls over HTTP, against one server and through nginx against two.
 
-Behind nginx, which sends requests to both in turn, a client with a handshake is neither asked nor notified.
-Tests that need Node or nginx are skipped if it is not installed.
+nginx sends requests to both servers in turn. Therefore, a client with a handshake gets no elicitations and no
+notifications. Tests that need Node or nginx are skipped if the program is not installed.
 """
 
 import json
@@ -27,7 +27,7 @@ KEY = "0f" * 32
 #: The steps that a client with a handshake can run with one server, which does not know which client cancels.
 IN_SESSION = [step for step in STEPS if "cancelled" not in step.claim]
 
-#: The steps that it can run with several servers.
+#: The steps that a client with a handshake can run with several servers.
 SESSIONLESS = [step for step in STEPS if not step.session]
 
 #: One server notifies the client of changes; the steps after them must wait until all servers have reloaded.
@@ -151,7 +151,7 @@ def test_typescript_client_gets_the_expected_outcomes(server, run_in_node, mode,
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
 def test_typescript_client_gets_the_expected_outcomes_in_older_revisions(server, run_in_node, revision):
     """
-    The official TypeScript client also gets every expected outcome if it supports one older revision only.
+    The official TypeScript client also gets every expected outcome if it supports only one older revision.
     """
     negotiated, complaints, outcomes = run_in_node(server, "legacy", OLDER, revision=revision)
 

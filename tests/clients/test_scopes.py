@@ -49,7 +49,7 @@ REQUESTS = 240
 
 
 def render_recipes(seen_by=None):
-    """Return the recipes; with *seen_by*, only those visible with these scopes, without requiring any."""
+    """Return the recipes. With *seen_by*, omit those that need other scopes, and require no scopes."""
     parts = ["from typing import Literal\nfrom promptkit import prompt, resource\n"]
     for name, (text, required) in WORLD.items():
         scopes = required.split()

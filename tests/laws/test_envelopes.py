@@ -363,7 +363,7 @@ class TestErrors:
 
     @pytest.mark.requirement("base/error/own-codes")
     def test_only_defined_codes_are_used(self):
-        """In the range reserved by JSON-RPC, only its own codes and those of MCP are used."""
+        """In the range that JSON-RPC reserves, only the codes of JSON-RPC and of MCP are used."""
         codes = {kind.code for kind in JsonRpcError.__subclasses__()}
         reserved = {code for code in codes if -32768 <= code <= -32000}
 
@@ -371,7 +371,7 @@ class TestErrors:
 
     @pytest.mark.requirement("base/error/defined-meaning", "base/meta/missing-capability")
     def test_data_of_errors(self):
-        """One error's data has the missing capabilities, the other's the supported revisions."""
+        """The data of one error has the missing capabilities, and that of another the supported revisions."""
         data = {error["code"]: error["data"] for error in errors(MODERN) if error["code"] in (-32021, -32022)}
 
         assert [error["code"] for error in errors(MODERN)].count(-32021) == 1
@@ -500,7 +500,7 @@ class TestMetadata:
     @pytest.mark.requirement("base/annotations/last-modified")
     @pytest.mark.parametrize("revision", SINCE_2025_06)
     def test_dates(self, revision):
-        """A date is ISO 8601 with an offset, and the same instant as the author's."""
+        """A date is ISO 8601 with an offset, and denotes the same instant as the author's date."""
         dates = {*find_by_key(messages(revision), "lastModified")}
 
         assert dates == {"2026-01-31T06:30:00Z"}
@@ -641,7 +641,7 @@ def test_json_that_is_not_a_message(revision, text):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_unknown_methods(revision):
     """
-    Unknown methods, methods of clients and other servers, and those of the other era get the error -32601.
+    Unknown methods, methods of clients or other servers, and methods of the other era get the error -32601.
     """
     foreign = [
         name for name, method in METHODS.items() if not (method.modern, method.handshake)[revision != MODERN]

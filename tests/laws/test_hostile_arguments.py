@@ -1,4 +1,4 @@
-"""Hostile arguments: each quickly gives a value or one clear error."""
+"""Hostile arguments: each gives a value or one clear error, without delay."""
 
 from dataclasses import dataclass
 from decimal import Decimal
@@ -140,7 +140,7 @@ VALUES = {
 
 
 def render_or_error(name, value):
-    """Return a prompt's rendering for a value, or the one error that it may raise."""
+    """Return a prompt's rendering for a value, or the error; no other exception is allowed."""
     try:
         return CATALOG.render(name, {"value": value})
     except ArgumentsError as error:
@@ -357,7 +357,7 @@ class TestLines:
         assert "result" in client.get("str", value="hello")
 
     def test_duplicate_argument(self):
-        """A duplicate argument neither crashes the server nor gives two values."""
+        """A duplicate argument neither crashes the server nor leads to two values."""
         client = Client(CATALOG)
         good = line(request(1, "prompts/get", {"name": "int", "arguments": {"value": "1"}}))
 

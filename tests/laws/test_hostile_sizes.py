@@ -34,7 +34,7 @@ class TestDigits:
             assert "Exceeds the limit" not in str(result)
 
     def test_size_of_a_huge_number_is_in_bits(self):
-        """The error gives such a number's size in bits, which needs no conversion to digits."""
+        """The error gives the size of a huge number in bits, which needs no conversion to digits."""
         assert "is a whole number of 33,220 bits, not a list" in str(render_or_error("words", DIGITS))
 
     @pytest.mark.parametrize("value", ["1E+999999999", "1E-999999999", "-1E+4301"])
@@ -101,13 +101,13 @@ class TestErrors:
 
     @pytest.mark.parametrize("frames", range(8))
     def test_too_deep_nesting_is_one_error(self, frames):
-        """Too deep nesting gives one error of promptkit's, not Python's, wherever the stack overflows."""
+        """Too deep nesting gives one error from promptkit, not from Python, wherever the stack overflows."""
         (error,) = call_below(frames, lambda: render_or_error("Tree", nested_tree(2000))).errors
 
         assert error.reason == "is nested too deeply"
 
     def test_no_suggestion_for_a_value_of_another_member(self, monkeypatch):
-        """In a union, no suggestion is computed as long as another member may accept the value."""
+        """In a union, no suggestion is computed while another member may still accept the value."""
         monkeypatch.setattr(choices, "nearest", lambda *_: pytest.fail("a suggestion was computed"))
 
         assert reader_of(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
@@ -144,7 +144,7 @@ class TestPatterns:
         assert reader_of(dict[str, Decimal]).read({"a": text}) == {"a": Decimal(text)}
 
     def test_zero_with_a_huge_exponent(self):
-        """A zero with a huge exponent is read as plain zero, which is cheap to write out."""
+        """A zero with a huge exponent is read as plain zero, whose text is short."""
         zero = reader_of(Decimal).read("0E-999999999")
 
         assert f"{zero:f}" == "0"

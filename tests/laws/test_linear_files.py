@@ -28,10 +28,10 @@ pytestmark = pytest.mark.timeout(120)
 #: Items of the small text; for sixteen times as many, quadratic work dominates all other work.
 SIZE: Final = 300
 
-#: The same for the YAML parser, which is slow and reads at most 64 or 128 KiB.
+#: Items of the small text for the YAML parser, which is slow and reads at most 64 or 128 KiB.
 YAML_SIZE: Final = 100
 
-#: The same for Markdown prompts, for which the work that does not depend on the size is larger.
+#: Items of the small text for Markdown prompts, where more of the work does not depend on the size.
 MARKDOWN_SIZE: Final = 2_000
 
 #: Maximum number of measurements of text that does not seem linear.
@@ -64,7 +64,7 @@ def compile_markdown(text):
 
 def edit_with(module):
     """
-    Return a function that reads a configuration and adds, changes and removes an entry, if it can hold any.
+    Return a function that reads a configuration and, if possible, adds, changes and removes an entry.
     """
 
     def call(text):

@@ -1,4 +1,4 @@
-"""Recipes from other authors are read in linear time; quadratic work would take minutes for these."""
+"""Recipes from other authors are read in linear time; for these, quadratic work would take minutes."""
 
 import sys
 from collections import Counter
@@ -37,7 +37,7 @@ def test_docstrings_are_parsed(kind):
 
 
 def count_calls(function, *arguments):
-    """Return the number of function calls that *function* makes, also of C functions."""
+    """Return the number of calls that *function* makes, including calls of C functions."""
     counts, before = Counter(), sys.getprofile()
     sys.setprofile(lambda _frame, event, _arg: counts.update((event,)))
     try:

@@ -18,7 +18,7 @@ SIZE = 64
 
 
 def count_calls(data: bytes) -> int:
-    """Return the number of function calls, also of C functions, for what a new server receives."""
+    """Return the number of calls, including calls of C functions, that a new server makes for an input."""
     server = open_server()
     counts = Counter[str]()
     before = sys.getprofile()
@@ -51,7 +51,7 @@ def test_number_of_calls_is_linear(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_answered(kind):
-    """The measured input gets a reply, which is not an internal error."""
+    """The measured input gets a reply, and the reply is not an internal error."""
     sent: list[bytes] = []
     server = hostile.Server(hostile.CATALOG, sent.append, limits=hostile.LIMITS)
     server.receive_data(hostile.OPENING)

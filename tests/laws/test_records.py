@@ -55,7 +55,7 @@ TYPES = {
     "'Inner | None'": ("None", st.fixed_dictionaries({"x": st.integers(0, 3)}) | st.none()),
 }
 
-#: Types whose defaults a function must make.
+#: Types whose default must come from a function.
 MUTABLE = ("list[int]", "dict[Level, int]", "Inner")
 
 #: How each library declares a class, and a member of a type.
@@ -134,7 +134,7 @@ def records(draw, kind):
 
 @st.composite
 def objects(draw, types):
-    """Return a JSON object: half of them have all members with their types; in others, one is different."""
+    """A JSON object: in half of the examples, all members have their types; in others, one member differs."""
     sent = {name: draw(TYPES[type_][1]) for name, type_ in types.items()}
     name, change = draw(st.sampled_from([*types, "more"])), draw(st.sampled_from(["", "", "removed", "junk"]))
     if change == "removed":

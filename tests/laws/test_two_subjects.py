@@ -1,4 +1,4 @@
-"""One caller's replies depend on nothing that only another caller can see."""
+"""The replies to one caller do not depend on anything that only another caller can see."""
 
 from typing import Literal
 
@@ -59,7 +59,7 @@ def catalog_of(world, seen_by=None):
     """
     Return the catalog of a world, which maps each name to its scopes and its version.
 
-    With *seen_by*, it holds only what a caller with these scopes can see, and nothing requires a scope.
+    With *seen_by*, the catalog has only what a caller with these scopes can see, without any required scopes.
     """
     declarations = {True: [], False: []}
     for name, (scopes, version) in world.items():
@@ -194,5 +194,5 @@ def test_replies_do_not_depend_on_the_other_caller(worlds, scopes, rounds, tools
 
 
 def without_state(lines):
-    """Return the lines without what differs in each run: signed tokens."""
+    """Return the lines without signed tokens, which differ in each run."""
     return [line.partition(b'"requestState":')[0] for line in lines]

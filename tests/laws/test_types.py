@@ -27,7 +27,7 @@ from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place,
 
 def share(number):
     """
-    Return the number of examples: *number* in CI, half of that elsewhere, ten times that with `--whole`.
+    Return the number of examples: *number* in CI, half of it elsewhere, ten times *number* with `--whole`.
     """
     return number * settings().max_examples // 100
 
@@ -139,7 +139,7 @@ JSON = st.recursive(
 @settings(max_examples=share(60))
 @given(st.data())
 def test_written_text_can_be_parsed(annotation, data):
-    """For every type, the text of a value gives that value, and so does the text shown for a default."""
+    """For every type, the text of a value, and its text as a default, are parsed to the same value."""
     value = data.draw(TYPES[annotation])
 
     assert reader(annotation).read(text_of(value)) == value
@@ -154,7 +154,7 @@ def test_written_text_can_be_parsed(annotation, data):
     | st.from_regex(r"-?0*[0-9]{1,3}(\.[0-9]{0,3})?|no|true|2026-?01-?3[0-9]", fullmatch=True),
 )
 def test_text_in_a_union_with_text_is_never_changed(annotation, text):
-    """Where text is a member, text is read as itself, or as a value that is written as the same text."""
+    """In a union with text, text is read as itself, or as a value that is written as the same text."""
     assert text_of(reader(annotation).read(text)) == text
     assert json_of(structurer(annotation)(text)) == text
 
@@ -194,14 +194,14 @@ HOSTILE = [
 @settings(deadline=1000, max_examples=share(2000), suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(list(TYPES)), st.text(max_size=60) | JSON)
 def test_anything_is_a_value_or_a_conversion_error(annotation, sent):
-    """Any text or other JSON gives a value or a `ConversionError`, never another exception, and soon."""
+    """Any text or other JSON quickly gives a value or a `ConversionError`, and never another exception."""
     with suppress(ConversionError):
         reader(annotation).read(sent)
 
 
 @ALL
 def test_hostile_text_is_a_value_or_a_conversion_error(annotation):
-    """Text made to break a parser also gives a value or a `ConversionError`."""
+    """Even text that is made to break a parser gives a value or a `ConversionError`."""
     for text in ("", *HOSTILE):
         with suppress(ConversionError):
             reader(annotation).read(text)
@@ -245,13 +245,13 @@ IN_PLACES = {tuple[int, str], Pair, Row, dict[str, dict[int, list[Pair]]]}
 
 def beyond_schemas(annotation, value):
     """
-    Whether only the reader can detect an error: the order of a tuple's items, or invalid bytes of an image.
+    Return whether only the reader can detect an error: in the order of a tuple, or in the bytes of an image.
     """
     return annotation in IN_PLACES or (annotation is Image and value != "")
 
 
 def lenient(annotation, value):
-    """Whether the documented leniency covers *value*."""
+    """Return whether the documented leniency covers *value*."""
     if isinstance(value, str) or value is None or annotation in OF_PYDANTIC:
         return True
     if annotation is Level and value in [*Level]:

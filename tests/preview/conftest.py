@@ -21,7 +21,7 @@ TOKEN = "the-token"  # noqa: S105 (of a test)
 
 
 class WordDiff:
-    """A comparison by the command line's word diff that finds no commit."""
+    """A comparison that uses the command line's word diff, and finds no commit."""
 
     words = staticmethod(changed_words)
 

@@ -55,7 +55,7 @@ def render_tab(preview, name, prompt="review", **values):
 
 class TestOpening:
     def test_page_lists_cases_and_opens_the_first(self, serve_preview):
-        """Each case is a link that fills in the form, and the first one is already filled in."""
+        """Each case is a link that fills in the form; the page opens with the values of the first case."""
         page = serve_preview(review=REVIEW + CASES).page("/prompts/review")
         cases = re.search(r'<nav id="cases".*?</nav>', page, re.DOTALL)[0]
 
@@ -64,7 +64,7 @@ class TestOpening:
         assert "Review x = 1 in a warm tone with nothing." in page
 
     def test_address_selects_a_case(self, serve_preview):
-        """The address selects a case; its secret is not rendered."""
+        """The address selects a case, whose secret is not rendered."""
         preview = serve_preview(review=REVIEW + CASES)
         page = preview.page("/prompts/review?use-case=cold%2C+and+secret")
 
@@ -113,7 +113,7 @@ class TestCasesTab:
         assert len(re.findall(r"review\.py:\d+", text)) == 3
 
     def test_unexpected_outcome_is_reported(self, serve_preview):
-        """A case that should be rejected but renders is reported at the case."""
+        """If a case renders although it should be rejected, the mismatch is reported at the case."""
         preview = serve_preview(review=REVIEW + 'review.case("wrong", "x").refused("code")\n')
 
         assert ", but it renders" in extract_text(render_tab(preview, "cases"))
@@ -147,7 +147,7 @@ class TestSinceTheLastSave:
         assert "hunter2" not in page
 
     def test_newly_failing_case_shows_its_error(self, serve_preview, recipes):
-        """A case that fails now is shown with its error, and the unchanged cases are named."""
+        """A newly failing case is shown with its error, and the unchanged cases are named."""
         preview = serve_preview(review=REVIEW + CASES)
         failing = (
             REVIEW.replace("    return f", "    assert tone != 'cold', 'too cold'\n    return f") + CASES

@@ -22,7 +22,7 @@ def render_turns(*contents, media=None, redact=str, full_turn=0):
 
 
 def test_only_the_first_turns_are_shown():
-    """The first 200 turns are shown; showing a later one in full also shows all before it."""
+    """The first 200 turns are shown; if a later turn is shown in full, all turns before it are shown."""
     contents = [Text(f"turn {number}") for number in range(300)]
     last = [
         re.findall(r"turn \d+", render_turns(*contents, full_turn=full_turn))[-1]
@@ -113,7 +113,7 @@ def test_headings_become_styled_paragraphs():
 
 
 def test_long_text_is_truncated_until_requested():
-    """A long text is truncated, so that the page stays small, until all of it is requested."""
+    """A long text is truncated until the user requests all of it, so that the page stays small."""
     text = "word " * 10_000
     cut, full = render_turns(text), render_turns(text, full_turn=1)
 

@@ -40,7 +40,7 @@ def find_field_errors(page, name):
 
 class TestForms:
     def test_upload_is_kept_in_later_submissions(self, serve_preview):
-        """An uploaded file fills its argument in every later submission, without being sent again."""
+        """An uploaded file stays the value of its argument in later submissions, without being sent again."""
         preview = serve_preview(shelf=RECIPE)
         file = {"image.file": ("dot.png", b"\x89PNG", "image/png")}
 

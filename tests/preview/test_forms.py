@@ -96,7 +96,7 @@ def build_control(annotation, sent=None, **options):
 
 
 class TestRoundTrip:
-    """A browser submits the values that its form was given, and the prompt reads the same arguments."""
+    """A browser sends back the values of the form unchanged, so the prompt reads the same arguments."""
 
     @pytest.mark.parametrize(("annotation", "sent"), SENT, ids=lambda value: shown(value)[:40])
     def test_type_table_survives(self, annotation, sent, monkeypatch):
@@ -143,14 +143,14 @@ class TestRoundTrip:
     @given(text=st.text(st.characters(exclude_characters="\r\0", exclude_categories=["Cs"]), max_size=12))
     @example(text="")
     def test_link_carries_any_text(self, text):
-        """A link carries any text that browsers send unchanged."""
+        """A link carries any text that browsers do not change."""
         arguments = make_arguments(str)
 
         assert read_values(arguments, QueryParams(build_query(arguments, {"value": text}))) == {"value": text}
 
     @TYPED
     def test_empty_form_submits_nothing(self, annotation):
-        """A form without values submits none."""
+        """A form without values submits no values."""
         arguments = make_arguments(annotation)
 
         assert read_values(arguments, submission.collect_form_data(render_form(arguments, {}))) == {}

@@ -161,7 +161,7 @@ def test_confirmation_links_to_this_host(browser, site, path, link):
 
 @SITES
 def test_cross_site_navigation_refreshes_instead_of_redirecting(browser, site):
-    """A cross-site navigation to the printed address refreshes instead of redirecting, to send the cookie."""
+    """A cross-site navigation to the printed address gets a refresh; after a redirect, no cookie is sent."""
     response = browser.get(f"/?access-token={TOKEN}&q=a", headers={**NAVIGATION, "sec-fetch-site": site})
 
     assert (response.status_code, response.headers["refresh"]) == (200, "0;url=/?q=a")

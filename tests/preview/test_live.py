@@ -23,7 +23,7 @@ def next_version(before, after):
 
 class TestCatalogVersion:
     def test_changes_are_listed(self, recipes):
-        """Changed, added and removed prompts and resources are listed; a prompt that only moved is not."""
+        """Changed, added and removed prompts and resources are listed, but not prompts that only moved."""
         before = compile_recipes(
             recipes, a=IMPORT + "@prompt\ndef x():\n    return 'a'\n@prompt\ndef y(): return 'b'\n"
         )
@@ -99,7 +99,7 @@ class TestCatalogVersion:
 
 class TestLive:
     def test_subscribers_receive_the_newest_change(self, recipes):
-        """Subscribers receive the newest change, published before or while they wait, from any thread."""
+        """Subscribers receive the newest change, whether a thread publishes it before or while they wait."""
         empty = compile_recipes(recipes, a=IMPORT)
         filled = compile_recipes(recipes, a=IMPORT + "@prompt\ndef x(): return 'a'\n")
 

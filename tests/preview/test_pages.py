@@ -130,7 +130,7 @@ class TestGallery:
             assert "And 30 more. Refine your search to see them." in extract_text(page)
 
     def test_list_marks_the_current_prompt(self, serve_preview):
-        """The list next to a page marks the current prompt and shows names only."""
+        """The list next to a page shows only names, and marks the current prompt."""
         preview = serve_preview(shelf=RECIPE)
 
         for page in (preview.page("/prompts/plan"), preview.page("/gallery?q=&current=plan")):
@@ -218,7 +218,7 @@ class TestPrompt:
         assert "fit omitted" not in extract_text(serve_preview(shelf=RECIPE).page("/prompts/review?code=x"))
 
     def test_errors_are_shown_once(self, serve_preview):
-        """Errors are shown at their fields, and nowhere else; the state names the fields."""
+        """Errors are shown only at their fields; the state of the page names the fields."""
         page = serve_preview(shelf=RECIPE).render("review", language="pyton")
         text = extract_text(page)
 
@@ -245,7 +245,7 @@ class TestPrompt:
         assert "site-packages" not in failed
 
     def test_unknown_prompt_is_not_found(self, serve_preview):
-        """An unknown or removed prompt gets a 404, and the page of an unknown one a suggestion."""
+        """The page of an unknown or removed prompt is a 404; for an unknown name, with a suggestion."""
         preview = serve_preview(shelf=RECIPE)
         response = preview.client.get("/prompts/revew")
 
@@ -322,7 +322,7 @@ class TestResource:
         assert "unknown resource" in preview.page("/resources?uri=no://where")
 
     def test_many_messages_are_truncated(self, serve_preview):
-        """Of many messages, 200 are shown until all are requested."""
+        """Of many messages, only 200 are shown until the user requests all."""
         source = "from promptkit import prompt\n@prompt\ndef many(n: int):\n    return ['a'] * n\n"
         preview = serve_preview(many=source)
 
@@ -372,7 +372,7 @@ class TestResource:
         )
 
     def test_command_line_names_the_target_of_the_prompt(self, recipes, serve_preview):
-        """With several targets, the command line names the one that contains the prompt."""
+        """With several targets, the command line names the target that contains the prompt."""
         preview = serve_preview(shelf=RECIPE)
         targets = [recipes("other"), recipes()]
         app = create_application(preview.live, targets, TOKEN, [HOST])
@@ -529,7 +529,7 @@ def test_markdown_prompt(recipes, make_client):
 
 
 def test_gallery_shows_the_server(recipes):
-    """The first page shows the server's identity and its instructions, and `Wire` sends it."""
+    """The first page shows the server's identity and instructions, and the Wire tab shows the identity."""
     identity = ServerInfo("acme", "3.2.1", "Plan <first>.", "Acme", "Prompts.", "https://acme.example")
     live = LiveCatalog(compile(load(recipes(review=RECIPE))), identity)
     app = create_application(live, "recipes", TOKEN, [HOST])

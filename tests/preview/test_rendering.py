@@ -34,7 +34,7 @@ def render_prompt(function, values=None, **options):
 class TestFitted:
     @pytest.mark.parametrize("is_async", [False, True])
     def test_a_rendering_has_the_parts_that_fit_dropped(self, is_async):
-        """A rendering has a report for each text with dropped parts, even for asynchronous prompts."""
+        """A rendering lists each text from which `fit` dropped parts, for asynchronous prompts as well."""
 
         def summarize():
             return fit("a", optional("b" * 20), tokens=2)
@@ -217,7 +217,7 @@ class TestRendering:
         assert "Traceback" in render_prompt(fails).error
 
     def test_refused_defaults_are_not_a_failure(self):
-        """A prompt that refuses its default values has not failed; with given values it has."""
+        """A prompt that refuses its default values has not failed; one that refuses given values has."""
 
         def review(ref: str = "HEAD"):
             raise PromptError(f"there is no difference to {ref}")
@@ -228,7 +228,7 @@ class TestRendering:
         assert render_prompt(review, {"ref": "main"}).error == "there is no difference to main"
 
     def test_unsampled_prompt_renders_only_given_values(self):
-        """With `sample=False` a prompt needs given values to render, and still reports missing ones."""
+        """With `sample=False`, a prompt is only rendered with given values, and reports missing values."""
 
         def publish(version: str = "2.0"):
             return f"Publish {version}."
@@ -244,7 +244,7 @@ class TestRendering:
         assert [error.argument for error in render_prompt(order, sample=False).argument_errors] == ["what"]
 
     def test_timeout_error_names_the_location(self):
-        """A hanging prompt stops at its timeout, and the error names its location."""
+        """A hanging prompt is stopped at its timeout, and the error names the location in the prompt."""
 
         async def hangs():
             await asyncio.sleep(50)

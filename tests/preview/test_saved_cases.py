@@ -118,7 +118,7 @@ def test_the_old_text_is_kept(folder, save, tmp_path):
 
 
 def test_file_that_cannot_be_edited(folder, save):
-    """A file that is gone is reported."""
+    """A file that no longer exists is reported."""
     (folder / "greet.py").unlink()
 
     assert "greet.py cannot be edited" in save("greet-person", "x", name="Bo")

@@ -1,4 +1,4 @@
-"""Pages of a server's prompts: its texts are never HTML, and its cases are in `cases.toml`."""
+"""Pages of a server's prompts: texts of the server are never HTML, and cases are in `cases.toml`."""
 
 from html import unescape
 from html.parser import HTMLParser

@@ -338,7 +338,7 @@ class TestPytest:
         assert [run_tests(tmp_path / f"test_it{number}.py") for number in range(len(sent))] == [1] * 4
 
     def test_uploads_are_read_from_files_next_to_the_test(self, tmp_path):
-        """The test reads uploads from files next to it and names them in a note."""
+        """The test reads uploads from files next to the test, and a note names these files."""
         catalog, target = create_project(
             tmp_path,
             """
@@ -378,7 +378,7 @@ class TestPytest:
         assert [run_tests(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
 
     def test_failing_prompt_has_no_test(self):
-        """A prompt that fails yields no test, invalid arguments yield only a case, and a note says why."""
+        """A prompt that fails has no test, invalid arguments have only a case, and a note explains it."""
         content = build_tab("test", render_prompt(failing, text="no"), "recipes")
         invalid = build_tab("test", render_prompt(media), "recipes")
 
@@ -570,7 +570,7 @@ class TestCommandLine:
         ],
     )
     def test_upload_is_read_from_its_file(self, file, word):
-        """An upload is read from a file of its name, next to the command."""
+        """An upload is read from a file with the name of the uploaded file, in the current folder."""
 
         @prompt
         def look(image: bytes):

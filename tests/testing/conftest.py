@@ -22,8 +22,8 @@ PYTEST = (sys.executable, "-PE", "-m", "pytest")
 @pytest.fixture(scope="session")
 def whole_package():
     """
-    Import every module of promptkit, because a run in this process unloads the modules that it has imported
-    first.
+    Import every module of promptkit, because a pytest run in this process later unloads all modules that it
+    was the first to import.
     """
     for module in pkgutil.walk_packages(promptkit.__path__, "promptkit."):
         if not module.name.endswith("__main__"):
@@ -58,7 +58,7 @@ def run_alone(pytester, arguments):
 
 @pytest.fixture(scope="module")
 def forked(tmp_path_factory):
-    """A function that runs a command in a forked process; None where processes cannot fork."""
+    """A function that runs a command in a forked process; None on systems without forks."""
     if not hasattr(os, "fork"):
         yield None
         return

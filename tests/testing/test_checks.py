@@ -31,7 +31,7 @@ class TestExamples:
         assert str(caught.value) == "prompt 'ask' fails for {'text': 'sample'}"
 
     def test_required_argument_without_an_example(self):
-        """If a required argument has no example, the other examples cannot be rendered by themselves."""
+        """If a required argument has no example, the examples of other arguments are not rendered."""
 
         @prompt
         def ask(text: Annotated[str, Arg(examples=["sample"])], other: str):
@@ -134,7 +134,7 @@ class TestGenerated:
 
     def test_text_that_cannot_be_encoded_is_a_failure(self):
         """
-        Text that cannot be encoded is a failure too, although it only shows when the text is serialized.
+        Text that cannot be encoded is a failure as well, although the error only occurs on serialization.
         """
 
         @prompt

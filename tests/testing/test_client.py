@@ -402,7 +402,7 @@ class TestLoops:
 
 class TestClosing:
     def test_context_manager(self):
-        """A block closes the client; closing it again is harmless, and using it is an error."""
+        """A `with` block closes the client; a second close is harmless, and a later request is an error."""
         with Client(ALL) as client:
             client.get_prompt("plan", {"day": "2026-01-31", "hours": "1"})
         client.close()

@@ -153,7 +153,7 @@ def test_every_kind_of_problem_is_reported(project, run, monkeypatch):
 
 def test_prompt_that_rejects_all_generated_arguments_is_skipped(project, run):
     """
-    A prompt that rejects all generated arguments is skipped with its reason; it may only lack input here.
+    A prompt that rejects all generated arguments is skipped with its reason; it may need other input.
     """
     source = """
         from promptkit import PromptError, prompt
@@ -265,7 +265,7 @@ class TestCases:
 
     @pytest.mark.parametrize("paths", [(), (".",), ("recipes",), ("recipes/review.py",)])
     def test_snapshot_of_a_removed_case(self, project, run, pytester, paths):
-        """The snapshot of a removed case is unused, and an update removes it, whatever is named to pytest."""
+        """The snapshot of a removed case is unused, and an update removes it, for any arguments of pytest."""
         case = 'review.case("long", "x = 1 " * 9)\n'
         project(review=dedent(CASES) + case)
         snapshot = pytester.path / "recipes/__snapshots__/review/review[long].md"
@@ -328,7 +328,7 @@ class TestCases:
         run("--promptkit", "recipes").assert_outcomes(passed=4)
 
     def test_snapshot_shows_blanks_at_line_ends(self, project, run, pytester):
-        """Whitespace that formatters remove is shown once, and the next run finds it equal."""
+        """Whitespace that formatters remove is shown as symbols, and the next run finds no difference."""
         project(review=dedent(CASES) + r"review.case('long', 'a \n\tb\t\n\r', key='hunter2hunter2')")
         snapshot = pytester.path / "recipes/__snapshots__/review/review[long].md"
 

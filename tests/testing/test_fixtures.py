@@ -208,7 +208,7 @@ class TestSnapshot:
         )
 
     def test_missing_syrupy(self, write, run_alone):
-        """Without syrupy, the fixture's error gives the install command; nothing else needs syrupy."""
+        """Without syrupy, the error of this fixture has the install command, and all other features work."""
         write(
             **{
                 "pyproject.toml": "",

@@ -52,9 +52,10 @@ METHODS = {
 
 def receive_officially(folder, revision, calls, monkeypatch, users=()):
     """
-    Return what the official client receives for each call, a result or an error, from a server of *folder*.
+    Return the result or error that the official client receives for each call from a server of *folder*.
 
-    All calls are made once for each of *users*, with their answers; without users, once, and without forms.
+    All calls are made once for each of *users*, whose answers fill in forms. Without users, all calls are
+    made once, by a client that does not support forms.
     """
     monkeypatch.setattr(mcp.client.session, "LATEST_HANDSHAKE_VERSION", revision)
     monkeypatch.setenv("PROJECT_ROOT", str(RECIPES))
@@ -202,7 +203,7 @@ def test_both_clients_receive_the_same(name, revision, received_by_official, mon
 
 def as_data(item):
     """
-    Return an item of a list, ours or the official client's, with the same names and without unset values.
+    Return an item of a list from either client with the same names, and without unset values.
     """
     values = item.model_dump() if hasattr(item, "model_dump") else msgspec.to_builtins(asdict(item))
     return without_empty(values)

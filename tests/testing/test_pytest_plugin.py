@@ -221,7 +221,7 @@ class TestExplanation:
         ],
     )
     def test_differences_are_shown(self, left, right, lines):
-        """Each difference is shown, even one that a transcript does not show."""
+        """Each difference is shown, even a difference that a transcript does not show."""
         head, *shown_lines = explain("==", left, right)
 
         assert head.endswith(": the transcripts differ (- right, + left)")
@@ -282,7 +282,7 @@ class TestExplanation:
         )
 
     def test_equal_values_that_should_differ(self):
-        """If equal values should have differed, their transcript is shown once."""
+        """If values are equal but must not be, their transcript is shown once."""
         message = Message("user", "a")
 
         assert explain("!=", user("a"), message) == ["Workflow != Message: they are equal", "[user]", "a"]

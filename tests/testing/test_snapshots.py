@@ -113,7 +113,7 @@ UNEQUAL = [
 
 @pytest.mark.parametrize(("left", "right"), UNEQUAL)
 def test_different_turns_have_different_snapshots(left, right):
-    """Text that looks like another turn is not mistaken for one, and every line end shows."""
+    """Text that looks like another turn is not mistaken for a turn, and every line end is visible."""
     assert left != right
     assert transcript(left) != transcript(right)
 
@@ -178,7 +178,7 @@ def test_changed_turn_changes_the_snapshot(workflows, data):
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 @example("a", "b", "a\n\n[assistant]\nb", "")
 def test_differently_split_texts_have_different_snapshots(first, second, third, fourth):
-    """Two turns never have the snapshot of one turn, or of turns that are split elsewhere."""
+    """The snapshot of two turns differs from that of one turn, and from that of turns split elsewhere."""
     left = user(first) + assistant(second)
     right = user(third) + assistant(fourth)
 

@@ -71,7 +71,7 @@ SEARCH = settings(max_examples=2000, database=None, derandomize=True, phases=[Ph
 
 
 def generates(annotation, condition):
-    """Whether the strategy for a parameter of a type generates a value that satisfies *condition*."""
+    """Return whether the strategy for a parameter of a type generates a value that satisfies *condition*."""
     strategy = wire_arguments(prompt_of(annotation)).map(lambda sent: sent["value"])
     try:
         find(strategy, condition, settings=SEARCH)
