@@ -1,8 +1,8 @@
 """
-Skills: a page of the list of many skills, and a file of one skill, compared with an echo.
+Skills: a page of the list of many skills, and a file of one, compared with an echo.
 
-`python -m benchmarks.skills` prints medians of ratios that were measured in turn, and exits with 1 if one of
-the medians exceeds its budget.
+`python -m benchmarks.skills` prints medians of ratios that were measured in turns, and exits with 1 if one of
+them exceeds its budget.
 """
 
 import os

@@ -285,7 +285,7 @@ class Renderer:
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """
-        Yield a record batch with the columns of `schema` for each of *batches*, for Spark's `mapInArrow`.
+        Yield a record batch with the columns of `schema` for each of *batches*, for Spark's ``mapInArrow``.
 
         Raises:
             ColumnError: If the key column or the column of a required parameter is missing, or if a column is

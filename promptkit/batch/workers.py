@@ -45,7 +45,7 @@ class Rejection(Struct, frozen=True, omit_defaults=True):
 
     Args:
         line:
-            The line of the row.
+            The line number of the row.
 
         argument:
             The argument; None if the error is about the whole row.

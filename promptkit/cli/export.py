@@ -235,7 +235,7 @@ def _read_values(options: Namespace, prompt: CompiledPrompt) -> dict[str, str]:
 
 
 def _choose_end_line(folder: Folder, entry: str) -> str:
-    """Return the line that ends typed input; for an existing file, its current line, so that none changes."""
+    """Return the line that ends typed input; an existing file keeps its line, so that it stays the same."""
     try:
         match = _END_PATTERN.search(folder.read(entry, _MAX_BYTES))
     except OSError:

@@ -174,8 +174,8 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
             The names that can be removed; all by default.
 
         client:
-            The client that reads the folder, if several clients do. Entries that other clients use are not
-            removed.
+            The client that reads the folder, if several clients do. If nothing is wanted, entries that other
+            clients use are not removed.
 
     Raises:
         FolderChangeError: If the note is invalid, or if a file was not written by promptkit or has changed.
@@ -384,7 +384,8 @@ def plan_skill_change(
             skill is wanted, None removes the skills of all sources.
 
         client:
-            The client that reads the folder. Skills that other clients use are not removed.
+            The client that reads the folder. If no skill is wanted, skills that other clients use are not
+            removed.
 
     Raises:
         FolderChangeError: If two skills have the same name, or if a file was not written by promptkit or has
