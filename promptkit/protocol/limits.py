@@ -95,6 +95,6 @@ OPTIONS: Final[dict[str, LimitOption]] = {
     "arguments": LimitOption("max-arguments", "arguments of a request"),
     "argument": LimitOption("max-argument", "bytes of JSON in one argument"),
     "reply": LimitOption("max-reply", "bytes of a reply"),
-    "rate": LimitOption("rate", "requests per second, and in one burst"),
-    "completions": LimitOption("completion-rate", "completion requests per second, and in one burst"),
+    "rate": LimitOption("rate", "requests per second; also the largest burst"),
+    "completions": LimitOption("completion-rate", "completion requests per second; also the largest burst"),
 }
