@@ -159,7 +159,7 @@ class TestValues:
         assert template_error(review, {"language": "rust"}) == (
             "prompt 'review' cannot be a template: when 'note' is '', "
             "the prompt renders '...ew this rust, 2 deep: {{code}}', "
-            "but the template '...ew this rust, 2 deep: {{code}} ()': "
+            "but the template renders '...ew this rust, 2 deep: {{code}} ()': "
             "give 'note' a value (lossy=True accepts the difference)"
         )
         assert template_of(review, {"language": "rust"}, lossy=True).turns[0].parts[-2] == Placeholder("note")
@@ -247,7 +247,7 @@ def test_equal_arguments():
     def subject(first: str, second: str):
         return f"{first} {second}{' twice' if first == second else ''}"
 
-    assert "the prompt renders 'word word twice', but the template 'word word'" in template_error(subject)
+    assert "the prompt renders 'word word twice', but the template renders 'word word'" in template_error(subject)
 
 
 def test_first_different_turn_is_shown():
@@ -261,7 +261,7 @@ def test_first_different_turn_is_shown():
 
     assert template_error(subject).startswith(
         "prompt 'subject' cannot be a template: when 'text' is 'two\\nlines', "
-        "the prompt renders '[assistant] Yes.', but the template '[user] Yes.': give"
+        "the prompt renders '[assistant] Yes.', but the template renders '[user] Yes.': give"
     )
 
 
@@ -274,7 +274,7 @@ def test_prompt_that_returns_an_earlier_text():
         texts.append(text)
         return texts[0]
 
-    assert "with other words, the prompt renders '{{text}}', but the template '{{text}}'" in template_error(
+    assert "with other words, the prompt renders '{{text}}', but the template renders '{{text}}'" in template_error(
         subject
     )
 
