@@ -247,7 +247,8 @@ def test_equal_arguments():
     def subject(first: str, second: str):
         return f"{first} {second}{' twice' if first == second else ''}"
 
-    assert "the prompt renders 'word word twice', but the template renders 'word word'" in template_error(subject)
+    message = "the prompt renders 'word word twice', but the template renders 'word word'"
+    assert message in template_error(subject)
 
 
 def test_first_different_turn_is_shown():
@@ -274,8 +275,9 @@ def test_prompt_that_returns_an_earlier_text():
         texts.append(text)
         return texts[0]
 
-    assert "with other words, the prompt renders '{{text}}', but the template renders '{{text}}'" in template_error(
-        subject
+    assert (
+        "with other words, the prompt renders '{{text}}', but the template renders '{{text}}'"
+        in template_error(subject)
     )
 
 
