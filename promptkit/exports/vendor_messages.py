@@ -321,12 +321,11 @@ def _unsupported_part(number: int, message: Message, vendor: Vendor) -> Unsuppor
         hint = "move it to a user turn, because assistant turns can contain only text"
     elif family == "text":
         hint = "embed it with text= in place of blob="
+    elif alternatives:
+        *others, last = alternatives[:_MAX_NAMED]
+        hint = f"send {', '.join(others)} or {last} instead" if others else f"send {last} instead"
     else:
-        *others, last = alternatives[:_MAX_NAMED] or [""]
-        choices = f"{', '.join(others)} or {last}" if others else last
         hint = "write its content as text"
-        if choices:
-            hint = f"send {choices} instead" if family == "application" else f"convert it to {choices}"
     return UnsupportedPart(number, message.role, kind, hint)
 
 

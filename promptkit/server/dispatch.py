@@ -174,7 +174,7 @@ class Dispatcher:
         self._lock = Lock()
         self._open: dict[RequestId, PendingRequest] = {}
         self._held = 0
-        self._line = WaitingQueue(limits.waiting)
+        self._waiting = WaitingQueue(limits.waiting)
         # The requests that run alongside the leader, each with the number of threads and event loops that run
         # it: two while a thread hands it over to the event loop.
         self._aside: dict[PendingRequest, int] = {}
@@ -324,7 +324,7 @@ class Dispatcher:
         if not must_wait:
             return self._run(pending, self._handlers[request.method], turn)
         if rejected is not None:
-            self._end(rejected, rejected.error_reply(queue_full_error(len(self._line))))
+            self._end(rejected, rejected.error_reply(queue_full_error(len(self._waiting))))
         self._clock.wake()
         return True
 
@@ -597,7 +597,7 @@ class Dispatcher:
     @property
     def waiting(self) -> int:
         """The number of waiting requests."""
-        return len(self._line)
+        return len(self._waiting)
 
     def set_loaded(self) -> None:
         """Run the requests that wait for the recipes."""
@@ -611,7 +611,7 @@ class Dispatcher:
         """Let a request wait; return the one to reject instead, or None. The caller must hold the lock."""
         pending.is_waiting = True
         try:
-            evicted = self._line.add(pending)
+            evicted = self._waiting.add(pending)
         except TooManyRequests:
             return pending
         pending.stop = partial(self._stop_waiting, pending)
@@ -620,14 +620,14 @@ class Dispatcher:
 
     def _stop_waiting(self, pending: PendingRequest) -> None:
         with self._lock:
-            self._line.remove(pending)
+            self._waiting.remove(pending)
         self.waiting_changed(-1)
 
     def _pop_waiting(self) -> PendingRequest | None:
         """Remove the next waiting request, if there is a free slot, and count it as running."""
         with self._lock:
             while self.is_loaded and len(self._aside) < self._limits.renders:
-                if (pending := self._line.pop()) is None:
+                if (pending := self._waiting.pop()) is None:
                     return None
                 if not pending.is_answered:  # otherwise another thread is calling its `stop`
                     pending.is_waiting, pending.stop = False, None
@@ -640,7 +640,7 @@ class Dispatcher:
     def _start_waiting(self) -> None:
         """Start a thread for each waiting request that has a free slot."""
         if self.is_loaded:
-            for _ in range(min(len(self._line), self._limits.renders - len(self._aside))):
+            for _ in range(min(len(self._waiting), self._limits.renders - len(self._aside))):
                 with suppress(RuntimeError):  # the next thread that finishes runs it
                     DaemonThread(self._run_waiting, "render").start()
 

@@ -190,7 +190,7 @@ class Elicitation:
         count, token = _split_state(state)
         if not self._signer.is_fresh(token, request.method, _signed_fields(request, count)):
             return params.arguments, 0
-        question = _question(pending, prompt, params.arguments)
+        question = _make_question(pending, prompt, params.arguments)
         if not question.asked or not answers or _QUESTION_KEY not in answers:
             return params.arguments, count
         return question.merge_answer(answers[_QUESTION_KEY]), count
@@ -201,7 +201,7 @@ class Elicitation:
         """Return a question about optional arguments; None if no form is wanted, or there are errors."""
         if prompt.elicit != "always" or not self._can_ask(pending.request):
             return None
-        question = _question(pending, prompt, supplied)
+        question = _make_question(pending, prompt, supplied)
         return question if question.asked and not question.errors.errors else None
 
     def ask(self, question: Question) -> wire.InputRequiredResult | None:
@@ -240,9 +240,9 @@ class Elicitation:
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
         if request.revision.stateless:
             # The next retry only carries the answers to this question, so ask for all missing arguments.
-            sent = _question(question.pending, prompt, request.params.arguments)
-            errors = sent.errors if sent.errors.errors else errors
-            question = structs.replace(question, arguments=sent.arguments, errors=errors)
+            original = _make_question(question.pending, prompt, request.params.arguments)
+            errors = original.errors if original.errors.errors else errors
+            question = structs.replace(question, arguments=original.arguments, errors=errors)
         return elicitation_params(
             prompt,
             question.asked,
@@ -308,7 +308,7 @@ class Elicitation:
         return bool(request.channel.session_id) and request.channel.takes_stream
 
 
-def _question(
+def _make_question(
     pending: PendingRequest, prompt: CompiledPrompt, arguments: Mapping[str, Any] | None
 ) -> Question:
     """Return the question about missing and invalid *arguments*. If all are valid, it has no errors."""
