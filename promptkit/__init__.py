@@ -1,8 +1,8 @@
 """
 Prompts as typed Python functions, compiled and served to every MCP client.
 
-Public names are imported on first use, which keeps the import cheap: pytest loads this package for its plugin
-in every project.
+Public names are imported on first use, so that importing this package is cheap. pytest imports it in every
+project, for the plugin.
 """
 
 from importlib import import_module

@@ -23,7 +23,7 @@ from promptkit.server.identity import find_server_info, read_instructions
 from promptkit.transports.auth.authorizer import create_authorizer
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
-from promptkit.transports.secret_files import own_key, state_keys
+from promptkit.transports.state_keys import own_key, state_keys
 
 __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailableError", "app"]
 
@@ -63,7 +63,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
     PROMPTKIT_WORKSPACE names one.
 
     On shutdown, a server waits for its open streams, and clients can keep an event stream open indefinitely.
-    Limit that wait: with uvicorn, by ``--timeout-graceful-shutdown SECONDS``.
+    To limit that wait, pass ``--timeout-graceful-shutdown SECONDS`` to uvicorn.
 
     Args:
         target:
@@ -90,7 +90,7 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             The server's icons: `Icon` values, or URIs.
 
         instructions:
-            Instructions for the model that uses the server: a text, or the path of a text file.
+            Instructions for the model that uses the server, or the path of a text file that contains them.
 
         hosts:
             Host names under which clients reach the server, such as ``prompts.example``, with or without a
@@ -100,30 +100,31 @@ def app(  # noqa: PLR0913 (each is also an option of `serve`)
             Origins of web pages that can send requests, such as ``https://chat.example``.
 
         keys:
-            Keys of at least 32 bytes that seal tokens: the first key seals tokens, and every key opens them.
-            Defaults to the variable PROMPTKIT_STATE_KEYS. Without it, servers of the same target share a key
-            per user and machine.
+            Keys of at least 32 bytes. The first key seals tokens, and every key opens them. Defaults to the
+            variable PROMPTKIT_STATE_KEYS. If that is not set, servers of the same target share a key per user
+            and machine.
 
         public_url:
             The URL that clients use. Its host and its origin are allowed, and it is the audience of the
             issuer's tokens.
 
         issuer:
-            The URL of the issuer of tokens. Each request then needs a token, and clients are shown where to
-            get one. Without a *verifier*, tokens are JSON Web Tokens for the public URL. Verifying them needs
-            the extra ``auth``.
+            The URL of the token issuer. Each request then needs a token, and the server tells clients where
+            to get it. Without a *verifier*, tokens are JSON Web Tokens for the public URL. Verifying them
+            needs the extra ``auth``.
 
         token_file:
             A token file, used instead of an issuer, in the format of ``promptkit serve --token-file``.
 
         verifier:
-            Verifies tokens of any other kind.
+            A verifier for any other kind of token.
 
         required_scopes:
             Scopes that each token must have.
 
         scopes:
-            Scopes of every caller, for prompts and resources that need scopes on a server without tokens.
+            Scopes that a server without tokens grants to every caller, for prompts and resources that need
+            scopes.
 
         watch:
             Whether to reload changed recipes without a restart.

@@ -1,4 +1,4 @@
-"""Control of glibc's allocator, which keeps freed memory, in an arena for each thread."""
+"""Control of glibc's allocator, which keeps freed memory in an arena per thread."""
 
 import sys
 from contextlib import suppress
@@ -10,7 +10,7 @@ _M_ARENA_MAX: Final = -8
 
 def share_one_arena() -> None:
     """
-    Let all threads allocate from one arena, because the fragmented arenas of ended threads would remain.
+    Let all threads allocate from one arena, because fragmented arenas would outlive their threads.
 
     The GIL lets only one thread run at a time, so threads do not contend for the arena.
     """
@@ -23,10 +23,10 @@ def return_free_memory() -> None:
 
 
 def _call(function: str, *arguments: Any) -> None:
-    """Call a function of glibc; do nothing with other C libraries."""
+    """Call a glibc function; do nothing with other C libraries."""
     if sys.platform == "linux":
-        # Import late: it opens a file, which could take the number of a closed standard descriptor before
-        # `serve` has checked them.
+        # Import late, because importing ctypes opens a file, which could take the number of a closed standard
+        # descriptor before `serve` has checked the descriptors.
         from ctypes import CDLL
 
         with suppress(OSError, AttributeError):  # no more files can be opened, or another C library

@@ -17,16 +17,17 @@ from io import FileIO, TextIOWrapper
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TextIO
 
-#: Sizes in bytes: maximum of the queue, overhead per queued item, and maximum of an unfinished line.
+#: Sizes in bytes: the maximum for the queue, the overhead per queued item, and the maximum for an unfinished
+#: line.
 _CAPACITY: Final = 1024 * 1024
 _OVERHEAD: Final = 128
 _LONGEST: Final = 65536
 
-#: Maximum waits in seconds: for the end of a line, for space in the queue and at exit; and in a flush.
+#: Maximum waits in seconds: for the end of a line, for space in the queue and at exit; and during a flush.
 _WAIT_S: Final = 1.0
 _FLUSH_S: Final = 0.25
 
-#: Intervals in seconds: of checks of the queue, and of retries when a pipe is full.
+#: Intervals in seconds between checks of the queue, and between retries when a pipe is full.
 _POLL_EVERY_S: Final = 0.0001
 _RETRY_EVERY_S: Final = 0.01
 
@@ -79,7 +80,8 @@ class BackgroundWriter:
         with self._lock:
             before, since = self._lines.pop(thread, (b"", time.monotonic()))
             data = before + data
-            # A progress bar ends with a carriage return. Do not split data: a secret can have several lines.
+            # A progress bar ends with a carriage return. Do not split data, because a secret can have several
+            # lines.
             if not data.endswith((b"\n", b"\r")) and len(data) <= _LONGEST:
                 self._lines[thread] = data, since
                 data = b""
@@ -91,7 +93,8 @@ class BackgroundWriter:
         """
         Wait briefly until the queue is written.
 
-        Queue the unfinished line of this thread first, unless there are secrets, which lines can contain.
+        Queue the unfinished line of this thread first, unless secrets must be redacted, because the line
+        could end inside a secret.
         """
         if self.redact is None:
             self._put_line(threading.get_ident())
@@ -105,7 +108,7 @@ class BackgroundWriter:
 
     def _put_line(self, thread: int) -> None:
         """Queue the unfinished line of a thread."""
-        with self._lock:  # the thread of the line is blocked meanwhile
+        with self._lock:  # so that the line's thread cannot extend it
             self._put(self._lines.pop(thread, (b"", 0.0))[0])
 
     def _put(self, data: bytes) -> None:
@@ -114,7 +117,7 @@ class BackgroundWriter:
             data = self.redact(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         if data and self.stamps:
             data = _add_timestamps(data)
-        length, size = len(data), len(data) + _OVERHEAD  # calls between reading and adding can be interrupted
+        length, size = len(data), len(data) + _OVERHEAD  # a call within `+=` could be interrupted
         with self._lock:
             if self._size and self._size + length > _CAPACITY:  # an empty queue accepts any line
                 self._dropped += length
@@ -127,7 +130,7 @@ class BackgroundWriter:
                     self._has_thread = True
 
     def _wait_unless_stalled(self, size: int, seconds: float) -> None:
-        """Call `_wait`, unless a wait has timed out since the last write: the reader does not read."""
+        """Call `_wait`, unless a wait has already timed out since the last write."""
         if not self._is_stalled:
             self._is_stalled = not self._wait(size, seconds)
 
@@ -163,7 +166,7 @@ class BackgroundWriter:
                 self._put_line(thread)
 
     def _put_note(self) -> None:
-        """Queue a note about dropped bytes if the queue is empty."""
+        """Queue a note about dropped bytes, if there are any and the queue is empty."""
         if self._dropped and not self._size:
             count, self._dropped = self._dropped, 0
             note = f"\npromptkit: {count:,} bytes of standard error were dropped: the queue was full\n"
@@ -171,7 +174,7 @@ class BackgroundWriter:
 
 
 def _add_timestamps(data: bytes) -> bytes:
-    """Return the lines of *data*, each after a UTC timestamp (RFC 3339)."""
+    """Return *data* with a UTC timestamp (RFC 3339) before each non-empty line."""
     now = time.time()
     seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
     stamp = f"{seconds}.{int(now % 1 * 1000):03}Z ".encode()
@@ -179,7 +182,7 @@ def _add_timestamps(data: bytes) -> bytes:
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    """Write *data*, blocking as long as necessary."""
+    """Write *data*, blocking as long as necessary; drop the rest if writing fails."""
     while data:
         try:
             data = data[os.write(descriptor, data) :]
@@ -190,7 +193,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 class _Stream(FileIO):
-    """The raw stream under a standard stream. It is never closed, because the server needs it."""
+    """The raw stream below a standard stream. It is never closed, because the server needs it."""
 
     def write(self, data: Any, /) -> int:
         content = bytes(data)
@@ -215,15 +218,15 @@ def redirect() -> None:
     C code and child processes write to the descriptors as before.
     """
     global _stream  # noqa: PLW0603 (a process has one standard error)
-    sys.stdout = sys.__stdout__ = _new_text_stream(1)  # type: ignore[misc]
-    sys.stderr = sys.__stderr__ = _new_text_stream(2)  # type: ignore[misc]
-    _stream = _new_text_stream(2)  # private, so that no recipe detaches it
+    sys.stdout = sys.__stdout__ = _create_text_stream(1)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _create_text_stream(2)  # type: ignore[misc]
+    _stream = _create_text_stream(2)  # private, so that no recipe detaches it
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_writer.reset)
     atexit.register(finish)
 
 
-def _new_text_stream(descriptor: int) -> Any:
+def _create_text_stream(descriptor: int) -> Any:
     raw = _Stream(descriptor, "w", closefd=False)
     stream: Any = TextIOWrapper(raw, "utf-8", "backslashreplace", write_through=True)
     stream.mode = "w"  # like Python's own streams
@@ -234,7 +237,7 @@ def stderr_stream() -> TextIO:
     """
     Return promptkit's own stream while serving, even if a recipe has replaced ``sys.stderr``.
 
-    Otherwise return ``sys.stderr``, reopened if a recipe has closed or removed it.
+    When not serving, return ``sys.stderr``, reopened if a recipe has closed or removed it.
     """
     if _stream is not None:
         return _stream

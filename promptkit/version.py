@@ -1,3 +1,3 @@
-"""The version of promptkit, written once: the build and the server read it here."""
+"""The version of promptkit, which the build and the server read from here."""
 
 VERSION = "0.1.0"

@@ -1,4 +1,4 @@
-"""The folders that recipes can read files from."""
+"""The folders from which recipes can read files."""
 
 import os
 from pathlib import Path

@@ -9,7 +9,7 @@ from recipes.analyze_code import QUESTIONS, analyze_code
 
 @pytest.mark.parametrize("aspect", QUESTIONS)
 def test_each_aspect_asks_its_own_questions(aspect: str) -> None:
-    """The prompt contains all questions of the chosen aspect, and none of the others'."""
+    """The prompt contains all questions about the chosen aspect, and none about other aspects."""
     rendering = str(analyze_code.render_wire({"code": "x = 1", "aspect": aspect}))
 
     all_questions = {question for questions in QUESTIONS.values() for question in questions}

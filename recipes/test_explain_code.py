@@ -28,7 +28,7 @@ def test_each_reader_gets_another_explanation(reader: Reader) -> None:
 
 @given(wire_arguments(explain_code))
 def test_any_code_is_one_block(arguments: dict[str, str]) -> None:
-    """For any arguments of a client, the code is unchanged in one block."""
+    """For any arguments from a client, the code is unchanged in one block."""
     assume(arguments["code"].strip())
 
     assert str(code_block(arguments["code"])) in explain_code.render_wire(arguments)

@@ -48,13 +48,13 @@ def test_missing_diff_is_read_from_the_workspace(repository: Path) -> None:
 
 @pytest.mark.usefixtures("repository")
 def test_workspace_without_staged_changes_is_rejected() -> None:
-    """Without a diff, a workspace that has no staged changes is reported as an empty diff."""
+    """Without a diff argument, a workspace without staged changes is reported as an empty diff."""
     with pytest.raises(PromptError, match="The diff is empty: enter it"):
         git_commit.render_wire({})
 
 
 def test_blank_diff_is_rejected() -> None:
-    """A diff from an empty form field is rejected, and not replaced by that of the workspace."""
+    """A diff from an empty form field is rejected, and not replaced by the workspace's diff."""
     with pytest.raises(PromptError, match="The diff is empty: enter it"):
         git_commit.render_wire({"diff": ""})
 

@@ -20,7 +20,7 @@ def test_each_file_defines_the_prompt_of_its_name(promptkit_catalog: Catalog) ->
 
 
 def test_prompts_and_arguments_have_descriptions(promptkit_catalog: Catalog) -> None:
-    """Every prompt and each of its arguments has a description by the author."""
+    """Every prompt and each of its arguments has a description."""
     undescribed = [
         f"{prompt.name}({argument.name})"
         for prompt in promptkit_catalog.prompts

@@ -35,7 +35,9 @@ def _in_ci():
 
 
 def pytest_collection_modifyitems(items):
-    """Skip tests with installations, and start slow tests first, so that workers finish at about one time."""
+    """
+    Outside CI, skip tests that install programs. Start slow tests first, so that workers finish together.
+    """
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if _in_ci():
         return
@@ -61,13 +63,13 @@ def workspace_variable(monkeypatch):
 
 @pytest.fixture(scope="session")
 def in_ci():
-    """Whether this is a run in CI, in which tests that take minutes run as well."""
+    """Whether tests that take minutes run: in CI, or if tests that install programs are enabled."""
     return _in_ci()
 
 
 @pytest.fixture(scope="session")
 def installations(request, tmp_path_factory):
-    """The folder for installed clients, in pytest's cache if it has one, so that later runs reuse it."""
+    """The folder for installed programs. It is in pytest's cache, if enabled, so that later runs reuse it."""
     cache = getattr(request.config, "cache", None)
     return tmp_path_factory.mktemp("clients") if cache is None else cache.mkdir("clients")
 
@@ -121,28 +123,47 @@ def paths_of(module) -> str:
 
 @contextmanager
 def forgetting_modules(folder):
-    """Forget modules below *folder* that the block imports, and restore the modules that these replace."""
+    """Remove modules below *folder* that the block imported, and restore the modules that they replaced."""
     modules = dict(sys.modules)
     yield
     if sys.modules == modules:
         return
-    for name, module in list(sys.modules.items()):
-        if modules.get(name) is not module and str(folder) in paths_of(module):
-            del sys.modules[name]
-            if name in modules:
-                sys.modules[name] = modules[name]
+    # Found before any is removed, because the path of a namespace package is read from its parent.
+    imported = [
+        name
+        for name, module in list(sys.modules.items())
+        if modules.get(name) is not module and str(folder) in paths_of(module)
+    ]
+    for name in imported:
+        del sys.modules[name]
+        if name in modules:
+            sys.modules[name] = modules[name]
 
 
-@pytest.fixture(autouse=True)
-def forget_recipes(tmp_path_factory, monkeypatch):
-    """Forget the recipes that a test imports, because other tests have recipes of the same names."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+@contextmanager
+def forgetting_recipes(tmp_path_factory):
+    """Forget the recipes that the block imports, because other tests have recipes with the same names."""
     folder = str(tmp_path_factory.getbasetemp())
-    with forgetting_modules(folder):
+    with pytest.MonkeyPatch.context() as monkeypatch, forgetting_modules(folder):
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
         yield
     for path in [path for path in list(sys.path_importer_cache) if path.startswith(folder)]:
         del sys.path_importer_cache[path]  # each load invalidates every cached path
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_recipes_of_module(tmp_path_factory):
+    """Forget the recipes that the fixtures of a module import."""
+    with forgetting_recipes(tmp_path_factory):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def forget_recipes(tmp_path_factory):
+    """Forget the recipes that a test imports."""
+    with forgetting_recipes(tmp_path_factory):
+        yield
 
 
 @pytest.fixture

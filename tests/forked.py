@@ -18,7 +18,7 @@ SERVER = Path(__file__).with_name("docs") / "fork_server.py"
 @contextmanager
 def fork_server(folder):
     """
-    Start a process that forks commands, and yield a function that is like `command`, but faster.
+    Start a process that forks commands, and yield a function that works like `command`, but faster.
 
     Standard input is empty, and the output goes to files in *folder*. The function can run a *program* other
     than promptkit; see `tests.docs.fork_server.run`.

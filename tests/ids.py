@@ -1,9 +1,9 @@
-"""Ids of parametrized values, which are the same in each run, whatever the addresses and hashes."""
+"""Ids of parametrized values that are the same in each run, despite different addresses and hashes."""
 
 import re
 
 
-def shown(value) -> str:
+def stable_repr(value) -> str:
     """Return the `repr` of *value* without addresses and test modules, with the items of a set sorted."""
     if isinstance(value, set | frozenset):
         return f"{{{', '.join(sorted(map(repr, value)))}}}"

@@ -49,7 +49,7 @@ class _Registry(JWSRegistry):
         return self.algorithms[name]
 
 
-def signed(header, claims, key):
+def sign_token(header, claims, key):
     """Return a token with this header and these claims."""
     payload = json.dumps(claims).encode()
     return jws.serialize_compact(header, payload, key, registry=_Registry(strict_check_header=False))
@@ -81,7 +81,7 @@ class Issuer:
         self.keys.append({**public, "kid": kid, **members})
 
     def claims(self, audience, **changed):
-        """Return the claims of a valid token; a claim changed to None is omitted."""
+        """Return the claims of a valid token with these changes; None removes a claim."""
         now = int(time.time())
         valid_claims = {
             "iss": self.url,
@@ -97,10 +97,10 @@ class Issuer:
         """Return a token that is valid for *audience*, apart from the changes."""
         head = {"alg": algorithm, "kid": kid, "typ": "at+jwt", **(header or {})}
         head = {name: value for name, value in head.items() if value is not None}
-        return signed(head, self.claims(audience, **changed), key or key_for(algorithm))
+        return sign_token(head, self.claims(audience, **changed), key or key_for(algorithm))
 
     @property
-    def asked_for_keys(self):
+    def key_requests(self):
         """The number of requests for the keys."""
         return self.asked["/jwks"]
 
@@ -128,7 +128,7 @@ class Issuer:
         return f"{request['redirect_uri']}?{urlencode(parameters)}"
 
     def exchange(self, form):
-        """Return the token for a code, if the client has the code's proof key."""
+        """Return the token response for a code, and check the client's proof key."""
         request = self.codes.pop(form["code"])
         proof = urlsafe_b64encode(sha256(form["code_verifier"].encode()).digest()).rstrip(b"=").decode()
         assert (proof, form["resource"]) == (request["code_challenge"], request["resource"])

@@ -27,7 +27,7 @@ def encoded(value) -> str:
     return f"=?base64?{b64encode(value.encode()).decode()}?="
 
 
-def agreeing(message) -> dict:
+def modern_headers(message) -> dict:
     """Return the headers that repeat parts of a modern message."""
     method = message["method"]
     headers = {"mcp-protocol-version": MODERN, "mcp-method": method}
@@ -51,7 +51,9 @@ def raw_fields(fields) -> list:
 
 
 def head(method="POST", path="/mcp", **fields):
-    """Return a head with the headers that every client sends, and *fields*; `_` in names becomes `-`."""
+    """
+    Return a request head with the headers that every client sends, and *fields*; `_` in names becomes `-`.
+    """
     given_fields = {name.replace("_", "-"): value for name, value in fields.items()}
     return read_head(method, path, raw_fields({**PLAIN, **given_fields}))
 
@@ -162,16 +164,16 @@ class Caller:
 
 def post(app, message, **fields):
     """Start posting a message, with the headers of its era and *fields*; requires a running event loop."""
-    repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
+    repeated = {name.replace("-", "_"): value for name, value in repeated_headers(message).items()}
     return Caller(app, [body_of(message)], **{**repeated, **fields})
 
 
-def repeat(message) -> dict:
-    """Return the headers that repeat parts of a message; none unless it belongs to the modern era."""
+def repeated_headers(message) -> dict:
+    """Return the headers that repeat parts of a message; messages of the handshake era have none."""
     params = message.get("params") if isinstance(message, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
     is_modern = isinstance(meta, dict) and "io.modelcontextprotocol/protocolVersion" in meta
-    return agreeing(message) if is_modern else {}
+    return modern_headers(message) if is_modern else {}
 
 
 def answer_to(app, message, **fields) -> Answer:

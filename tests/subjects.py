@@ -10,7 +10,7 @@ from promptkit.protocol.key_ring import KeyRing, RequestStateSigner, Sessions
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.principals import Principal
 from promptkit.server.server import SharedServer
-from tests.posting import KEY, body_of, head, repeat
+from tests.posting import KEY, body_of, head, repeated_headers
 
 LIMITS = Limits(completions=1e9)
 
@@ -34,7 +34,7 @@ class Channel:
         return b""
 
     def sender(self, _send):
-        """Return the function that receives lines before the reply."""
+        """Return the function that records the lines sent before the reply."""
         return self.said.append
 
 
@@ -67,7 +67,7 @@ class Site:
     def post(self, message, principal=None, **fields):
         """Post a message, and return the channel that records all replies, including later ones."""
         channel = Channel(principal)
-        repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
+        repeated = {name.replace("-", "_"): value for name, value in repeated_headers(message).items()}
         outcome = self.endpoint.receive(head(**{**repeated, **fields}), body_of(message), channel)
         if isinstance(outcome, HttpResponse):
             channel.said.append(outcome.body)

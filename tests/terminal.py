@@ -13,7 +13,7 @@ _OWN = ("NO_COLOR", "FORCE_COLOR", "COLORTERM", "COLUMNS", "PYTHONUNBUFFERED", "
 
 
 def environment(**more):
-    """Return a clean environment with *more*."""
+    """Return the environment without variables that change the output, and with *more*."""
     return {**{name: value for name, value in os.environ.items() if name not in _OWN}, **more}
 
 
@@ -30,7 +30,7 @@ def command(*argv, cwd, **options):
 
 
 def in_shell(line, *, cwd, **env):
-    """Run a bash command line in which `promptkit` is the command, and return the same as `command`."""
+    """Run a bash command line in which `promptkit` is the command; return its exit code and output."""
     define = f'promptkit() {{ "{sys.executable}" -m promptkit "$@"; }}; set -o pipefail; {line}'
     result = subprocess.run(
         ["bash", "-c", define],  # noqa: S607 (bash can be anywhere on the path)

@@ -1,4 +1,4 @@
-"""The benchmark's report, with invented figures, and its recipes."""
+"""The benchmark's report, with made-up figures, and its recipes."""
 
 import json
 import os
@@ -151,7 +151,7 @@ def test_block_survives_a_json_file(content, tmp_path):
 
 def test_number_of_prompts_in_a_folder(tmp_path, monkeypatch):
     """
-    A folder of recipes has the number of prompts in its name; the peers create equal prompts in a loop.
+    A folder of recipes has as many prompts as its name states, with the names that peers use in a loop.
     """
     monkeypatch.setenv("BENCHMARK_PICTURES", str(tmp_path))
     (tmp_path / "picture.png").write_bytes(b"")
@@ -164,7 +164,7 @@ def test_number_of_prompts_in_a_folder(tmp_path, monkeypatch):
 
 
 def test_number_of_files_in_a_folder(tmp_path):
-    """A folder of files has the number of files in its name, with five prompts each."""
+    """A folder of files has as many files as its name states, with five prompts each."""
     recipes.write_files(tmp_path, (3,))
 
     files = sorted(recipes.folder_of_files(tmp_path, 3).glob("*.py"))
@@ -176,7 +176,7 @@ def test_number_of_files_in_a_folder(tmp_path):
 
 @pytest.fixture
 def runner(tmp_path):
-    """A runner that measures as little as possible, with the image and recipes."""
+    """A runner with the shortest measurements, in a folder that contains the image and the recipes."""
     pictures.write(tmp_path)
     recipes.write(tmp_path, PLAN.counts)
     recipes.write_files(tmp_path, (2,))
@@ -191,7 +191,7 @@ def ours():
 
 
 def test_many_files_are_measured(runner, ours):
-    """For many files, the start, a save, the slowest request around it, and a check are measured."""
+    """With many files, the start, a save, the slowest request around the save, and a check are measured."""
     figures = dict(many_files.measure_saves(runner, ours, ERAS[0], 2))
     figures |= dict(many_files.measure_check(runner, 2))
 
@@ -202,7 +202,8 @@ def test_many_files_are_measured(runner, ours):
 
 def test_busy_server_is_measured(runner, ours):
     """
-    The first reply does not wait for a recipe whose import takes 10 s, and prompts do not wait for loops.
+    The first reply does not wait for a recipe whose import takes 10 s, and other prompts do not wait for a
+    busy loop.
     """
     figures = dict(busy.measure_slow_start(runner, ours, ERAS[0]))
     figures |= dict(busy.measure_loops(runner, ours, ERAS[0], 1))
@@ -230,7 +231,7 @@ def test_echo_has_the_requested_size(era, size):
         case = echo_of(PICTURE, size)
 
         assert case.has_expected_content(session.ask(case))
-        assert session.pipelined(case, 3) > 0
+        assert session.measure_pipelined(case, 3) > 0
         assert bytes(session.ask(PLAIN)) == b"null"  # a request has no result
 
 
@@ -243,7 +244,7 @@ def test_server_that_exits_is_rejected():
         Session((sys.executable, "-c", ends), os.environ, MODERN) as session,
         pytest.raises(RefusedError, match="it ended with 3 instead of an answer"),
     ):
-        session.one_at_a_time(PLAIN, 0.0, 1, 1)
+        session.measure_one_at_a_time(PLAIN, 0.0, 1, 1)
 
 
 def test_server_that_does_not_reply_times_out(monkeypatch):
@@ -268,7 +269,7 @@ def test_large_reply_is_compared_with_an_echo(tmp_path):
 
 
 def test_stdio_budgets():
-    """The stdio budgets are those of the design."""
+    """The stdio budgets match the design."""
     budgets = [
         (budget.peer, budget.ours, budget.least) for budget in BUDGETS if budget.ours.table != rows.HTTP
     ]
@@ -327,7 +328,7 @@ def test_budget_compares_figures_of_the_same_round():
 
 
 def test_fixed_limit_is_compared_with_the_median():
-    """A fixed limit is compared with the median, without any peer."""
+    """A fixed limit is compared with the median, not with a peer's figures."""
     row = rows.next_to_loops(8)
     (budget,) = [budget for budget in BUDGETS if budget.ours == row]
 

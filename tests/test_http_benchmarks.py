@@ -39,8 +39,8 @@ def test_posted_request_is_answered(rounds):
         assert server.opened > 0
 
 
-def test_server_with_another_text_is_rejected(rounds):
-    """A server is rejected if its reply has the right size but another text, like that of the baseline."""
+def test_server_with_the_wrong_text_is_rejected(rounds):
+    """A server is rejected if its reply has the right size but the wrong text, such as the baseline's."""
     rounds._answers_correctly(rounds.peers[0])
     with rounds._start(rounds.peers[1], 1, free_port()) as server:
         assert len(server.reply) == rounds._size > 200
@@ -68,7 +68,7 @@ def test_missing_wrk(rounds, monkeypatch):
 
 @needs_wrk
 def test_load_counts_answered_requests(rounds):
-    """A load returns the number of answered requests and their times; any other status is an error."""
+    """A load returns the number of answered requests and their times; a failed request is an error."""
     port = free_port()
     with rounds._start(rounds.peers[0], 1, port) as server:
         measured = load(port, POST, seconds=1, connections=2)
@@ -82,7 +82,7 @@ def test_load_counts_answered_requests(rounds):
 
 
 def test_http_budgets():
-    """The HTTP budgets are those of the design, for rows that every run has."""
+    """The HTTP budgets match the design, and refer to rows that every run has."""
     budgets = {
         (budget.peer, budget.ours.title): budget.least for budget in BUDGETS if budget.ours.table == rows.HTTP
     }

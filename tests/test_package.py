@@ -60,7 +60,7 @@ def test_recipes_import_only_public_names():
 
 def incomplete_docstrings():
     """
-    Return the exports without a summary sentence, or with a parameter that `Args` does not name.
+    Return a message for each export without a summary sentence, and each parameter missing in `Args`.
 
     A class need not repeat the parameters that its base classes document.
     """

@@ -43,8 +43,8 @@ def test_all_has_every_extra():
 
 
 class TestWorkflow:
-    def test_only_tags_make_a_release(self):
-        """A tag is the only trigger, and no job can do more than it needs."""
+    def test_only_tags_trigger_a_release(self):
+        """Only pushing a tag triggers a release, and each job has only the permissions that it needs."""
         assert WORKFLOW[True] == {"push": {"tags": ["v*"]}}
         assert WORKFLOW["permissions"] == {"contents": "read"}
         assert WORKFLOW["jobs"]["publish"]["permissions"] == {"id-token": "write"}
@@ -83,7 +83,9 @@ def test_tag_of_another_version_is_rejected():
 @pytest.mark.installs
 @pytest.mark.timeout(3 * INSTALLING)
 def test_distribution_is_valid_and_small(tmp_path, installations):
-    """Twine accepts the wheel and the source archive that `build` makes, and the wheel has less than 1 MB."""
+    """
+    Twine accepts the wheel and the source archive that `build` makes, and the wheel is smaller than 1 MB.
+    """
     python = install_packages(Path(__file__).with_name("release.txt"), installations)
     building = [python, "-m", "build", "--outdir", tmp_path, ROOT]
     subprocess.run(building, check=True, capture_output=True, timeout=INSTALLING)

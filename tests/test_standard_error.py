@@ -122,7 +122,7 @@ def get(number, name):
 
 @contextmanager
 def serving(folder, stderr, *options):
-    """Run `promptkit serve` with the given standard error, and a client that reads the replies."""
+    """Run `promptkit serve` with the given standard error, and yield the process with its other pipes."""
     process = subprocess.Popen(
         [sys.executable, "-m", "promptkit", "serve", str(folder), *options],
         stdin=subprocess.PIPE,
@@ -182,9 +182,9 @@ class TestNoReader:
     @pytest.mark.parametrize("signal_", [None, signal.SIGTERM])
     def test_requests_are_answered(self, recipes, pipe, signal_):
         """
-        Prompts that fail, or that print (by any means) more than a pipe holds, are answered.
+        Requests are answered even if their prompts fail, or print (by any means) more than a pipe holds.
 
-        The process ends at the end of its input, and on a signal.
+        The process exits at the end of its input, and on a signal.
         """
         replies = {
             "printing": "printed",
@@ -354,7 +354,7 @@ class TestFlush:
 
 
 def ends_of(kind):
-    """Return the read end and the write end of a stream."""
+    """Return the read end and the write end of a new stream of the given kind."""
     if kind == "socket":
         return tuple(end.detach() for end in socket.socketpair())
     return os.openpty() if kind == "terminal" else os.pipe()
@@ -362,7 +362,7 @@ def ends_of(kind):
 
 @contextmanager
 def error_stream(kind):
-    """Open a descriptor for standard error."""
+    """Yield a descriptor for standard error of the given kind."""
     descriptors = []
     if kind == "full":
         stream = os.open("/dev/full", os.O_WRONLY)

@@ -276,7 +276,7 @@ async def rendering_takes_the_functions_parameters() -> None:
     await review.render_async()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
 
 
-def a_prompt_can_be_named_as_a_type() -> None:
+def prompt_can_be_used_as_an_annotation() -> None:
     @prompt
     def review(diff: str) -> str:
         return diff

@@ -23,7 +23,7 @@ REVISIONS = [*HANDSHAKES, MODERN]
 
 
 def line(message) -> bytes:
-    """Return *message* as one line."""
+    """Return *message* as one line of JSON."""
     return json.dumps(message).encode() + b"\n"
 
 
@@ -49,7 +49,7 @@ def initialize(revision, number=0, capabilities=None, client="test") -> dict:
 
 
 def envelope(capabilities=None, **members) -> dict:
-    """Return the `_meta` of a request of the modern era, with the additional *members*."""
+    """Return the `_meta` of a request of the modern era, with the additional fields *members*."""
     return {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "3.1"},

@@ -1,4 +1,4 @@
-"""Answers of models: finds the JSON in their text, and converts it to a type."""
+"""Models' answers: functions that find the JSON in an answer, and convert it to a type."""
 
 from promptkit.answers.parsing import parse_answer
 from promptkit.errors import AnswerError, InvalidAnswerPart

@@ -1,10 +1,10 @@
 """
-Parsing of models' answers: their JSON is found, repaired if it is malformed, and converted to a type.
+Parsing of model answers: finds their JSON, repairs it if it is malformed, and converts it to a type.
 
-JSON is found after prose, in code fences, and with the mistakes that models make. Its extent is determined in
-linear time; for valid JSON, it is exact.
+JSON is found after prose, in code fences, and despite the mistakes that models make. Its extent is determined
+in linear time; for valid JSON, it is exact.
 
-The library for repairs, json-repair, tries several interpretations of a malformed text, which can take
+The library for repairs, json-repair, tries several interpretations of malformed text, which can take
 quadratic time or worse. It reads the text character by character, so a limit on the characters that it reads
 also limits its time. The time to build one long string still grows with the square of its length, so the
 length is limited as well.
@@ -26,7 +26,7 @@ from promptkit.types.caching import cached_by_type
 from promptkit.types.descriptions import expected_of
 from promptkit.types.error_messages import reason_of
 from promptkit.types.errors import MAX_ERRORS, ConversionError
-from promptkit.types.parsing import unreadable
+from promptkit.types.parsing import unreadable_json_error
 from promptkit.types.scalar_parsers import Read
 from promptkit.types.schemas import check_answer_type
 from promptkit.types.structuring import structurer
@@ -73,7 +73,7 @@ _OPENING: Final = {"}": "{", "]": "["}
 
 class JsonValue(Struct, frozen=True):
     """
-    The extent of a value, which can be malformed, in a model's answer.
+    The extent of a JSON value, possibly malformed, in a model's answer.
 
     Args:
         start:
@@ -98,7 +98,7 @@ class JsonValue(Struct, frozen=True):
 
 def find_values(text: str, *, fences_end_values: bool = True) -> Iterator[JsonValue]:
     """
-    Yield the outermost JSON values in *text*.
+    Yield the extent of each JSON value in *text* that is not inside another value.
 
     Args:
         text:
@@ -120,7 +120,7 @@ def find_values(text: str, *, fences_end_values: bool = True) -> Iterator[JsonVa
 
 
 def _extent(text: str, start: int, end: int) -> JsonValue:
-    """Return the extent of the value whose first bracket is at *start*; it does not go beyond *end*."""
+    """Return the extent, up to *end* at most, of the value whose first bracket is at *start*."""
     brackets: list[str] = []
     position = last = start
     is_value = is_within_words = False
@@ -259,14 +259,14 @@ def _invalid_parts(error: ConversionError, expected: str, value: Any = None) -> 
 
 class _Decoder:
     """
-    Decodes the JSON values in one answer.
+    A decoder of the JSON values in one answer.
 
     Args:
         text:
             The answer.
 
         allow_cut:
-            Whether a value whose end is missing is repaired.
+            Whether to repair a value whose end is missing.
 
     Attributes:
         needs_repair:
@@ -287,16 +287,16 @@ class _Decoder:
         try:
             return msgspec.json.decode(text)
         except (ValueError, RecursionError) as error:
-            malformed = unreadable(self._text[: value.end], error, value.start)
+            malformed = unreadable_json_error(self._text[: value.end], error, value.start)
         try:
-            return self._repaired(text if value.is_closed else _UNFINISHED_MEMBER.sub("", text))
+            return self._repair(text if value.is_closed else _UNFINISHED_MEMBER.sub("", text))
         except ModuleNotFoundError:
             self.needs_repair = True
         except Exception as error:  # the library has bugs, such as failing assertions
             raise malformed from error  # its location is more useful than the library's reason
         raise malformed
 
-    def _repaired(self, text: str) -> Any:
+    def _repair(self, text: str) -> Any:
         """
         Return the value that malformed JSON probably means. Missing values are not invented.
 
@@ -319,7 +319,7 @@ class _Decoder:
 
 
 class _MeteredText(str):
-    """A text that reports how many characters of it are read."""
+    """A string that reports how many of its characters are read."""
 
     __slots__ = ("_count",)
     _count: Callable[[int], None]

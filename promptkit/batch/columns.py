@@ -14,7 +14,7 @@ from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, Promptk
 from promptkit.errors.suggestions import is_misspelt, nearest
 from promptkit.types.unstructuring import json_of
 
-#: Types of values that are sent unchanged, and types that can contain values that JSON lacks.
+#: Types whose values are sent unchanged, and types whose items might not be valid JSON.
 _SCALARS: Final = frozenset({str, int, float, bool})
 _CONTAINERS: Final = frozenset({list, dict})
 
@@ -44,7 +44,7 @@ class RowError(PromptkitError, ValueError):
 
     Args:
         errors:
-            One error per invalid value. An error in the whole row has an empty argument name.
+            One error per invalid value. An error about the row as a whole has an empty argument name.
     """
 
     def __init__(self, errors: tuple[InvalidArgument, ...]) -> None:
@@ -53,7 +53,7 @@ class RowError(PromptkitError, ValueError):
 
     @classmethod
     def of(cls, reason: str) -> Self:
-        """Return an error in the whole row."""
+        """Return an error about the row as a whole."""
         return cls((InvalidArgument("", reason),))
 
     @property
@@ -61,7 +61,7 @@ class RowError(PromptkitError, ValueError):
         """
         The argument and the message of each error, as text that UTF-8 can encode.
 
-        The argument is None for an error in the whole row.
+        The argument is None for an error about the row as a whole.
         """
         messages = [
             (error.argument or None, str(error) if error.argument else error.reason) for error in self.errors
@@ -73,7 +73,11 @@ class RowError(PromptkitError, ValueError):
 
 
 def list_names(names: Sequence[str], count: int | None = None) -> str:
-    """List names for an error message, up to a limit; *count* is their number if *names* is incomplete."""
+    """
+    Format names for an error message: the first few, and the number of the remaining ones.
+
+    *count* is the total number of names, if *names* does not contain all of them.
+    """
     text, rest = ", ".join(map(repr, names[:MAX_LISTED])), (count or len(names)) - MAX_LISTED
     return f"{text}, and {rest:,} more" if rest > 0 else text
 
@@ -91,7 +95,7 @@ def check_key(key: str | None, columns: Sequence[str]) -> None:
 
 
 def key_text(value: Any) -> str | None:
-    """Return the key of a row as text that UTF-8 can encode, truncated to a limit; None if it has no key."""
+    """Return the key of a row as text that UTF-8 can encode, truncated if it is long; None without a key."""
     try:
         return None if value is None else str(value)[:_MAX_KEY].encode(errors="backslashreplace").decode()
     except (ValueError, RecursionError):  # a number with too many digits, or a list that is nested too deeply
@@ -137,14 +141,14 @@ class Columns:
         key: str | None = None,
     ) -> Self:
         """
-        Match columns to parameters: by name, unless a column is renamed.
+        Match columns to parameters by name, unless a column is renamed.
 
         Args:
             arguments:
                 The prompt's arguments.
 
             renamed:
-                Parameters by column, where the names differ.
+                Parameters by column, for columns whose names differ.
 
             fixed:
                 Values by parameter, as a client sends them.
@@ -153,7 +157,7 @@ class Columns:
                 The column that identifies rows, if any.
 
         Raises:
-            ColumnError: If a parameter does not exist, or has two columns, or both a column and a value.
+            ColumnError: If a parameter does not exist, has two columns, or has both a column and a value.
 
             ArgumentsError: If a fixed value is invalid.
         """
@@ -194,7 +198,7 @@ class Columns:
 
     def check(self, columns: Iterable[str], key: str | None) -> None:
         """
-        Check that a table has all required columns, and no misspelt one.
+        Check that a table has all required columns, and no columns that are probably misspelt.
 
         Args:
             columns:
@@ -204,8 +208,8 @@ class Columns:
                 The key column, if any.
 
         Raises:
-            ColumnError: If columns are missing, which the message lists with the existing ones; or if a
-                column is probably misspelt.
+            ColumnError: If a required column is missing, or a column is probably misspelt. If columns are
+                missing, the message lists the existing ones.
         """
         available = list(columns)
         check_key(key, available)
@@ -222,13 +226,13 @@ class Columns:
         if (spelling_error := self._spelling_error(available)) is not None:
             raise ColumnError(spelling_error)
 
-    def unused(self, columns: Iterable[str]) -> list[str]:
+    def find_unused(self, columns: Iterable[str]) -> list[str]:
         """Return the columns that are neither arguments nor the key."""
         return [column for column in columns if column not in self._used]
 
     def _spelling_error(self, columns: Collection[str]) -> str | None:
         """Return an error message if an unused column is probably a misspelt argument; otherwise None."""
-        unused = self.unused(columns)
+        unused = self.find_unused(columns)
         for expected, _ in self.pairs:
             for column in unused if expected not in columns else ():
                 if _is_misspelt(column, expected):
@@ -240,9 +244,11 @@ class Columns:
 
     def extract_arguments(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """
-        Return the arguments of a row: values as a client sends them, and values of their parameter's type.
+        Return the arguments of a row as two mappings.
 
-        A None in the row means that the argument is missing.
+        The first has values as a client sends them, including the values for all rows. The second has values
+        that already have their parameter's type. If the row contains None for an argument, the argument is
+        missing.
 
         Args:
             row:
@@ -261,7 +267,7 @@ class Columns:
             if kind in _SCALARS:
                 sent[name] = value
             elif kind in _CONTAINERS or (value_typed := _convert_to_type(value, argument.annotation)) is None:
-                sent[name] = _as_json(value, name)
+                sent[name] = _convert_to_json(value, name)
             else:
                 typed[name] = value_typed
         has_unused = absent and len(row) > len(self.pairs) - absent
@@ -274,7 +280,7 @@ def _is_misspelt(column: Any, expected: str) -> bool:
     return isinstance(column, str) and len(column) <= _MAX_NAME and _is_near(column.strip(), expected)
 
 
-#: The names of one table are compared in every row.
+#: Cached, because every row of a table has the same names to compare.
 _is_near: Final = lru_cache(maxsize=10_000)(is_misspelt)
 
 
@@ -282,7 +288,8 @@ def _convert_to_type(value: Any, annotation: Any) -> Any:
     """
     Convert a value to a type; return None if that fails.
 
-    Return None for a naive datetime as well, because it can be local time in the author's zone.
+    A naive datetime at midnight is converted as a date. Any other naive datetime fails, because it could be
+    local time in the author's zone.
     """
     with suppress(msgspec.ValidationError, TypeError, ValueError):
         if not (isinstance(value, datetime) and value.tzinfo is None):
@@ -292,7 +299,7 @@ def _convert_to_type(value: Any, annotation: Any) -> Any:
     return None
 
 
-def _as_json(value: Any, name: str) -> Any:
+def _convert_to_json(value: Any, name: str) -> Any:
     with suppress(TypeError, ValueError):
         if not isinstance(value, bytes):  # base64 would be treated as text
             return json_of(value.tolist() if hasattr(value, "tolist") else value)

@@ -26,7 +26,7 @@ class _TableKind(Struct, frozen=True):
 
 def to_supported_table(table: Any) -> Any:
     """
-    Return a supported table; other tables with an Arrow stream are converted to a pyarrow Table.
+    Return *table* if its kind is supported; otherwise convert it to a pyarrow Table from its Arrow stream.
 
     Raises:
         TypeError: If *table* is not a table.
@@ -56,7 +56,12 @@ def columns_of(table: Any) -> list[str] | None:
 
 
 def rows_of(table: Any, columns: Collection[str]) -> _Rows:
-    """Return the rows of a supported table, restricted to *columns*. Raises TypeError for an invalid row."""
+    """
+    Return the rows of a supported table, with only *columns*. The rows of a list keep all columns.
+
+    Raises:
+        TypeError: If a row of a list is not a mapping.
+    """
     kind = _kind_of(table)
     if kind is None:
         return _list_rows(table)
@@ -68,7 +73,7 @@ def rows_of(table: Any, columns: Collection[str]) -> _Rows:
 def with_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     """Return a supported table with columns added or replaced."""
     kind = _kind_of(table)
-    return _list_with(table, columns) if kind is None else kind.with_columns(table, columns, types)
+    return _add_list_columns(table, columns) if kind is None else kind.with_columns(table, columns, types)
 
 
 def _kind_of(table: Any) -> _TableKind | None:
@@ -82,10 +87,10 @@ def _list_rows(rows: Any) -> _Rows:
         if not isinstance(row, Mapping):
             msg = f"a row is a mapping of column to value, not a {type(row).__name__}"
             raise TypeError(msg)
-    return rows  # type: ignore[no-any-return]  # the loop has checked them
+    return rows  # type: ignore[no-any-return]  # the loop has checked the rows
 
 
-def _list_with(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
+def _add_list_columns(rows: Any, columns: _Columns) -> list[dict[str, Any]]:
     added = zip(*columns.values(), strict=True)
     return [
         {**row, **dict(zip(columns, values, strict=True))} for row, values in zip(rows, added, strict=True)
@@ -109,7 +114,7 @@ def _microseconds(arrow: Any, kind: Any) -> Any:
     return arrow.duration("us") if arrow.types.is_duration(kind) else arrow.time64("us")
 
 
-def _arrow_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
+def _add_arrow_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     arrow = sys.modules["pyarrow"]
     text = arrow.string()
     messages = arrow.list_(arrow.struct([("role", text), ("content", text)]))
@@ -129,7 +134,7 @@ def _polars_names(table: Any) -> list[str]:
     return table.columns if hasattr(table, "columns") else table.struct.fields  # type: ignore[no-any-return]
 
 
-def _polars_with(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
+def _add_polars_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
     polars = sys.modules["polars"]
     messages = polars.List(polars.Struct({"role": polars.String, "content": polars.String}))
     series = [
@@ -147,7 +152,7 @@ def _pandas_rows(frame: Any, names: list[str]) -> _Rows:
 
 
 def _python_values(column: Any) -> list[Any]:
-    """Return the values of a pandas column: None where missing, and Python's own datetimes and timedeltas."""
+    """Return a pandas column's values: None for missing ones, and Python's own datetimes and timedeltas."""
     values: list[Any] = column.astype(object).where(column.notna(), None).tolist()
     if column.dtype.kind == "M":
         return [None if value is None else value.to_pydatetime(warn=False) for value in values]
@@ -156,15 +161,15 @@ def _python_values(column: Any) -> list[Any]:
     return values
 
 
-def _pandas_with(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:
+def _add_pandas_columns(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:
     pandas = sys.modules["pandas"]
     return frame.assign(
         **{name: pandas.Series(values, frame.index, dtype=object) for name, values in columns.items()}
     )
 
 
-_ARROW: Final = _TableKind(lambda table: table.schema.names, _arrow_rows, _arrow_with)
-_POLARS: Final = _TableKind(_polars_names, _polars_rows, _polars_with)
+_ARROW: Final = _TableKind(lambda table: table.schema.names, _arrow_rows, _add_arrow_columns)
+_POLARS: Final = _TableKind(_polars_names, _polars_rows, _add_polars_columns)
 
 #: The kinds of tables, by the package and name of the class or of a base class.
 _KINDS: Final[dict[tuple[str, str], _TableKind]] = {
@@ -172,5 +177,5 @@ _KINDS: Final[dict[tuple[str, str], _TableKind]] = {
     ("pyarrow", "RecordBatch"): _ARROW,
     ("polars", "DataFrame"): _POLARS,
     ("polars", "Series"): _POLARS,
-    ("pandas", "DataFrame"): _TableKind(list, _pandas_rows, _pandas_with),
+    ("pandas", "DataFrame"): _TableKind(list, _pandas_rows, _add_pandas_columns),
 }

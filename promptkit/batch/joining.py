@@ -18,19 +18,19 @@ from promptkit.batch.workers import Rejection
 from promptkit.files.folder import Folder
 from promptkit.files.reading import open_regular_file
 
-#: The suffixes of files of results in a folder; Bedrock appends .out to the name of the file of requests.
+#: The suffixes of result files in a folder. Bedrock appends .out to the name of the request file.
 _SUFFIXES: Final = (".jsonl", ".jsonl.out")
 
-#: Members with the identifier of a result.
+#: Fields that can contain the identifier of a result.
 _IDENTIFIERS: Final = ("custom_id", "key", "recordId")
 
-#: Members that wrap the answer, from the outside in.
+#: Fields that wrap the answer, from the outside in.
 _WRAPPERS: Final = ("result", "response", "body", "message", "modelOutput")
 
-#: The maximum size of a line of results, in bytes: some vendors repeat the request next to its answer.
+#: The maximum size of a line of results, in bytes. Some vendors repeat the request next to its answer.
 _MAX_LINE: Final = 64 * 1024 * 1024
 
-#: The reasons with which vendors end a complete answer, in lowercase.
+#: The stop reasons of complete answers, in lowercase.
 _COMPLETE: Final = frozenset({"stop", "end_turn", "stop_sequence", "completed", "eos", "eos_token"})
 
 _TABLES: Final = """
@@ -64,7 +64,7 @@ class Results:
 
     def take(self, key: Any) -> tuple[str | None, str | None] | None:
         """
-        Return the answer and the error of the result for a row; None if there is no result.
+        Return the answer and the error of a row's result; None if there is no result.
 
         A result can be taken once. For a later row with the same key, return an error.
         """
@@ -83,7 +83,7 @@ class Results:
         reasons = [reason for (reason,) in self._database.execute(_REASONS, (str(line), key))]
         return f"the batch has rejected it: {'; '.join(reasons)}" if reasons else None
 
-    def unused(self, limit: int) -> tuple[int, list[str]]:
+    def find_unused(self, limit: int) -> tuple[int, list[str]]:
         """Return the number of results that no row has taken, and at most *limit* of their keys."""
         (count,) = self._database.execute("SELECT count(*) FROM results WHERE NOT used").fetchone()
         keys = self._database.execute("SELECT key FROM results WHERE NOT used LIMIT ?", (limit,))
@@ -93,17 +93,17 @@ class Results:
 @contextmanager
 def open_results(results: Path, batch: Folder, *, by_number: bool) -> Iterator[Results]:
     """
-    Read the results of a batch into a temporary file.
+    Read the results of a batch into a temporary database, and yield them.
 
     Args:
         results:
-            The file with a vendor's results, or a folder of such files.
+            The file of a vendor's results, or a folder of such files.
 
         batch:
-            The folder of the batch; its rejected rows are read, if there are any.
+            The folder of the batch, whose rejected rows are read as well.
 
         by_number:
-            Whether rows are identified by their numbers, and not by a column.
+            Whether rows are identified by their numbers instead of a column.
 
     Raises:
         RowsError: If a line is invalid, or there are no results.
@@ -134,12 +134,12 @@ def join_results(
             The column that identifies rows; None if rows are identified by their numbers.
 
         parse:
-            Parses an answer, or raises `AnswerError`; None if answers stay text.
+            Parses an answer, or raises `AnswerError`; None to return answers as text.
 
     Returns:
-        The row's values as ``row``, its ``answer`` as text, and its ``error``; with *parse*, also the
-        ``parsed`` answer. Missing results, incomplete and invalid answers are errors. If a row has several
-        results, a result with an answer is used.
+        For each row, its line number as ``line``, its values as ``row``, its ``answer`` as text, and its
+        ``error``; with *parse*, also the ``parsed`` answer. Missing results, and incomplete or invalid
+        answers, are errors. If a row has several results, a result with an answer is used.
 
     Raises:
         ColumnError: If the key column does not exist.
@@ -149,7 +149,7 @@ def join_results(
     if table.columns is not None:
         check_key(key, table.columns)
     for chunk in table.chunks:
-        for number, line, raw in chunk.numbered():
+        for number, line, raw in chunk.iterate_rows():
             row, answer, parsed, error = None, None, None, None
             try:
                 row = row_of(raw, table.read)
@@ -157,7 +157,7 @@ def join_results(
                     answer, error = results.take(number) or (None, results.rejection(line, None))
                 elif row.get(key) in (None, ""):
                     error = "the row has no key"
-                # A rejected row can have the key of a valid one.
+                # A rejected row can have the same key as a valid row.
                 elif (error := results.rejection(line, key_text(row[key]))) is None:
                     answer, error = results.take(row[key]) or (None, None)
                 if answer is None and error is None:
@@ -205,7 +205,7 @@ def _read_results(results: Path, *, by_number: bool) -> Iterator[tuple[str, str 
 
 
 def _find_files(results: Path) -> dict[str, Callable[[], BinaryIO]]:
-    """Return the files of results by their paths, as functions that open them."""
+    """Return functions that open the result files, by path."""
     with explain_read_errors(str(results), OSError):
         if not results.is_dir():
             return {str(results): partial(open_regular_file, results)}
@@ -252,7 +252,7 @@ def _row_number(identifier: str, file: str) -> str:
 
 def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """
-    Return the text of a model's complete answer, and the error; one of them is None.
+    Return the text of a model's complete answer, and None; or None, and the error.
 
     Args:
         result:
@@ -275,9 +275,9 @@ def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:
 
 def _stop_reason(result: Any) -> tuple[str, str] | None:
     """
-    Return the name and the value of the member with the reason why the model ended the first answer.
+    Return the name and the value of the field that contains the stop reason of the first answer.
 
-    Return None if there is no such member.
+    Return None if there is no such field.
     """
     match result:
         case {"choices": [{"finish_reason": str(reason)}, *_]}:
@@ -294,7 +294,7 @@ def _stop_reason(result: Any) -> tuple[str, str] | None:
 
 
 def _texts(result: Any) -> Iterator[str]:
-    """Yield the texts of the first answer, in the order of its parts."""
+    """Yield the text of each part of the first answer."""
     match result:
         case {"choices": [{"message": {"content": str(text)}}, *_]}:
             yield text

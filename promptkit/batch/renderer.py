@@ -1,6 +1,6 @@
 """Rendering of a prompt for the rows of a table, on any engine, or as requests in vendors' batch formats."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, TypeAlias, TypeVar
@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import attrs
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from promptkit.batch.columns import Columns, RowError
 from promptkit.batch.dataframes import ColumnTypes, columns_of, rows_of, to_supported_table, with_columns
+from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError
@@ -20,155 +20,14 @@ from promptkit.errors.suggestions import nearest
 from promptkit.exports import (
     ExportError,
     UnsupportedAnswerError,
-    anthropic_request,
-    gemini_request,
     openai_chat,
-    openai_chat_request,
-    openai_responses_request,
 )
 from promptkit.language.messages import Workflow, make_workflow
 from promptkit.language.turns import user
 
-#: Creates the body of a request from a workflow, the model, and other fields.
-_Body: TypeAlias = Callable[[Workflow, str | None, Mapping[str, Any]], dict[str, Any]]
-
-_MB: Final = 1_000_000
-
-#: The maximum length of an answer in tokens, which Anthropic requires.
-_MAX_TOKENS: Final = 4096
-
-#: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html
-_BEDROCK_VERSION: Final = "bedrock-2023-05-31"
-
-
-class LineFormat(Struct, frozen=True):
-    """
-    The format of a vendor's batch files, with one request per line.
-
-    Args:
-        body:
-            Creates the body of a request.
-
-        line:
-            Creates a line from an identifier and a body.
-
-        prompt_fields:
-            The members of the body that contain the prompt.
-
-        max_lines:
-            The maximum number of lines in a file.
-
-        max_bytes:
-            The maximum size of a file in bytes.
-
-        identifier:
-            The member with the identifier.
-
-        identifier_pattern:
-            A regular expression for valid identifiers.
-
-        identifier_description:
-            A description of valid identifiers.
-
-        has_model:
-            Whether the body contains the model. Otherwise the batch job selects it.
-
-        model_substrings:
-            Substrings of model names; a valid name contains at least one of them.
-    """
-
-    body: _Body
-    line: Callable[[str, dict[str, Any]], dict[str, Any]]
-    prompt_fields: tuple[str, ...]
-    max_lines: int
-    max_bytes: int
-    identifier: str = "custom_id"
-    identifier_pattern: str = r"[^\x00-\x1f]{1,512}"
-    identifier_description: str = "1 to 512 characters"
-    has_model: bool = True
-    model_substrings: tuple[str, ...] = ("",)
-
-    def check_fields(self, fields: Iterable[str]) -> None:
-        """Raise ValueError if one of the other fields of a request would replace the prompt."""
-        for name in fields:
-            if name in self.prompt_fields:
-                msg = f"{name!r} is the prompt's own field: change the prompt instead"
-                raise ValueError(msg)
-
-
-def _openai(url: str, request: Callable[..., dict[str, Any]], *prompt_fields: str) -> LineFormat:
-    """Return the format of one OpenAI API: https://developers.openai.com/api/docs/guides/batch."""
-
-    def body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-        return request(workflow, **{"model": model, **fields})
-
-    def line(identifier: str, body: dict[str, Any]) -> dict[str, Any]:
-        return {"custom_id": identifier, "method": "POST", "url": url, "body": body}
-
-    return LineFormat(body, line, prompt_fields, 50_000, 200 * _MB)
-
-
-def _anthropic_body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    return anthropic_request(workflow, **{"model": model, "max_tokens": _MAX_TOKENS, **fields})
-
-
-def _bedrock_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    defaults = {"anthropic_version": _BEDROCK_VERSION, "max_tokens": _MAX_TOKENS}
-    return anthropic_request(workflow, **{**defaults, **fields})
-
-
-def _gemini_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the body for the REST API, which separates the system part and the generation config."""
-    remaining = dict(fields)
-    request = gemini_request(workflow, lossy=remaining.pop("lossy", False))
-    config = request.pop("config", {})
-    if (system := config.pop("system_instruction", None)) is not None:
-        request["system_instruction"] = {"parts": [{"text": system}]}
-    if generation := {**config, **remaining.pop("generation_config", {})}:
-        request["generation_config"] = generation
-    return {**request, **remaining}
-
-
-#: The formats, by the vendors' names.
-#: Anthropic: https://platform.claude.com/docs/en/build-with-claude/batch-processing;
-#: Gemini: https://ai.google.dev/gemini-api/docs/batch-api; Bedrock:
-#: https://docs.aws.amazon.com/bedrock/latest/userguide/batch-inference-data.html and its quotas.
-LINE_FORMATS: Final[dict[str, LineFormat]] = {
-    "openai-chat": _openai("/v1/chat/completions", openai_chat_request, "messages"),
-    "openai-responses": _openai("/v1/responses", openai_responses_request, "input", "instructions"),
-    "anthropic": LineFormat(
-        _anthropic_body,
-        lambda identifier, body: {"custom_id": identifier, "params": body},
-        ("messages", "system"),
-        max_lines=100_000,
-        max_bytes=256 * _MB,
-        identifier_pattern="[a-zA-Z0-9_-]{1,64}",
-        identifier_description="1 to 64 letters, digits, - and _",
-    ),
-    "gemini": LineFormat(
-        _gemini_body,
-        lambda identifier, body: {"key": identifier, "request": body},
-        ("contents", "system_instruction"),
-        identifier="key",
-        max_lines=1_000_000,
-        max_bytes=2_000 * _MB,
-        has_model=False,
-    ),
-    "bedrock": LineFormat(
-        _bedrock_body,
-        lambda identifier, body: {"recordId": identifier, "modelInput": body},
-        ("messages", "system"),
-        identifier="recordId",
-        max_lines=50_000,
-        max_bytes=1_000 * _MB,
-        has_model=False,
-        model_substrings=("anthropic", "claude"),
-    ),
-}
-
 T = TypeVar("T")
 
-#: A rendering of one row: a workflow, or a single user text, which most prompts return.
+#: A rendering of one row: a workflow, or the text of a single user message, which is the common case.
 RenderedRow: TypeAlias = Workflow | str
 
 #: The default format, which model engines accept: messages with a role and text.
@@ -192,31 +51,32 @@ def _validate_format(to: str) -> str:
 @attrs.frozen
 class Renderer:
     """
-    A prompt as a function on tables: it adds a column with renderings, and a column with errors.
+    A prompt as a function on tables, which adds a column with renderings and a column with errors.
 
-    It can be pickled, so that engines can call it in other processes. It returns the kind of table that it
-    gets: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of structs, or a list
-    of mappings. For other objects with ``__arrow_c_stream__`` it returns a pyarrow Table.
+    It can be pickled, so that engines can call it in other processes. It returns a table of the same kind
+    that it receives: a pyarrow Table or RecordBatch, a Polars or pandas data frame, a Polars Series of
+    structs, or a list of mappings. For any other object with ``__arrow_c_stream__``, it returns a pyarrow
+    Table.
 
-    Columns are matched to parameters by name. Other columns are ignored, unless one has a name similar to a
-    parameter without a column, which is an error. Values keep their types; text is parsed like text from a
-    client, and None means that an argument is missing. Two columns are added: ``messages`` or ``request``,
-    and ``error``. In each row, exactly one of the two is None.
+    Columns are matched to parameters by name. Other columns are ignored, but it is an error if a parameter
+    has no column and one of the others has a similar name. Values keep their types, text is parsed like text
+    from a client, and None means that an argument is missing. Two columns are added: ``messages`` or
+    ``request``, and ``error``. In each row, exactly one of the two is None.
 
     Args:
         prompt:
             The prompt.
 
         to:
-            ``"messages"`` for messages with a role and text, as model engines accept them; or a vendor, for
-            the body of a request as JSON text: ``"openai-chat"``, ``"openai-responses"``, ``"anthropic"``,
+            ``"messages"`` for messages with a role and text, which model engines accept; or, for the body of
+            a request as JSON text, a vendor: ``"openai-chat"``, ``"openai-responses"``, ``"anthropic"``,
             ``"gemini"`` or ``"bedrock"``.
 
         model:
             The model in requests.
 
         columns:
-            Parameters by column, where the names differ.
+            Parameters by column, for columns whose names differ.
 
         values:
             Values by parameter that are the same for all rows, as a client sends them.
@@ -226,7 +86,7 @@ class Renderer:
             that the vendor does not support is replaced with a text description.
 
         key:
-            The column that `batches` passes on, as text.
+            A column that `batches` also yields, converted to text.
 
     Raises:
         ValueError: If *to* is unknown, or *fields* would replace the prompt. Other errors are raised on first
@@ -256,12 +116,12 @@ class Renderer:
 
     @property
     def column(self) -> str:
-        """The name of the column that is added next to ``error``."""
+        """The name of the column with the renderings: ``messages`` or ``request``."""
         return MESSAGES if self.to == MESSAGES else _REQUEST
 
     @property
     def schema(self) -> str:
-        """The columns that `batches` yields, in Spark's syntax: the key, if any, rendering and error."""
+        """The columns that `batches` yields, in Spark's syntax: rendering and error, after any key."""
         key = "" if self.key is None else f"`{self.key}` string, "
         form = "array<struct<role: string, content: string>>" if self.to == MESSAGES else "string"
         return f"{key}{self.column} {form}, {_ERROR_COLUMN} string"
@@ -304,7 +164,7 @@ class Renderer:
             matched.check(names, key)
         for row in rows_of(table, {column for column, _ in matched.pairs}):
             try:
-                renderings.append(self._column(self.render_row(*matched.extract_arguments(row))))
+                renderings.append(self._build_cell(self.render_row(*matched.extract_arguments(row))))
                 errors.append(None)
             except Exception as error:  # noqa: BLE001 (a failing row does not stop the table)
                 renderings.append(None)
@@ -313,7 +173,7 @@ class Renderer:
 
     def render_row(self, sent: Mapping[str, Any], typed: dict[str, Any]) -> RenderedRow:
         """
-        Render one row. A single user text, the most common rendering, is returned as a string.
+        Render one row. If the rendering is a single user message of text, return that text.
 
         Args:
             sent:
@@ -334,7 +194,7 @@ class Renderer:
             raise
         except BaseException as error:  # noqa: BLE001 (prompts can raise anything; other rows continue)
             row_error = _convert_error(error)
-        if (arguments := compiled.arguments).secret:  # error messages of authors can repeat secrets
+        if (arguments := compiled.arguments).secret:  # authors' error messages can repeat secrets
             redact = Redactor.of(arguments, {**sent, **typed}).redacted
             row_error = RowError(
                 tuple(replace(invalid, reason=redact(invalid.reason)) for invalid in row_error.errors)
@@ -352,7 +212,7 @@ class Renderer:
             return error
         if isinstance(error, UnsupportedAnswerError):
             raise error
-        # The text of an unexpected error can repeat values of the row.
+        # The message of an unexpected error can repeat values of the row.
         text = "" if self.prompt.compiled.arguments.secret else f": {error}"
         return RowError.of(f"the row cannot be rendered: {type(error).__name__}{text}")
 
@@ -361,7 +221,7 @@ class Renderer:
 
     @cached_property
     def _text_body(self) -> tuple[bytes, bytes]:
-        """The body of a request for a single user text, before and after that text."""
+        """The body of a request with a single user message, as the parts before and after its text."""
         mark = uuid4().hex
         workflow = make_workflow(user(mark).messages, answer=self.prompt.compiled.renderer.answer)
         head, _, tail = self._encode_body(workflow).partition(mark.encode())
@@ -372,7 +232,7 @@ class Renderer:
         Encode the body of a request as JSON, in a `msgspec.Raw`.
 
         Raises:
-            RowError: If the vendor does not support the content or the row's answer type, or a text cannot be
+            RowError: If the vendor does not support the content or the row's answer type, or text cannot be
                 encoded.
 
             UnsupportedAnswerError: If the vendor does not support the answer type that the prompt declares.
@@ -391,7 +251,7 @@ class Renderer:
         except UnicodeEncodeError:
             raise RowError.of(_LONE_SURROGATE) from None
 
-    def _column(self, rendering: RenderedRow) -> Any:
+    def _build_cell(self, rendering: RenderedRow) -> Any:
         if self.to != MESSAGES:
             return bytes(self.body(rendering)).decode()
         messages = (
@@ -419,7 +279,7 @@ def _messages(workflow: Workflow) -> list[Any]:
 
 
 def _convert_error(error: BaseException) -> RowError:
-    """Return the error of a row for which the prompt raised *error*."""
+    """Convert *error*, which the prompt raised for a row, to the error of the row."""
     if isinstance(error, ArgumentsError):
         return RowError(error.errors)
     with suppress(Exception):  # formatting an author's exception can fail

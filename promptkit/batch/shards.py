@@ -1,8 +1,8 @@
 """
 The files of a batch: requests, split at the vendor's limits, and rejected rows.
 
-While the batch is unfinished, a checkpoint next to these files has their sizes after the last row, so that a
-batch that was killed can be resumed. A folder can come with another author's repository, so a
+While the batch is unfinished, a checkpoint next to these files records their sizes after the last chunk, so
+that a batch that was killed can be resumed. A folder can come with another author's repository, so a
 checkpoint is trusted only if it agrees with the names and sizes of the files.
 """
 
@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from promptkit.batch.renderer import LineFormat
+from promptkit.batch.line_formats import LineFormat
 from promptkit.batch.workers import Rejection, RenderedChunk
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, FolderLockedError
@@ -30,10 +30,10 @@ REJECTED: Final = "rejected.jsonl"
 #: The size of a checkpoint, in bytes.
 _CHECKPOINT_SIZE: Final = 512
 
-#: The end of every error message about a folder.
+#: The last words of every error message about a folder.
 _ANOTHER_FOLDER: Final = "choose another folder with -o"
 
-#: The end of every error message about a folder that has a batch.
+#: The last words of every error message about a folder that contains a batch.
 _REPLACE_IT: Final = f"replace it with --force, or {_ANOTHER_FOLDER}"
 
 #: The reason why a batch cannot be resumed.
@@ -47,7 +47,7 @@ _Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
 class UnfinishedBatchError(PromptkitError):
     """
-    A folder has files of another batch, or of an unfinished batch that cannot be resumed.
+    A batch cannot be started or resumed in a folder, for example because the folder has another batch.
 
     Args:
         message:
@@ -61,10 +61,10 @@ class Checkpoint(Struct, forbid_unknown_fields=True):
 
     Args:
         command:
-            The command that the batch belongs to; another command cannot resume it.
+            A digest of the command and its input; a command with another digest cannot resume the batch.
 
         rows:
-            The number of rows that are done.
+            The number of finished rows.
 
         shard:
             The number of the file that is being written.
@@ -114,7 +114,7 @@ def find_batch_files(folder: Folder) -> dict[str, int]:
     path, sizes = folder.path.name, dict[str, int]()
     try:
         for name, status in folder.entries():
-            if name in (CHECKPOINT, REJECTED) or _has_requests(name):
+            if name in (CHECKPOINT, REJECTED) or _is_shard_name(name):
                 path = f"{folder.path.name}/{name}"
                 check_regular(status, name)
                 sizes[name] = status.st_size
@@ -127,11 +127,11 @@ def find_batch_files(folder: Folder) -> dict[str, int]:
 
 
 def _batch_error(path: str, problem: str, fix: str = _ANOTHER_FOLDER) -> UnfinishedBatchError:
-    """Return an error about a problem with a file or folder, and how to fix it."""
+    """Return an error that describes a problem with a file or folder, and how to fix it."""
     return UnfinishedBatchError(f"{path!r} {problem}: {fix}")
 
 
-def _has_requests(name: str) -> bool:
+def _is_shard_name(name: str) -> bool:
     return name.startswith("requests-") and name.endswith(".jsonl")
 
 
@@ -209,7 +209,7 @@ class BatchWriter:
         return self._keys.execute("INSERT OR IGNORE INTO keys VALUES (?)", (key,)).rowcount == 1
 
     def _identifiers(self) -> Iterator[str]:
-        """Yield the identifiers of the requests that exist already."""
+        """Yield the identifiers of the existing requests."""
         if self._folder is None:
             return
         for number in range(1, self.done.shard + 1):
@@ -225,10 +225,10 @@ class BatchWriter:
 
     def write(self, chunk: RenderedChunk) -> None:
         """
-        Write a chunk, and a checkpoint: a batch that is killed resumes after this chunk.
+        Write a chunk and a checkpoint, so that a batch that is killed resumes after this chunk.
 
-        On resuming, the first chunk must be the last one before the checkpoint. It is compared with the
-        checkpoint, and not written again.
+        On resuming, the first chunk must be the last one before the checkpoint. That chunk is compared with
+        the checkpoint, but not written again.
 
         Raises:
             UnfinishedBatchError: If the existing files do not belong to these rows.
@@ -259,7 +259,7 @@ class BatchWriter:
         self._save()
 
     def _write_requests(self, lines: bytes, count: int) -> None:
-        """Write requests, one per line; a new file starts when the last one is full."""
+        """Write requests, one per line; start a new file if the current file would exceed a limit."""
         done, form = self.done, self._format
         if done.lines + count > form.max_lines or done.size + len(lines) > form.max_bytes:
             if count > 1:
@@ -275,10 +275,10 @@ class BatchWriter:
 
     def finish(self) -> None:
         """
-        Finish the batch: close the files, and remove the checkpoint and empty files.
+        Finish the batch by closing the files, and removing the checkpoint and all empty files.
 
         Raises:
-            UnfinishedBatchError: If the table has fewer rows than the checkpoint.
+            UnfinishedBatchError: If the table has fewer rows than are already finished.
         """
         done = self.done
         if not self._is_same_batch:
@@ -304,7 +304,7 @@ def open_batch(
     folder: Folder | None, form: LineFormat, command: str, *, resume: bool, force: bool = False
 ) -> Iterator[BatchWriter]:
     """
-    Open the files of a batch, and close them afterwards.
+    Open the files of a batch, yield their writer, and close the files afterwards.
 
     Args:
         folder:
@@ -314,7 +314,7 @@ def open_batch(
             The vendor's format, with its limits.
 
         command:
-            The command that the batch belongs to.
+            A digest of the command and its input, see `Checkpoint`.
 
         resume:
             Whether to resume an unfinished batch.
@@ -323,8 +323,8 @@ def open_batch(
             Whether to replace a batch, finished or not.
 
     Raises:
-        UnfinishedBatchError: If the folder has files of a batch that is neither resumed nor replaced, or that
-            belongs to another command; or if it has other files with the names of batch files.
+        UnfinishedBatchError: If the folder contains a batch that is neither resumed nor replaced, if the
+            batch to resume belongs to another command, or if unrelated files have the names of batch files.
 
         OSError: If a file cannot be written.
     """
@@ -332,7 +332,7 @@ def open_batch(
         if folder is None:
             done = Checkpoint(command)
         else:
-            find_batch_files(folder)  # rejects a link in place of the folder before creating anything
+            find_batch_files(folder)  # rejects a link at the folder's path before creating anything
             folder.create()
             try:
                 stack.enter_context(folder.locked())
@@ -356,12 +356,12 @@ def _discard_batch(folder: Folder, command: str) -> None:
 
 
 def _encode_checkpoint(checkpoint: Checkpoint) -> bytes:
-    """Encode a checkpoint with a fixed size, so that a single write replaces the last one."""
+    """Encode a checkpoint with a fixed size, so that a single write replaces the previous checkpoint."""
     return msgspec.json.encode(checkpoint).ljust(_CHECKPOINT_SIZE)
 
 
 def _load_checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoint:
-    """Return the checkpoint to start from, and remove files of requests that were started after it."""
+    """Return the checkpoint to start from, and remove request files that were created after it."""
     files = find_batch_files(folder)
     if not any(files.values()):  # nothing was written, not even a checkpoint
         return Checkpoint(command)
@@ -379,15 +379,15 @@ def _load_checkpoint(folder: Folder, command: str, *, resume: bool) -> Checkpoin
         raise UnfinishedBatchError(_OTHER_BATCH)
     if not _matches_files(checkpoint, files):
         raise _batch_error(path, "does not match the files next to it")
-    # The last file is removed first, so that no gap arises if the process is killed.
-    for number in range(sum(map(_has_requests, files)), checkpoint.shard, -1):
+    # Remove the last file first, so that killing the process leaves no gap.
+    for number in range(sum(map(_is_shard_name, files)), checkpoint.shard, -1):
         folder.remove(_shard_name(number))
     return checkpoint
 
 
 def _matches_files(checkpoint: Checkpoint, files: Mapping[str, int]) -> bool:
-    """Return whether the files of a checkpoint exist without gaps, with at least the recorded sizes."""
-    names = [_shard_name(number) for number in range(1, sum(map(_has_requests, files)) + 1)]
+    """Return whether a checkpoint's files are numbered without gaps, with at least the recorded sizes."""
+    names = [_shard_name(number) for number in range(1, sum(map(_is_shard_name, files)) + 1)]
     return (
         all(name in files for name in names)
         and checkpoint.shard <= max(len(names), 1)

@@ -33,19 +33,19 @@ _ARROW: Final = {".parquet": "parquet", ".arrow": "ipc", ".feather": "feather", 
 #: The number of typed rows to read at a time.
 _TYPED_ROWS: Final = 4_000
 
-#: The maximum size of a row of text in bytes, so that a chunk fits into memory.
+#: The maximum size of a row in a text format, in bytes, so that a chunk fits into memory.
 _MAX_ROW: Final = 16 * 1024 * 1024
 
 #: The maximum size of a JSON array in bytes, because it is read as a whole.
 _MAX_ARRAY: Final = 256 * 1024 * 1024
 
-#: The delimiters that are detected in a header: the one with the most cells; on a tie, the first of them.
+#: The delimiters to try on a header. The one that yields the most cells wins; on a tie, the first.
 _DETECTED: Final = (",", ";", "\t")
 
 #: The possible delimiters by suffix.
 _DELIMITERS: Final = {".csv": _DETECTED, ".tsv": ("\t",)}
 
-#: A line before the header with the delimiter, as Excel writes and reads it.
+#: A line before the header that names the delimiter, which Excel reads and writes.
 _DELIMITER_LINE: Final = re.compile(r"sep=([^\w\r\n\"])\r?\n?")
 
 #: The beginning of a JSON object that continues on the next line.
@@ -55,16 +55,17 @@ _OPEN_OBJECT: Final = re.compile(rb"\s*\{\s*\n")
 _MAX_ROWS: Final = 1_000
 _MIN_ROWS: Final = 16
 
-#: The size of a chunk is the number of rows before it divided by this, so that processes finish together.
+#: A chunk has as many rows as all earlier chunks together, divided by this, so that processes finish
+#: together.
 _FRACTION: Final = 32
 
-#: The size in bytes at which a chunk ends.
+#: The size in bytes at which a chunk is complete.
 _CHUNK_BYTES: Final = 1024 * 1024
 
 #: The values of one row by column.
 Row: TypeAlias = Mapping[str, Any]
 
-#: A row as read from a file: its bytes, its cells, or its values; or the error if it cannot be read.
+#: A row as read from a file: its bytes, its cells, its values, or the error that prevents reading it.
 Raw: TypeAlias = "bytes | list[str] | Row | RowError"
 
 #: The line number of a row, its raw data, and how much of the file was read with it.
@@ -105,7 +106,7 @@ class Chunk(Struct, frozen=True):
         """The number of the last row."""
         return self.first + len(self.rows) - 1
 
-    def numbered(self) -> Iterator[tuple[int, int, Raw]]:
+    def iterate_rows(self) -> Iterator[tuple[int, int, Raw]]:
         """Yield the number of each row, its line, and its raw data."""
         for number, (line, raw) in enumerate(self.rows, self.first):
             yield number, line, raw
@@ -129,7 +130,7 @@ class Table(Struct, frozen=True):
             The number of bytes or rows; None if unknown.
 
         blank_is_missing:
-            Whether an empty text means that the value is missing, as in CSV.
+            Whether an empty string means that the value is missing, as in CSV.
     """
 
     columns: list[str] | None
@@ -148,7 +149,7 @@ def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
             The raw data of the row.
 
         read:
-            The function of its table.
+            The `read` function of the row's table.
 
     Raises:
         RowError: If the row cannot be read.
@@ -161,7 +162,7 @@ def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
 @contextmanager
 def open_table(path: str, delimiter: str | None = None) -> Iterator[Table]:
     """
-    Open a file of rows. Its suffix determines the format, or its first bytes if the suffix is unknown.
+    Open a file of rows. The suffix or, if that is unknown, the first bytes determine the format.
 
     Args:
         path:
@@ -237,7 +238,7 @@ def _open_text_table(path: str, suffix: str, delimiter: str | None, stack: ExitS
         msg = f"{path!r} is a JSON object on several lines: write an array of objects, or one on each line"
         raise RowsError(msg)
     rows = _array_rows(file, path) if first == b"[" else _json_rows(file)
-    return Table(None, _from_json, _chunks_of(rows), size)
+    return Table(None, _row_from_json, _chunks_of(rows), size)
 
 
 def _size_of(stream: BufferedReader) -> int | None:
@@ -247,7 +248,7 @@ def _size_of(stream: BufferedReader) -> int | None:
 
 
 def _read_lines(stream: BufferedReader) -> Iterator[tuple[int, bytes, int]]:
-    """Yield the number, the data and the end of each line; a line that is too long is truncated."""
+    """Yield the number, the data and the end of each line, truncating lines that are too long."""
     number = end = 0
     while data := stream.readline(_MAX_ROW + 1):
         number, end, rest = number + 1, end + len(data), data
@@ -290,7 +291,7 @@ def _items(data: bytes, items: Iterable[msgspec.Raw]) -> Iterator[_Position]:
         number += raw.count(b"\n")
 
 
-def _from_json(raw: bytes) -> Row:
+def _row_from_json(raw: bytes) -> Row:
     try:
         row = msgspec.json.decode(raw.decode())  # msgspec reports invalid UTF-8 differently by version
     except UnicodeDecodeError:
@@ -309,9 +310,9 @@ def _open_csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, 
     csv.field_size_limit(_MAX_ROW)
     lines = _CsvLines(stream)
     try:
-        first = _first_line(lines)
+        first = _next_nonblank_line(lines)
         if named := _DELIMITER_LINE.fullmatch(first):
-            first, delimiter = _first_line(lines), delimiter or named[1]
+            first, delimiter = _next_nonblank_line(lines), delimiter or named[1]
         possible = _DELIMITERS.get(suffix, _DETECTED)
         delimiter = delimiter or max(possible, key=partial(_count_cells, first))
         reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
@@ -329,12 +330,12 @@ def _open_csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, 
     if duplicates := sorted(name for name, count in Counter(header).items() if name and count > 1):
         msg = f"the header repeats {list_names(duplicates)}: use each column name once"
         raise RowsError(msg)
-    read, chunks = partial(_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines))
+    read, chunks = partial(_row_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines))
     return Table(header, read, chunks, size, blank_is_missing=True)
 
 
-def _first_line(lines: Iterator[str]) -> str:
-    """Return the next line that is not blank; empty if there is none."""
+def _next_nonblank_line(lines: Iterator[str]) -> str:
+    """Return the next line that is not blank; ``""`` if there is none."""
     return next((line for line in lines if line.strip()), "")
 
 
@@ -344,7 +345,7 @@ def _count_cells(line: str, delimiter: str) -> int:
 
 
 class _CsvLines:
-    """The lines of a CSV table as text, with the number and the end of the last line read."""
+    """The lines of a CSV table as text. Stores the number and the end of the last line that was read."""
 
     def __init__(self, stream: BufferedReader) -> None:
         self._lines = _read_lines(stream)
@@ -355,7 +356,7 @@ class _CsvLines:
 
     def __next__(self) -> str:
         self.number, data, self.end = next(self._lines)
-        if self.end - self.row_start > _MAX_ROW:  # a row in quotes can have many lines
+        if self.end - self.row_start > _MAX_ROW:  # a quoted row can have many lines
             raise _too_long_error()
         return data.decode("utf-8", "surrogateescape")
 
@@ -378,7 +379,7 @@ def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Positi
 
 
 def _explain(error: Exception) -> str:
-    """Return the message of *error*; for carriage returns a clearer one, because Python's is about `open`."""
+    """Return the message of *error*, replacing Python's unclear message about carriage returns."""
     if "new-line character seen" in str(error):
         return (
             "a carriage return is outside of quotes: end lines with a line feed, and quote cells with several"
@@ -386,7 +387,7 @@ def _explain(error: Exception) -> str:
     return str(error)
 
 
-def _from_cells(header: list[str], delimiter: str, cells: list[str]) -> Row:
+def _row_from_cells(header: list[str], delimiter: str, cells: list[str]) -> Row:
     if len(cells) != len(header):
         name = "a comma" if delimiter == "," else repr(delimiter)
         msg = f"has {len(cells)} cells, but the header has {len(header)}: quote cells that contain {name}"
@@ -414,7 +415,7 @@ def _too_long_error() -> RowError:
 
 
 def _open_arrow_table(file: Path) -> Table:
-    """Open a file of typed columns."""
+    """Open a file whose columns are typed, such as Parquet."""
     open_regular_file(file).close()  # pyarrow would also open a pipe
     try:
         import pyarrow.dataset  # type: ignore[import-untyped]
@@ -428,8 +429,8 @@ def _open_arrow_table(file: Path) -> Table:
 
 
 def _arrow_rows(batch: Any) -> Sequence[Raw]:
-    """Return the rows of a record batch. If they cannot be converted at once, convert each separately."""
-    batch.validate(full=True)  # invalid offsets in a broken file would crash the process
+    """Return the rows of a record batch. If they cannot be converted together, convert each separately."""
+    batch.validate(full=True)  # otherwise, invalid offsets would crash the process
     columns = batch.schema.names
     try:
         return rows_of(batch, columns)

@@ -22,7 +22,8 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.batch.columns import Columns, RowError, key_text
-from promptkit.batch.renderer import LINE_FORMATS, LineFormat, Renderer
+from promptkit.batch.line_formats import LINE_FORMATS, LineFormat
+from promptkit.batch.renderer import Renderer
 from promptkit.batch.tables import Chunk, Row, row_of
 
 #: The size of a digest in an identifier, in bytes.
@@ -31,7 +32,7 @@ _DIGEST_SIZE: Final = 8
 #: Characters that some readers, unlike JSON, treat as line endings, with their escapes.
 _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
 
-#: Number of chunks in memory for each process: rendered, being rendered, or waiting.
+#: Number of chunks in memory for each process, whether rendered, being rendered, or waiting.
 _CHUNKS_PER_WORKER: Final = 3
 
 #: Size of a block that is allocated and freed once, in bytes. Afterwards, the C library of Linux reuses
@@ -87,7 +88,7 @@ class RenderedChunk(Struct, frozen=True):
             The errors of rejected rows.
 
         characters:
-            The number of characters in the requests' texts.
+            The total number of characters in the prompts.
 
         digest:
             A digest of the requests and errors.
@@ -120,7 +121,7 @@ class ChunkRenderer:
             Converts the raw data of a row to its values.
 
         blank_is_missing:
-            Whether an empty text in a row means that there is no value.
+            Whether an empty string in a row means that there is no value.
     """
 
     renderer: Renderer
@@ -131,7 +132,7 @@ class ChunkRenderer:
         """Return the requests and errors of a chunk."""
         lines, keys, rejected, characters = list[bytes](), list[tuple[int, str]](), list[Rejection](), 0
         matched, columns = self.renderer.matched, dict[str, None]()
-        for number, line, raw in chunk.numbered():
+        for number, line, raw in chunk.iterate_rows():
             row: Row = {}
             try:
                 row = row_of(raw, self.read)
@@ -159,7 +160,7 @@ class ChunkRenderer:
             rejected,
             characters,
             digest.hexdigest(),
-            matched.unused(columns),
+            matched.find_unused(columns),
         )
 
     def _build_request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
@@ -169,7 +170,10 @@ class ChunkRenderer:
         rendering = renderer.render_row(sent, typed)
         try:
             identifier = self._build_identifier(number, row, {**sent, **typed}, form)
-            data = _one_line(msgspec.json.encode(form.line(identifier, renderer.body(rendering)))) + b"\n"
+            data = (
+                _escape_separators(msgspec.json.encode(form.line(identifier, renderer.body(rendering))))
+                + b"\n"
+            )
         except UnicodeEncodeError:
             msg = "a value contains an unpaired surrogate"
             raise RowError.of(msg) from None
@@ -193,7 +197,7 @@ class ChunkRenderer:
         return identifier
 
 
-def _one_line(data: bytes) -> bytes:
+def _escape_separators(data: bytes) -> bytes:
     if not data.isascii():
         for end, escaped in _LINE_SEPARATORS.items():
             data = data.replace(end, escaped)
@@ -207,7 +211,7 @@ Rendering: TypeAlias = Callable[[Iterable[Chunk]], Iterator[RenderedChunk]]
 @contextmanager
 def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
     """
-    Start processes, yield a function that renders in them, and end them.
+    Start processes, yield a function that renders in them, and kill them at the end.
 
     Each process has its own pipe, and a thread waits for each reply. `ProcessPoolExecutor` has one pipe for
     all replies, so it waits indefinitely if a process is killed while it writes.
@@ -217,10 +221,10 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
             Renders one chunk.
 
         workers:
-            The number of rendering processes. With 1, this process renders and starts no others.
+            The number of rendering processes. With 1, only this process renders.
 
     Raises:
-        EOFError: If a process has ended unexpectedly.
+        EOFError: If a process has exited unexpectedly.
 
         ConnectionError: In the same case.
     """
@@ -246,7 +250,7 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
 
 
 def _start_worker(render: ChunkRenderer, stack: ExitStack) -> "Connection[Any, Any]":
-    """Start a process that ends with *stack*, and return its pipe."""
+    """Start a process that *stack* kills, and return its pipe."""
     context = _context()
     pipe, worker_pipe = context.Pipe()
     process = context.Process(target=_serve, args=(worker_pipe, render), daemon=True)
@@ -258,7 +262,7 @@ def _start_worker(render: ChunkRenderer, stack: ExitStack) -> "Connection[Any, A
 
 
 def _context() -> Any:
-    """Return the context of new processes: forking is fast, but copies locks that other threads hold."""
+    """Return a context that forks, or spawns if other threads might hold locks that a fork would copy."""
     is_single_threaded = sys.platform == "linux" and len(list(Path("/proc/self/task").iterdir())) == 1
     return get_context("fork" if is_single_threaded else "spawn")
 
@@ -278,7 +282,7 @@ def _map_in_order(
 
 def _serve(pipe: "Connection[Any, Any]", render: ChunkRenderer) -> None:
     """Render the chunks that the parent process sends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends this one on Ctrl-C
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process kills this one on Ctrl-C
     Thread(target=_end_with_parent, daemon=True).start()
     with suppress(EOFError, ConnectionError):
         while True:
@@ -286,7 +290,7 @@ def _serve(pipe: "Connection[Any, Any]", render: ChunkRenderer) -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is killed, even if a prompt hangs."""
+    """Exit this process when its parent is killed, even if a prompt hangs."""
     if (parent := parent_process()) is not None:
         parent.join()
         os._exit(1)

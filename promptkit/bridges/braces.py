@@ -38,7 +38,7 @@ def build_braced_template(
             Syntax that *tool* interprets.
 
         lossy:
-            Whether to accept a template that matches renderings for plain words, but not for every text.
+            Whether to accept a template that matches renderings for plain words, but not for every string.
 
     Raises:
         TemplateError: If the prompt cannot be a template, or *tool* would interpret its text or does not
@@ -64,7 +64,7 @@ def build_braced_template(
 
 
 def _format_turn(turn: TemplateTurn, reserved: tuple[str, ...]) -> tuple[str, str | None]:
-    """Return a turn with placeholders in braces, and the text that the tool would misinterpret, or None."""
+    """Return a turn with placeholders in braces, and the text, if any, that the tool would misinterpret."""
     text = "".join(part if isinstance(part, str) else f"{{{{{part.name}}}}}" for part in turn.parts)
     names = [part.name for part in turn.parts if isinstance(part, Placeholder)]
     segments = _PLACEHOLDER.split(text)

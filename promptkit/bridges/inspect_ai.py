@@ -47,7 +47,7 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
             The column with the ``id`` of each sample.
 
         columns:
-            Parameters by column, where the names differ.
+            Parameters by column, for columns whose names differ.
 
         values:
             Values by parameter that are the same for all rows, as a client sends them.
@@ -59,7 +59,7 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
         The samples, for ``MemoryDataset(...)`` or ``Task(dataset=...)``.
 
     Raises:
-        RowError: For the first invalid row; the message has its number and the reason.
+        RowError: For the first invalid row, with its number and the reason in the message.
 
         ColumnError: If a column is missing.
 

@@ -42,11 +42,11 @@ def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
     return [classes[turn.role](content=turn.content) for turn in turns]
 
 
-def _embedded(kind: str, file: File) -> Part:
+def _build_data_part(kind: str, file: File) -> Part:
     return {"type": kind, "base64": file.base64, "mime_type": file.mime_type}
 
 
-def _linked(kind: str, url: str) -> Part:
+def _build_url_part(kind: str, url: str) -> Part:
     return {"type": kind, "url": url}
 
 
@@ -56,6 +56,6 @@ _LANGCHAIN: Final = Vendor(
     "LangChain",
     lambda text: {"type": "text", "text": text},
     request="messages",
-    files={mime_type: partial(_embedded, kind) for mime_type, kind in _KINDS.items()},
-    links={mime_type: partial(_linked, kind) for mime_type, kind in _KINDS.items()},
+    files={mime_type: partial(_build_data_part, kind) for mime_type, kind in _KINDS.items()},
+    links={mime_type: partial(_build_url_part, kind) for mime_type, kind in _KINDS.items()},
 )

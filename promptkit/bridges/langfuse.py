@@ -27,7 +27,7 @@ def template(
             Fixed values by argument name, as a client sends them; None means the default.
 
         lossy:
-            Whether to accept a template that matches renderings for plain words, but not for every text.
+            Whether to accept a template that matches renderings for plain words, but not for every string.
 
     Returns:
         The name, the text or the messages, the type and the tags; and, if the prompt has an answer type, the

@@ -28,7 +28,7 @@ def template(
             Fixed values by argument name, as a client sends them; None means the default.
 
         lossy:
-            Whether to accept a template that matches renderings for plain words, but not for every text.
+            Whether to accept a template that matches renderings for plain words, but not for every string.
 
     Returns:
         The name, the template, and the JSON Schema of the answer, if there is one.

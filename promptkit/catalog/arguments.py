@@ -11,13 +11,13 @@ from promptkit.catalog.completion import Completer
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
-from promptkit.types.descriptions import default_clause, described
+from promptkit.types.descriptions import default_clause, join_description
 from promptkit.types.error_messages import invalid_value, reason_of, shortened
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, plain
 from promptkit.types.scalar_parsers import Read, has_more_values
 from promptkit.types.scalar_types import Reader
-from promptkit.types.schemas import Definitions, type_schema, with_words
+from promptkit.types.schemas import Definitions, add_description, type_schema
 from promptkit.types.unstructuring import can_be_sent, json_of, text_of
 
 
@@ -200,8 +200,8 @@ class Arguments(Struct, frozen=True):
         Args:
             sent:
                 The values by argument name: strings, or other JSON values where the type allows them. None
-                means no values. A text such as ``$2``, with the position of an optional argument, means that
-                it was not given.
+                means no values. A string such as ``$2``, with the position of an optional argument, means
+                that the argument was not given.
 
             known:
                 Values that have been converted already.
@@ -218,7 +218,7 @@ class Arguments(Struct, frozen=True):
             if name not in readers:
                 unknown_count += 1
                 if unknown_count <= MAX_ERRORS and not self._is_ignored(name):
-                    errors.append(self._unknown(name))
+                    errors.append(self._unknown_argument(name))
             elif value != unfilled.get(name, NO_DEFAULT) and (value or self._is_given(name, value)):
                 try:
                     values[name] = readers[name](value)
@@ -252,7 +252,9 @@ class Arguments(Struct, frozen=True):
         self, values: dict[str, Any], errors: list[InvalidArgument], sent: Container[str] = ()
     ) -> None:
         """
-        Add values from the environment to *values*, or errors to *errors*, for arguments without either.
+        Add values from the environment to *values*, and errors for invalid or missing ones to *errors*.
+
+        Arguments that were *sent*, or already have a value or an error, are skipped.
         """
         invalid = {error.argument for error in errors}
         for argument in self._in_environment:
@@ -273,7 +275,7 @@ class Arguments(Struct, frozen=True):
 
     def check_values(self, sent: Mapping[str, Any], max_values: int) -> None:
         """
-        Reject texts that contain too many values, before parsing them takes memory.
+        Reject strings that contain too many values, before parsing them takes up memory.
 
         Raises:
             ArgumentsError: If any argument contains more than *max_values*. The error lists them all.
@@ -298,16 +300,16 @@ class Arguments(Struct, frozen=True):
         return value != "" or argument.blank_is_value
 
     def _is_ignored(self, name: str) -> bool:  # noqa: ARG002 (tools ignore some)
-        """Return whether an argument that does not exist is ignored."""
+        """Return whether a value for an argument that does not exist is ignored."""
         return False
 
     def completer(self, name: str) -> Completer | None:
         """Return the completer of an argument, if any. Raises `ArgumentsError` for an unknown name."""
         if name not in self.by_name:
-            raise ArgumentsError(self.owner, (self._unknown(name),), self.kind)
+            raise ArgumentsError(self.owner, (self._unknown_argument(name),), self.kind)
         return self.by_name[name].completer
 
-    def _unknown(self, name: str) -> InvalidArgument:
+    def _unknown_argument(self, name: str) -> InvalidArgument:
         names = [argument.name for argument in self.ordered]
         expected = f"one of {', '.join(names)}" if names else "no arguments"
         return InvalidArgument(
@@ -322,8 +324,8 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
     """
     Return the JSON Schema of an object with *arguments* as its members.
 
-    The schema sets neither ``additionalProperties`` to false, although prompts reject unknown arguments, nor
-    ``$schema``, because some clients do not accept tools with these keywords.
+    The schema contains neither ``additionalProperties: false`` nor ``$schema``, because some clients reject
+    tools with these keywords. Prompts reject unknown arguments nevertheless.
     """
     arguments = list(arguments)
     definitions = Definitions({})
@@ -336,8 +338,10 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
     return schema
 
 
-def alternative_of(argument: Argument) -> dict[str, Any]:
-    """Return the JSON Schema of an argument without null; ``{}`` if several alternatives remain."""
+def schema_without_null(argument: Argument) -> dict[str, Any]:
+    """
+    Return an argument's JSON Schema without the alternative null; ``{}`` if several alternatives remain.
+    """
     schema, _ = type_schema(argument.annotation, Definitions({}))
     members = [member for member in schema.get("anyOf", [schema]) if member.get("type") != "null"]
     return members[0] if len(members) == 1 else {}
@@ -346,10 +350,10 @@ def alternative_of(argument: Argument) -> dict[str, Any]:
 def _property(argument: Argument, definitions: Definitions) -> dict[str, Any]:
     schema, form = type_schema(argument.annotation, definitions)
     arg = argument.arg
-    words = described(arg.description or schema.get("description"), _clauses(argument, form))
+    words = join_description(arg.description or schema.get("description"), _clauses(argument, form))
     examples = [json_of(example) for example in argument.examples]
     by_author = {"title": arg.title, "examples": examples}
-    schema = with_words(schema, words) | {key: value for key, value in by_author.items() if value}
+    schema = add_description(schema, words) | {key: value for key, value in by_author.items() if value}
     # A form would send this default, and override the environment variable.
     for default in () if arg.env else _defaults(argument):
         schema["default"] = json_of(default)
@@ -357,7 +361,7 @@ def _property(argument: Argument, definitions: Definitions) -> dict[str, Any]:
 
 
 def _clauses(argument: Argument, form: str) -> Iterator[str]:
-    """Yield constraints in words for models, because clients drop schema keywords that they do not know."""
+    """Yield constraints, examples and the default in words, because clients drop unknown schema keywords."""
     arg = argument.arg
     yield form
     if arg.timezone is not None:
@@ -376,7 +380,7 @@ def _defaults(argument: Argument) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    """Return a value as JSON on one line, and text without quotes."""
+    """Return a value as one line of JSON, shortened; text has no quotes."""
     json_value = json_of(value)
     text = json_value if isinstance(json_value, str) else msgspec.json.encode(json_value).decode()
     return shortened(" ".join(text.split()))

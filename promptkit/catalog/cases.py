@@ -50,7 +50,7 @@ class Case:
 
     @property
     def is_current(self) -> bool:
-        """Whether the module that saved the case has not been reloaded since."""
+        """Whether the case is from the last import of its module."""
         return self.module is None or sys.modules.get(self.module.__name__) is self.module
 
     def mismatch(self, outcome: object) -> str | None:
@@ -106,7 +106,7 @@ class SkillCase(Case):
     wanted: bool = True
 
 
-def sendable(cases: Iterable[Case]) -> Iterator[tuple[Case, Any]]:
+def iterate_sendable(cases: Iterable[Case]) -> Iterator[tuple[Case, Any]]:
     """
     Yield each valid case with its input as a client sends it; `promptkit check` reports the invalid ones.
     """

@@ -12,7 +12,7 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import CompiledSkill
-from promptkit.catalog.uri_templates import MAX_URI_LENGTH, Value, normalized
+from promptkit.catalog.uri_templates import MAX_URI_LENGTH, Value, normalize_uri
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPromptError, UnknownResourceError
 from promptkit.errors.suggestions import nearest
@@ -56,7 +56,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         self._by_name = {prompt.name: prompt for prompt in self._prompts}
         self._by_uri = {resource.uri_template: resource for resource in self._resources}
         self._fixed = {
-            normalized(resource.uri_template): resource
+            normalize_uri(resource.uri_template): resource
             for resource in self._resources
             if not resource.is_template
         }
@@ -203,10 +203,10 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]]:
         """
-        Return the resource at *uri*, and the values of its variables as they are in the URI.
+        Return the resource at *uri*, and the values of its variables as they appear in the URI.
 
-        A resource with this URI takes precedence over templates; otherwise the first matching
-        template is returned.
+        A resource with exactly this URI takes precedence over templates. Of several matching templates, the
+        first is returned.
 
         Raises:
             UnknownResourceError: If no resource matches.
@@ -227,7 +227,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         return self._by_uri.get(uri_template)
 
     def find_resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]] | None:
-        """Return what `resource` returns; None if no resource matches or the URI is too long."""
+        """Like `resource`, but return None if no resource matches or the URI is too long."""
         if (fixed := self.find_fixed(uri)) is not None:
             return fixed, {}
         for resource in self.resources:
@@ -237,7 +237,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def find_skill(self, uri: str) -> CompiledSkill | None:
         """Return the skill whose ``SKILL.md`` has this URI, or None."""
-        return self._skill_by_uri.get(normalized(uri))
+        return self._skill_by_uri.get(normalize_uri(uri))
 
     def find_skill_with(self, uri: str) -> CompiledSkill | None:
         """Return the innermost skill with a file or folder at this normalized URI, or None."""
@@ -254,7 +254,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
         The URI can contain unescaped characters, and escapes in lowercase.
         """
-        uri = normalized(uri)
+        uri = normalize_uri(uri)
         if (resource := self._fixed.get(uri)) is not None:
             return resource
         skill = self.find_skill_with(uri) if self._skills else None

@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from promptkit.errors.exceptions import ResultError
 from promptkit.language.bounds import TooLongError, read_all, read_all_async
 from promptkit.types.choices import member_text
-from promptkit.types.functions import FORWARD, is_asynchronous, run_async, with_own_defaults
+from promptkit.types.functions import FORWARD, copy_mutable_defaults, is_any_async, run_async
 
 #: Maximum number of values in one completion, as MCP defines it.
 MAX_VALUES: Final = 100
@@ -157,7 +157,7 @@ def _text(value: object, source_label: str) -> str:
 
 def _normalize_source(source: Iterable[Any] | Callable[..., Any]) -> tuple[str, ...] | Callable[..., Any]:
     if callable(source) and not isinstance(source, Iterable):  # an enumeration is callable and iterable
-        return with_own_defaults(source)
+        return copy_mutable_defaults(source)
     return _texts(source, "complete= got", "write ['a', 'b'], or pass a function without calling it")
 
 
@@ -179,13 +179,13 @@ def _count_parameters(function: Callable[..., Any]) -> int:
 
 class Completer(Struct, frozen=True):
     """
-    Completes the values of one argument.
+    A source of completions for the values of one argument.
 
     Args:
         source:
-            The candidates, which are read once: text, other values, which are converted with `str`, or
-            members of an enumeration, by value. Or a function, ``def`` or ``async def``, that returns or
-            yields such candidates, or None for no candidates.
+            The candidates, which are read once: strings, enumeration members, whose text is used, or other
+            values, which are converted with `str`. Alternatively, a function (``def`` or ``async def``) that
+            returns or yields such candidates, or None for no candidates.
 
             The function takes no arguments, or the typed text, or the typed text and a mapping of the
             arguments that were chosen already, as the client sent them. Its candidates are ranked
@@ -210,7 +210,7 @@ class Completer(Struct, frozen=True):
         source = _normalize_source(self.source)
         structs.force_setattr(self, "source", source)
         if not isinstance(source, tuple):
-            is_async = is_asynchronous(source, inspect.unwrap(source), type(source).__call__)
+            is_async = is_any_async(source, inspect.unwrap(source), type(source).__call__)
             structs.force_setattr(self, "is_async", is_async)
             structs.force_setattr(self, "_arity", _count_parameters(source))
 

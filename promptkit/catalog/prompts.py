@@ -22,13 +22,13 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPromptError, ResultError, shortened
 from promptkit.language.annotations import Tool
 from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
-from promptkit.language.content import noted_reprs
+from promptkit.language.content import ReprNotes, context_repr_notes, repr_notes
 from promptkit.language.context import Context
 from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow, make_workflow
 from promptkit.language.results import UNCOUNTED_MESSAGES, MessageBuilder
 from promptkit.language.validation import UnsendableError
-from promptkit.types.functions import is_asynchronous, run_async
+from promptkit.types.functions import is_any_async, run_async
 from promptkit.types.schemas import answer_schema
 
 #: Reason shown for prompts that tools do not render speculatively.
@@ -77,7 +77,7 @@ class FunctionRenderer(Struct, frozen=True):
     is_async: bool = False
 
     def __post_init__(self) -> None:
-        is_async = is_asynchronous(self.function, inspect.unwrap(self.function))
+        is_async = is_any_async(self.function, inspect.unwrap(self.function))
         structs.force_setattr(self, "is_async", is_async)
 
     def render(self, /, *args: Any, **kwargs: Any) -> Workflow:
@@ -87,8 +87,8 @@ class FunctionRenderer(Struct, frozen=True):
         An asynchronous function is run on a new event loop.
 
         Raises:
-            ResultError: If a returned or yielded value cannot be converted to a message, a text contains the
-                ``repr`` of content, or the reply is too long; the error names the prompt and its location,
+            ResultError: If a returned or yielded value cannot be converted to a message, if text contains the
+                ``repr`` of content, or if the reply is too long; the error names the prompt and its location,
                 with a hint.
 
             EmptyPromptError: If there are no messages.
@@ -110,7 +110,7 @@ class FunctionRenderer(Struct, frozen=True):
         self, values: Mapping[str, Any], limit: int = MAX_REPLY_BYTES, args: tuple[Any, ...] = ()
     ) -> Workflow | str:
         """
-        Call the function, which is not asynchronous.
+        Call a function that is not asynchronous.
 
         Plain text, which most prompts return, is returned without a workflow.
 
@@ -127,14 +127,14 @@ class FunctionRenderer(Struct, frozen=True):
         Raises:
             Exception: Any exception that `render` raises.
         """
-        reprs: list[str] = []
-        token = noted_reprs.set(reprs)
+        notes = context_repr_notes()
+        outer, notes.texts = notes.texts, []
         try:
             result = self.function(*args, **values)
             is_text = type(result) is str and result and not result.isspace()
             rendered = result if is_text else self._workflow(result, limit)
         finally:
-            noted_reprs.reset(token)
+            reprs, notes.texts = notes.texts, outer
         if reprs:
             self._check_texts(rendered, reprs)
         return rendered
@@ -153,14 +153,14 @@ class FunctionRenderer(Struct, frozen=True):
     async def render_awaited(
         self, values: Mapping[str, Any], args: tuple[Any, ...] = (), limit: int = MAX_REPLY_BYTES
     ) -> Workflow:
-        """Call the function as `render_sync` does, but await it."""
+        """Call and await the function, and return its messages; see `render_sync` for the arguments."""
         reprs: list[str] = []
-        token = noted_reprs.set(reprs)
+        token = repr_notes.set(ReprNotes(reprs))
         try:
             workflow = await self._await_workflow(values, args, limit)
         finally:
             with suppress(ValueError):  # an abandoned coroutine is closed in another context
-                noted_reprs.reset(token)
+                repr_notes.reset(token)
         if reprs:
             self._check_texts(workflow, reprs)
         return workflow
@@ -224,7 +224,7 @@ class FunctionRenderer(Struct, frozen=True):
         return messages.build()
 
     def _check_texts(self, rendered: Workflow | str, reprs: Sequence[str]) -> None:
-        """Raise ResultError if a text contains one of *reprs*, which were made while the function ran."""
+        """Raise ResultError if any text contains one of *reprs*, which were made while the function ran."""
         if isinstance(rendered, str):
             texts = [rendered]
         else:

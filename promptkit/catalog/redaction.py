@@ -30,29 +30,28 @@ HIDDEN: Final = "<secret>"
 #: Any sequence of this many characters of a secret is hidden, wherever it is in the secret.
 STRETCH: Final = 8
 
-#: Minimum length of hidden texts: otherwise, a secret "1" would hide every 1.
+#: Minimum length of hidden strings. Otherwise, a secret "1" would hide every 1.
 _SHORTEST: Final = 4
 
-#: Limits of the secrets that are hidden in printed text: number of recent requests, characters per value, and
-#: characters of all texts together.
+#: Limits for hiding secrets in printed text: the number of recent requests, the characters per value, and the
+#: characters of all hidden strings together.
 _MAX_REQUESTS: Final = 256
 _MAX_VALUE_CHARACTERS: Final = 16 * 1024
 _MAX_CHARACTERS: Final = 128 * 1024
 
-#: Members of a result whose values come from the protocol, or from a provider's request, and contain no
-#: secrets.
+#: Fields of a result, or of a provider's request, whose values are technical and contain no secrets.
 _PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type", "format", "detail")
 
 
 @attrs.frozen
 class Redactor:
     """
-    Hides certain texts.
+    Hides certain strings.
 
     Args:
         texts:
-            Texts in which any `STRETCH` consecutive characters are hidden; shorter texts are hidden as a
-            whole.
+            The strings. Any `STRETCH` consecutive characters of a string are hidden; shorter strings are
+            hidden as a whole.
     """
 
     texts: frozenset[str] = attrs.field(default=frozenset(), repr=False)
@@ -81,7 +80,7 @@ class Redactor:
         """
         Return a redactor for the secrets of one request, to apply to everything that is printed.
 
-        The number of texts is bounded, and no author's code is called to convert values.
+        The number of hidden strings is bounded, and no author's code is called to convert values.
 
         Args:
             arguments:
@@ -91,7 +90,7 @@ class Redactor:
                 The values by name.
 
             read:
-                Whether *values* are converted values rather than values as a client sent them.
+                Whether *values* are already converted, instead of in the form that a client sends.
         """
         return cls(_secrets(arguments, values, _MAX_VALUE_CHARACTERS, read=read))
 
@@ -111,13 +110,13 @@ class Redactor:
         return self.redacted(value) if isinstance(value, str) else value
 
     @cached_property
-    def windows(self) -> frozenset[str]:
+    def hidden_windows(self) -> frozenset[str]:
         """All hidden sequences of `STRETCH` characters."""
-        return frozenset(window for text in self.texts for window in _windows(text) if window.strip())
+        return frozenset(window for text in self.texts for window in _iterate_windows(text) if window.strip())
 
     @cached_property
-    def short(self) -> tuple[str, ...]:
-        """The texts shorter than `STRETCH`, longest first."""
+    def short_secrets(self) -> tuple[str, ...]:
+        """The secrets shorter than `STRETCH`, longest first."""
         return tuple(sorted((text for text in self.texts if len(text) < STRETCH), key=len, reverse=True))
 
 
@@ -138,7 +137,7 @@ def _secrets(arguments: Arguments, values: Mapping[str, Any], limit: int, *, rea
 
 
 def _spellings(value: Any, limit: int, *, keys: bool) -> set[str]:
-    """Return the texts in a value as they are, and as Python, JSON, URLs and base64 spell them."""
+    """Return the strings in a value as they are, and as Python, JSON, URLs and base64 spell them."""
     spellings: set[str] = set()
     for part in _parts(value, keys=keys):
         for text in (spelling[: max(limit, 0)] for spelling in _display_texts(part)):
@@ -164,7 +163,7 @@ def _parts(value: Any, *, keys: bool) -> Iterator[Any]:
 
 
 def _display_texts(part: Any) -> list[str]:
-    """Return the `str` of a value, the content of its `repr`, and the texts in its JSON."""
+    """Return the `str` of a value, the content of its `repr`, and the strings in its JSON."""
     if isinstance(part, str):
         return [part]
     try:
@@ -215,7 +214,7 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
             The values by name.
 
         read:
-            Whether *values* are converted values rather than values as a client sent them.
+            Whether *values* are already converted, instead of in the form that a client sends.
     """
     redactor = Redactor.of_values(arguments, values or {}, read=read)
     if redactor.texts:
@@ -224,21 +223,21 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
 
 
 def _redact(text: str, redactors: tuple[Redactor, ...]) -> str:
-    windows = set(_windows(text))
-    hidden = set[str]().union(*(windows & redactor.windows for redactor in redactors))
+    windows = set(_iterate_windows(text))
+    hidden = set[str]().union(*(windows & redactor.hidden_windows for redactor in redactors))
     parts, end = [], 0
-    for start, window in enumerate(_windows(text)) if hidden else ():
+    for start, window in enumerate(_iterate_windows(text)) if hidden else ():
         if window in hidden:
             if start >= end:
                 parts += [text[end:start], HIDDEN]
             end = start + STRETCH
     text = "".join((*parts, text[end:]))
     for redactor in redactors:
-        for secret in redactor.short:
+        for secret in redactor.short_secrets:
             text = text.replace(secret, HIDDEN)
     return text
 
 
-def _windows(text: str) -> Iterator[str]:
+def _iterate_windows(text: str) -> Iterator[str]:
     """Return all sequences of `STRETCH` characters."""
     return (text[start : start + STRETCH] for start in range(len(text) - STRETCH + 1))

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.cases import Case
-from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, Value, expanded
+from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, Value, expand_template
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
 from promptkit.language.content import Content
@@ -25,7 +25,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 #: A path without any of these stays inside its folder.
 _MAY_LEAVE_FOLDER: Final = re.compile(r"\.\.|[/\\:\0]")
 
-#: Separators of paths in a text that might be a list of paths.
+#: Separators of paths in a string that might be a list of paths.
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
 
 #: Hints for invalid return types, which are added to the error.
@@ -77,7 +77,7 @@ class CompiledResource(Struct, frozen=True):
             Whether the content stays the same for the lifetime of the catalog.
 
         stamp:
-            A function whose result differs after the content has changed, if the author declared one.
+            A function whose result changes when the content does, if the author declared one.
 
         icons:
             The resource's icons.
@@ -115,7 +115,7 @@ class CompiledResource(Struct, frozen=True):
     @property
     def example_uris(self) -> tuple[str, ...]:
         """The URIs of the example calls; the URI itself if it has no variables."""
-        return tuple(expanded(self.uri_template, values) for values in self.arguments.examples)
+        return tuple(expand_template(self.uri_template, values) for values in self.arguments.examples)
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
@@ -144,7 +144,7 @@ class CompiledResource(Struct, frozen=True):
         by_name = self.arguments.by_name
         if self.uri_template.lower().startswith("file:") and (errors := tuple(self._path_errors(variables))):
             raise ArgumentsError(self.name, errors, self.arguments.kind)
-        sent = {name: _as_sent(by_name.get(name), value) for name, value in variables.items()}
+        sent = {name: _choose_form(by_name.get(name), value) for name, value in variables.items()}
         return self.arguments.read(sent)
 
     def read(self, uri: str, variables: Mapping[str, Value]) -> EmbeddedResource:
@@ -190,7 +190,7 @@ class CompiledResource(Struct, frozen=True):
     def _path_errors(self, variables: Mapping[str, Value]) -> Iterator[InvalidArgument]:
         for name, value in variables.items():
             argument = self.arguments.by_name.get(name)
-            if argument is not None and not all(map(_is_below, _texts(value))):
+            if argument is not None and not all(map(_stays_in_folder, _texts(value))):
                 yield from argument.errors_of(value, ConversionError("a plain relative path without '..'"))
 
 
@@ -230,7 +230,7 @@ def _texts(value: Value) -> list[str]:
     return value if isinstance(value, list) else [value]
 
 
-def _is_below(text: str) -> bool:
+def _stays_in_folder(text: str) -> bool:
     """Return whether *text*, a path or a list of paths, stays inside its folder."""
     if not _MAY_LEAVE_FOLDER.search(text):
         return True
@@ -240,12 +240,12 @@ def _is_below(text: str) -> bool:
     return not ("\0" in text or "\\" in text or any(".." in path.parts or path.anchor for path in paths))
 
 
-def _as_sent(argument: Argument | None, value: Value) -> Any:
+def _choose_form(argument: Argument | None, value: Value) -> Any:
     # A URI does not show whether ``1,2`` is a list or text, or whether ``5`` is a list with one item. The
     # first form that the parameter's type can convert is used.
     if argument is None or value == "":
         return value  # empty means "not given", except for strings
-    for form in _forms(value):
+    for form in _possible_forms(value):
         try:
             argument.reader.read(form)
         except ConversionError:
@@ -254,7 +254,7 @@ def _as_sent(argument: Argument | None, value: Value) -> Any:
     return ",".join(value) if isinstance(value, list) else value
 
 
-def _forms(value: Value) -> Iterator[Any]:
+def _possible_forms(value: Value) -> Iterator[Any]:
     # Lists come first, so that an item can contain a comma.
     if isinstance(value, dict):
         yield value

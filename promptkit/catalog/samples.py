@@ -14,7 +14,7 @@ from promptkit.types.unstructuring import text_of
 PNG: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
 WAV: Final = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQIAAACAgA=="
 
-#: Texts by the format that a schema names.
+#: Strings by the format that a schema names.
 _FORMATS: Final = {
     "date": "2026-01-15",
     "date-time": "2026-01-15T12:00:00+00:00",
@@ -27,17 +27,17 @@ _FORMATS: Final = {
     "ipv6": "2001:db8::1",
 }
 
-#: Texts for other strings. The first that the schema's pattern and the parameter allow is used.
+#: Values for other strings. The first value that the schema's pattern and the parameter allow is used.
 _TEXTS: Final = (
     *("sample", *_FORMATS.values(), "2026-01-15T12:00:00", "12:00:00", PNG, WAV),
     *("1", "1.5", "1.2.3", "a", "A", "A1", "ABC-123", "en-US", "#aabbcc", "sample.txt"),
 )
 
-#: Maximum number of values to try for one argument, and of nested schemas.
+#: Maximum number of values to try for one argument, and maximum depth of nested schemas.
 _MAX_TRIED: Final = 64
 _MAX_DEPTH: Final = 8
 
-#: Maximum number of choices of an argument for which there is one call per choice.
+#: Maximum number of an argument's choices that each get a call. With more choices, none does.
 _MAX_CHOICES: Final = 20
 
 
@@ -63,7 +63,7 @@ def sample_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
-    """Return the calls of `sample_calls`, and one call for each choice of an argument not used in them."""
+    """Return the calls of `sample_calls`, and one more call for each choice that these calls do not use."""
     calls = sample_calls(arguments)
     for argument in arguments.ordered if calls else ():
         for choice in _choices(argument):
@@ -73,7 +73,7 @@ def choice_calls(arguments: Arguments) -> list[dict[str, str]]:
 
 
 def _choices(argument: Argument) -> list[str]:
-    """Return the texts of all values of a `Literal`, an `Enum` or a `bool`; none if there are too many."""
+    """Return all values of a `Literal`, an `Enum` or a `bool` as text; none if there are too many."""
     definitions = Definitions({}, places=True)
     schema, _ = type_schema(argument.annotation, definitions)
     choices: list[Any] = []
@@ -85,16 +85,20 @@ def _choices(argument: Argument) -> list[str]:
 
 
 def sample_text(argument: Argument) -> str | None:
-    """Return a valid text for an argument that is not its default, or None if no such text is known."""
+    """
+    Return a value for an argument, as text; None if no value is known.
+
+    The value is the author's first example or, without examples, a valid value that differs from the default.
+    """
     if argument.examples:
         return text_of(argument.examples[0])
     definitions = Definitions({}, places=True)
     schema, _ = type_schema(argument.annotation, definitions)
     values = islice(_values(schema, definitions.schemas), _MAX_TRIED)
-    return next((text for text in map(text_of, values) if _is_new(argument, text)), None)
+    return next((text for text in map(text_of, values) if _differs_from_default(argument, text)), None)
 
 
-def _is_new(argument: Argument, text: str) -> bool:
+def _differs_from_default(argument: Argument, text: str) -> bool:
     try:
         return bool(text or argument.blank_is_value) and argument.reader.read(text) != argument.default
     except ConversionError:

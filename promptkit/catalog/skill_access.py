@@ -12,7 +12,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.catalog.ranking import best_matches
-from promptkit.catalog.skills import ARGUMENTS, SKILL_FILE, CompiledSkill, labelled
+from promptkit.catalog.skills import ARGUMENTS, SKILL_FILE, CompiledSkill, label_skills
 from promptkit.catalog.tools import MAX_MATCHES, MAX_TOOL_DESCRIPTION, make_argument, make_tool
 from promptkit.errors.exceptions import PromptError
 from promptkit.errors.suggestions import nearest
@@ -28,7 +28,7 @@ SKILL_FORMS: Final[tuple[SkillForm, ...]] = ("tools", "prompts")
 FIND_SKILLS: Final = "find_skills"
 READ_SKILL: Final = "read_skill"
 
-#: The lengths to which the descriptions of skills are shortened until all of them fit.
+#: The lengths to which skill descriptions are shortened, one after the other, until all descriptions fit.
 _WIDTHS: Final = (1024, 500, 250, 120, 60, 0)
 
 _FIND: Final = (
@@ -44,7 +44,7 @@ _TOOL: Final = Tool(read_only=True, idempotent=True, open_world=False, destructi
 
 def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
     """Return the tools that find and read the skills of a catalog, by name; none if there are no skills."""
-    skills = labelled(skill for skill in catalog.skills if skill.is_for_models)
+    skills = label_skills(skill for skill in catalog.skills if skill.is_for_models)
     if not skills:
         return {}
     query = "Keywords of the task, as in 'review security'. Without keywords, all skills match."
@@ -59,7 +59,7 @@ def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
         ),
         READ_SKILL: make_tool(
             READ_SKILL,
-            _with_listing(skills),
+            _describe_read_tool(skills),
             partial(_read, skills),
             make_argument("name", str, f"The name of the skill, as {FIND_SKILLS} returns it"),
             make_argument("file", str, path, SKILL_FILE),
@@ -68,7 +68,7 @@ def skill_tools(catalog: Catalog) -> dict[str, CompiledPrompt]:
     }
 
 
-def _with_listing(skills: Mapping[str, CompiledSkill]) -> str:
+def _describe_read_tool(skills: Mapping[str, CompiledSkill]) -> str:
     """Return the description of the tool that reads skills, with as many skills as fit."""
     for width in _WIDTHS:
         lines = [_line(label, skill.description, width) for label, skill in skills.items()]
@@ -98,7 +98,7 @@ def _find(skills: Mapping[str, CompiledSkill], query: str = "") -> str:
 
 
 def _read(skills: Mapping[str, CompiledSkill], name: str, file: str = SKILL_FILE) -> str | EmbeddedResource:
-    """Return a file of a skill. Raises PromptError if there is none."""
+    """Return a file of a skill. Raises PromptError if there is no such skill or file."""
     if (skill := skills.get(name)) is None:
         msg = f"there is no skill {name!r}{_hint(name, skills)}"
         raise PromptError(msg)
@@ -123,7 +123,7 @@ def with_skill_prompts(
     catalog: Catalog, is_offered: Callable[[CompiledSkill], bool] = lambda _: True
 ) -> Catalog:
     """
-    Return a catalog with a prompt for each skill, except for skills that have the name of a prompt.
+    Return a catalog with a prompt for each skill, except for skills with the same name as a prompt.
 
     Args:
         catalog:
@@ -135,7 +135,7 @@ def with_skill_prompts(
     """
     prompts = [
         _prompt(label.replace("/", "-"), skill)
-        for label, skill in labelled(catalog.skills).items()
+        for label, skill in label_skills(catalog.skills).items()
         if is_offered(skill) and skill.frontmatter.get("user-invocable") is not False
     ]
     new = [prompt for prompt in prompts if prompt.name not in catalog]
@@ -175,10 +175,10 @@ def _text(skill: CompiledSkill, task: str = "") -> Workflow:
 
 def without_skill_prompts(catalog: Catalog) -> Catalog:
     """Return a catalog without the prompts that offer skills."""
-    prompts = [prompt for prompt in catalog.prompts if not _is_skill(prompt)]
+    prompts = [prompt for prompt in catalog.prompts if not _is_skill_prompt(prompt)]
     return Catalog(prompts, catalog.diagnostics, catalog.resources, catalog.skills)
 
 
-def _is_skill(prompt: CompiledPrompt) -> bool:
+def _is_skill_prompt(prompt: CompiledPrompt) -> bool:
     function = prompt.renderer.function
     return isinstance(function, partial) and function.func is _text

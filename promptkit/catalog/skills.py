@@ -40,7 +40,7 @@ _NO_ARGUMENTS: Final = Arguments("", (), "resource")
 
 @cache
 def _types() -> MimeTypes:
-    """Return Python's built-in types and types that skills often use, independent of the machine."""
+    """Return MIME types that do not depend on the machine: Python's, and those of typical skill files."""
     types = MimeTypes(filenames=())
     types.add_type("application/toml", ".toml")
     types.add_type("application/yaml", ".yaml")
@@ -124,7 +124,7 @@ class CompiledSkill(Struct, frozen=True, dict=True):
     size: ClassVar[None] = None
 
     def with_prefix(self, prefix: str) -> "CompiledSkill":
-        """Return the skill as a target with a prefix serves it: with other URIs, and the same files."""
+        """Return the skill with *prefix* added to its URIs. The files stay the same."""
         return structs.replace(self, prefix=prefixed_path(prefix, self.prefix))
 
     @property
@@ -147,12 +147,12 @@ class CompiledSkill(Struct, frozen=True, dict=True):
 
     @property
     def is_for_models(self) -> bool:
-        """Whether models can choose the skill; a field of Claude Code reserves it for users."""
+        """Whether models can choose the skill. A Claude Code field can reserve it for users."""
         return self.frontmatter.get("disable-model-invocation") is not True
 
     @property
     def is_for_users(self) -> bool:
-        """Whether users can choose the skill as well: a field or a placeholder of Claude Code shows this."""
+        """Whether users can choose the skill, too, judging by a Claude Code field or placeholder."""
         fields = self.frontmatter
         if "user-invocable" in fields:
             return fields["user-invocable"] is True
@@ -205,8 +205,8 @@ class CompiledSkill(Struct, frozen=True, dict=True):
         )
 
 
-def labelled(skills: Iterable[CompiledSkill]) -> dict[str, CompiledSkill]:
-    """Return skills by name; further skills with the same name by the path in their URIs."""
+def label_skills(skills: Iterable[CompiledSkill]) -> dict[str, CompiledSkill]:
+    """Return skills by name, or by the path in the URI if an earlier skill has the same name."""
     by_label = dict[str, CompiledSkill]()
     for skill in skills:
         label = skill.name if skill.name not in by_label else f"{skill.prefix}/{skill.name}"
@@ -221,7 +221,7 @@ def folders_above(uri: str) -> Iterator[str]:
 
 
 def prefixed_path(prefix: str, path: str) -> str:
-    """Return a path, such as the prefix of a skill, below the prefix of a target; both can be empty."""
+    """Return *prefix* and *path*, each of which can be empty, as one path."""
     return "/".join(filter(None, (prefix, path)))
 
 

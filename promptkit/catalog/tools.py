@@ -49,7 +49,7 @@ class Tools:
         catalog = self._catalog
         self._others = others
         self._cached_tools: dict[str, CompiledPrompt] = {}
-        self._search = search_tools(lambda: callable_prompts(catalog)) if search else None
+        self._search = make_search_tools(lambda: callable_prompts(catalog)) if search else None
 
     @property
     def is_search_only(self) -> bool:
@@ -62,7 +62,7 @@ class Tools:
         prompts = callable_prompts(self._catalog)
         if self._search is None:
             return *(each for each in prompts if each.name not in self._others), *self._others.values()
-        get_tool = structs.replace(self._search[GET], tool=combined_hints(prompts))
+        get_tool = structs.replace(self._search[GET], tool=combine_hints(prompts))
         return self._search[FIND], get_tool, *self._others.values()
 
     def __getitem__(self, name: str) -> CompiledPrompt:
@@ -83,7 +83,7 @@ class Tools:
             UnknownToolError: If no prompt has this name, or it is not offered as a tool.
         """
         if (tool := self._cached_tools.get(name)) is None:
-            tool = self._cached_tools[name] = _as_tool(self._find(name))
+            tool = self._cached_tools[name] = _convert_to_tool(self._find(name))
         return tool
 
     def _find(self, name: str) -> CompiledPrompt:
@@ -99,14 +99,14 @@ def callable_prompts(catalog: Catalog) -> tuple[CompiledPrompt, ...]:
     return tuple(prompt for prompt in catalog.prompts if prompt.tool is not False)
 
 
-def _as_tool(prompt: CompiledPrompt) -> CompiledPrompt:
+def _convert_to_tool(prompt: CompiledPrompt) -> CompiledPrompt:
     arguments = prompt.arguments
     ordered = tuple(map(_accept_json, arguments.ordered))
     return structs.replace(prompt, arguments=_ToolArguments(arguments.owner, ordered, arguments.kind))
 
 
 def _accept_json(argument: Argument) -> Argument:
-    """Return an argument that converts JSON by its schema, and falls back to the text form."""
+    """Return an argument whose reader accepts JSON values of its type, or the same values as text."""
     convert, read_text = structurer(argument.annotation), argument.reader.read
 
     def read(value: Any) -> Any:
@@ -159,7 +159,7 @@ _NAME: Final = f"The prompt's name, as {FIND} returns it"
 _ARGUMENTS: Final = "Its arguments by name, as in its schema"
 
 
-def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, CompiledPrompt]:
+def make_search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, CompiledPrompt]:
     """
     Return the tools that find and get prompts, by name.
 
@@ -195,7 +195,7 @@ def find(prompts: Iterable[CompiledPrompt], query: str) -> list[CompiledPrompt]:
     return [prompts[number] for number in best_matches(texts, query)]
 
 
-def combined_hints(prompts: Iterable[CompiledPrompt]) -> Tool:
+def combine_hints(prompts: Iterable[CompiledPrompt]) -> Tool:
     """Return the combined hints for a tool that can call any of *prompts*."""
     tools = [prompt.tool for prompt in prompts if isinstance(prompt.tool, Tool)]
     return Tool(
@@ -221,7 +221,7 @@ def make_tool(
     *arguments: Argument,
     tool: Tool | None = None,
 ) -> CompiledPrompt:
-    """Return one of promptkit's own tools."""
+    """Return one of promptkit's own tools, as a prompt whose text is the result of *function*."""
     return CompiledPrompt(
         name=name,
         title=None,

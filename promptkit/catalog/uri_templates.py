@@ -140,11 +140,11 @@ class Expression(Struct, frozen=True):
         """
         separator = self.operator.separator
         if self.operator.named:
-            return self._named(pair for pair in text.split(separator) if pair)
+            return self._named_values(pair for pair in text.split(separator) if pair)
         is_one = len(self.variables) == 1 and not self.exploded
-        return self._unnamed([text] if is_one else text.split(separator))
+        return self._unnamed_values([text] if is_one else text.split(separator))
 
-    def _unnamed(self, pieces: list[str]) -> Iterator[tuple[Variable, Value]]:
+    def _unnamed_values(self, pieces: list[str]) -> Iterator[tuple[Variable, Value]]:
         surplus = max(len(pieces) - len(self.variables), 0)
         if surplus and len(self.exploded) != 1:
             raise ValueError(pieces)
@@ -153,7 +153,7 @@ class Expression(Struct, frozen=True):
             if variable_pieces := list(islice(remaining, 1 + surplus * variable.explode)):
                 yield variable, variable.value(variable_pieces)
 
-    def _named(self, pairs: Iterable[str]) -> Iterator[tuple[Variable, Value]]:
+    def _named_values(self, pairs: Iterable[str]) -> Iterator[tuple[Variable, Value]]:
         by_name = {variable.name: variable for variable in self.variables}
         values_by_name: dict[str, list[str]] = {}
         unknown: list[list[str]] = []
@@ -226,7 +226,7 @@ class URITemplate:
         Named pairs can be in any order, characters can be unescaped where that is unambiguous, and escapes
         can be in lowercase. Unknown names, broken escapes and bytes that are not UTF-8 do not match.
         """
-        uri = normalized(uri)
+        uri = normalize_uri(uri)
         if len(uri) > MAX_URI_LENGTH or _BAD_ESCAPE.search(uri):
             return None
         try:
@@ -264,7 +264,7 @@ class URITemplate:
 
 
 def _literal_ends(literal: str, uri: str, fits: bytearray) -> list[int]:
-    """Return what `Expression.ends` returns, for a literal."""
+    """Return the same as `Expression.ends`, but for a literal."""
     size = len(literal)
     ends = {at: at + size for at in _positions(uri, literal) if fits[at + size]}
     return [ends.get(at, -1) for at in range(len(fits))]
@@ -278,7 +278,7 @@ def _positions(uri: str, text: str) -> Iterator[int]:
         at = uri.find(text, at + 1)
 
 
-def normalized(uri: str) -> str:
+def normalize_uri(uri: str) -> str:
     """
     Return *uri* with invalid characters escaped, and with escapes in capital letters.
 
@@ -294,7 +294,7 @@ def is_template(text: str) -> bool:
     return re.fullmatch(_TEMPLATE, text, re.ASCII) is not None
 
 
-def expanded(template: str, values: Mapping[str, Any]) -> str:
+def expand_template(template: str, values: Mapping[str, Any]) -> str:
     """
     Expand a template.
 
@@ -303,24 +303,24 @@ def expanded(template: str, values: Mapping[str, Any]) -> str:
             A URI template.
 
         values:
-            The values of its variables, of any type that can be sent. None is omitted.
+            The values of its variables, of any type that can be sent. Variables that are None are omitted.
 
     Raises:
         TypeError: If a value cannot be sent.
     """
     from uritemplate import expand
 
-    return expand(template, {name: _as_text(value) for name, value in values.items()})
+    return expand(template, {name: _convert_value(value) for name, value in values.items()})
 
 
-def _as_text(value: Any) -> Any:
+def _convert_value(value: Any) -> Any:
     """Convert *value* for `uritemplate`: to text, or lists and mappings of text, without None."""
     if isinstance(value, set | frozenset):
-        return sorted(map(str, map(_as_text, value)))
+        return sorted(map(str, map(_convert_value, value)))
     if isinstance(value, list | tuple):
-        return [_as_text(item) for item in value if item is not None]
+        return [_convert_value(item) for item in value if item is not None]
     if isinstance(value, Mapping):
-        return {str(key): _as_text(item) for key, item in value.items() if item is not None}
+        return {str(key): _convert_value(item) for key, item in value.items() if item is not None}
     return None if value is None else text_of(value)
 
 
@@ -331,13 +331,13 @@ def _parse(text: str) -> Iterator[str | Expression]:
     for expression in uritemplate.URITemplate(text).variables:
         literal, _, text = text.partition(f"{{{expression.original}}}")
         if literal:
-            yield normalized(literal)
+            yield normalize_uri(literal)
         operator = OPERATORS[expression.operator.value]
         modified: list[tuple[str, Any]] = expression.variables
         variables = (Variable(name, options["explode"], options["prefix"]) for name, options in modified)
         yield Expression(operator, tuple(variables))
     if text:
-        yield normalized(text)
+        yield normalize_uri(text)
 
 
 def _merge(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:

@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from promptkit.errors.distribution import install_command, other_package
+from promptkit.errors.distribution import install_command, other_package_hint
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 from promptkit.standard_error import say
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Exit", "main"]
 
-#: The modules of commands that are not named like their module.
+#: The modules of commands whose names differ from their module's.
 _MODULES: Final = {"import": "import_commands", "uninstall": "install"}
 
 #: The extras that commands need.
@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Args:
         argv:
-            The command-line arguments, without the program's name. With None, the arguments of the process
-            are used, and the process ends.
+            The command-line arguments, without the program's name. By default, use the process's own
+            arguments, and exit the process.
 
     Returns:
         The exit code, one of `Exit`.
@@ -70,7 +70,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
         gc.disable()  # imports create no garbage, and modules stay loaded
         try:
-            with _deferred_interrupts():
+            with _defer_interrupts():
                 options = import_module("promptkit.cli.options").parse(argv)
                 is_agent_server = options.command == "dev" and options.mcp
                 speaks_mcp = options.command == "serve" or is_agent_server
@@ -89,7 +89,8 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         return Exit.INTERRUPTED
     except ImportError as error:
         name = (error.name or "").partition(".")[0]
-        if name == "promptkit" and (reason := other_package()) is not None:  # its files are mixed with ours
+        # Another package has installed files into this one.
+        if name == "promptkit" and (reason := other_package_hint()) is not None:
             say(reason)
             return Exit.USAGE
         if name != "promptkit" and argv[0] in _EXTRAS:
@@ -118,8 +119,8 @@ def _complete_and_exit() -> NoReturn:
 
 
 @contextmanager
-def _deferred_interrupts() -> Iterator[None]:
-    """Defer Ctrl-C while modules are imported: half-imported extensions can crash."""
+def _defer_interrupts() -> Iterator[None]:
+    """Defer Ctrl-C while modules are imported, because half-imported extensions can crash."""
     if sys.platform == "win32":
         yield
         return
@@ -175,7 +176,7 @@ def _run_with_output(
 
 
 def _end(code: int) -> NoReturn:
-    """Flush the streams and end the process, even if recipes left threads running."""
+    """Flush the streams and exit the process, even if recipes left threads running."""
     for name in ("stdout", "stderr"):
         try:
             getattr(sys, name).flush()

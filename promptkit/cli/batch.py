@@ -17,7 +17,8 @@ from promptkit import compiler
 from promptkit.answers import parse_answer
 from promptkit.batch.columns import MAX_LISTED, ColumnError, list_names
 from promptkit.batch.joining import join_results, open_results
-from promptkit.batch.renderer import LINE_FORMATS, Renderer
+from promptkit.batch.line_formats import LINE_FORMATS
+from promptkit.batch.renderer import Renderer
 from promptkit.batch.shards import (
     CHECKPOINT,
     REJECTED,
@@ -37,13 +38,11 @@ from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import UnsupportedAnswerError
 from promptkit.files.folder import Folder
+from promptkit.fragments.budget import CHARACTERS_PER_TOKEN
 from promptkit.language.messages import make_workflow
 from promptkit.standard_error import stderr_stream
 from promptkit.types.unstructuring import json_of
 from promptkit.version import VERSION
-
-#: The approximate number of characters in a token.
-_CHARACTERS_PER_TOKEN: Final = 4
 
 #: Maximum number of unused columns whose names are stored.
 _MAX_UNUSED: Final = 1_000
@@ -51,7 +50,7 @@ _MAX_UNUSED: Final = 1_000
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Write a request for each valid row and reject the others; with ``--join``, join results with their rows.
+    Write a request for each valid row and reject invalid ones; with ``--join``, join results with their rows.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -104,7 +103,7 @@ class _Batch:
         self._unused = dict[str, None]()
         if table.columns is not None:
             matched.check(table.columns, options.key)
-            self._add_unused(matched.unused(table.columns))
+            self._add_unused(matched.find_unused(table.columns))
         self._check_body(prompt.options.answer)
 
     def _check_options(self) -> None:
@@ -163,7 +162,7 @@ class _Batch:
         return Exit.FAILED if done.rejected else Exit.OK
 
     def _render(self) -> tuple[Checkpoint, int]:
-        """Write the files, and return their sizes and the number of characters in the requests' texts."""
+        """Write the files, and return the last checkpoint and the number of characters in all prompts."""
         options, table, characters = self._options, self._table, 0
         folder = None if options.dry_run else self._folder
         renderer = ChunkRenderer(self._renderer, table.read, table.blank_is_missing)
@@ -186,7 +185,7 @@ class _Batch:
         return writer.done, characters
 
     def _add_unused(self, columns: Iterable[str]) -> None:
-        """Store the names of unused columns for the summary; in JSON, each row can have different ones."""
+        """Store the names of unused columns for the summary. In JSON, each row can have different columns."""
         if len(self._unused) < _MAX_UNUSED:
             self._unused |= dict.fromkeys(filter(None, columns))
 
@@ -200,7 +199,7 @@ class _Batch:
 
 @contextmanager
 def _show_progress(size: int | None) -> Iterator[Callable[[int], object]]:
-    """Show on a terminal how much of the table is processed."""
+    """Yield a function that shows, on a terminal, how much of the table is processed."""
     stream = stderr_stream()
     if not stream.isatty():
         yield lambda _: None
@@ -217,7 +216,7 @@ def _format_summary(done: Checkpoint, folder: str, characters: int | None) -> It
     files = counted(done.shard if done.requests else 0, "file")
     yield f"{verb} {counted(done.requests, 'request')} ({done.bytes:,} bytes) to {files} in {folder!r}"
     if characters is not None:
-        yield f"the requests have about {characters // _CHARACTERS_PER_TOKEN:,} tokens of text"
+        yield f"the requests have about {characters // CHARACTERS_PER_TOKEN:,} tokens of text"
     if done.rejected:
         where = "" if characters is not None else f": see {str(Path(folder, REJECTED))!r}"
         yield f"rejected {counted(done.rejected, 'row')}{where}"
@@ -238,7 +237,7 @@ def _join(
     output: Output,
     parse: Callable[[str], Any] | None = None,
 ) -> int:
-    """Print each row with its answer, as JSON lines."""
+    """Print each row with its answer as a JSON line, and return the exit code."""
     unanswered = 0
     with open_results(Path(options.join), batch, by_number=options.key is None) as results:
         for row in join_results(table, results, options.key, parse):
@@ -246,7 +245,7 @@ def _join(
             unanswered += not has_answer
             output.write(f"{line}\n")
             output.send()
-        unused, keys = results.unused(MAX_LISTED)
+        unused, keys = results.find_unused(MAX_LISTED)
     if unanswered:
         what = "an answer" if parse is None else "a valid answer"
         print_error(f"{counted(unanswered, 'row')} without {what}: see their 'error'")

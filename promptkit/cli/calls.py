@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import msgspec
 from msgspec import Struct
 
-from promptkit.catalog.cases import Case, is_refused, sendable
+from promptkit.catalog.cases import Case, is_refused, iterate_sendable
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
@@ -52,7 +52,7 @@ Item: TypeAlias = CompiledPrompt | CompiledResource
 #: The reason why an item without examples is not rendered or read.
 NEEDS_EXAMPLES: Final = "it needs examples"
 
-#: The prefixes of error messages that take the place of a transcript.
+#: The prefixes of error messages that replace a transcript.
 FAILS: Final = "[fails] "
 REFUSED: Final = "[refused] "
 
@@ -156,7 +156,7 @@ def call_within_limit(
             A plain or an asynchronous function.
 
         seconds:
-            The time limit; by default that of a server.
+            The time limit; by default the same as in a server.
 
     Returns:
         The result, the exception that the function raised, or a `CallTimeoutError`.
@@ -223,13 +223,13 @@ def encode_result(item: Item, result: Any) -> bytes:
             The rendering of the prompt, or the document that was read.
 
     Raises:
-        ValueError: If a text contains an unpaired surrogate, which UTF-8 cannot encode.
+        ValueError: If the result contains an unpaired surrogate, which UTF-8 cannot encode.
     """
     return LOWERING.result(item, result) if isinstance(item, CompiledPrompt) else LOWERING.contents(result)
 
 
-def as_json(result: bytes, redactor: Redactor) -> Any:
-    """Return an encoded result as JSON-compatible data without secrets."""
+def decode_redacted(result: bytes, redactor: Redactor) -> Any:
+    """Decode a result to JSON-compatible data without secrets."""
     return redactor.redacted_json(msgspec.json.decode(result))
 
 
@@ -241,8 +241,8 @@ def wire_examples(item: Item) -> Sequence[Any]:
 
 
 def saved_calls(item: Item) -> list[Call]:
-    """Return a call for each saved case of an item that a client can send."""
-    return [Call(item, sent, case) for case, sent in sendable(item.saved())]
+    """Return the calls for the saved cases of an item, except cases that no client can send."""
+    return [Call(item, sent, case) for case, sent in iterate_sendable(item.saved())]
 
 
 def case_texts(catalog: Catalog) -> dict[str, dict[str, str]]:
@@ -284,9 +284,9 @@ def render_examples(
             Returns the diagnostics for a rendering.
 
     Returns:
-        The diagnostics for failures and renderings; and for each item that is not rendered, the reason, by
-        the name of the prompt or the template of the resource. Such items lack examples for required
-        arguments, reject all arguments with a `PromptError`, or have ``sample=False``.
+        The diagnostics for failures and renderings; and, by name or URI template, the reasons why items are
+        not rendered. Such items lack examples for required arguments, reject all arguments with a
+        `PromptError`, or have ``sample=False``.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
@@ -308,9 +308,9 @@ def owner_of(item: Item) -> Owner:
 
 def _render_item(item: Item, check_rendering: RenderingCheck) -> tuple[Iterable[Diagnostic], str | None]:
     """
-    Return the diagnostics for an item up to its first failing example, and the reason if it is not rendered.
+    Return the diagnostics for an item, and the reason why it is not rendered, or None.
 
-    The reason is None if the item is rendered.
+    All cases are called. If there are no cases, the examples are called up to the first that fails.
     """
     diagnostics: dict[Diagnostic, None] = {}  # different examples often have the same diagnostics
     calls = saved_calls(item) or _example_calls(item)
@@ -363,7 +363,7 @@ def _find_failure(call: Call, outcome: Any) -> Diagnostic | None:
         hint = "fix it, or give examples that can be read"
 
     reason, hint = map(call.redactor.redacted, (failure_reason(error), hint))
-    message, location = f"it fails for {call.label}: {reason}", _location(item.location, error)
+    message, location = f"it fails for {call.label}: {reason}", _find_error_location(item.location, error)
     return owner.diagnostic(rule, message, hint, location)
 
 
@@ -376,10 +376,10 @@ def failure_reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
-def _location(location: Location, error: BaseException) -> Location:
+def _find_error_location(definition: Location, error: BaseException) -> Location:
     """Return the line of the author's file that raised or timed out; if unknown, the line of the function."""
     if isinstance(error, CallTimeoutError) and error.line is not None:
         return error.line
     frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == location.file and frame.lineno]
-    return Location(location.file, lines[-1]) if lines else location.part("def")
+    lines = [frame.lineno for frame in frames if frame.filename == definition.file and frame.lineno]
+    return Location(definition.file, lines[-1]) if lines else definition.part("def")

@@ -21,7 +21,7 @@ from promptkit.cli.diagnostics import (
 from promptkit.cli.loading import load_catalog, open_named_server, run_promptkit
 from promptkit.cli.output import Output
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Severity
-from promptkit.errors.distribution import other_package
+from promptkit.errors.distribution import other_package_hint
 from promptkit.errors.rules import Rule
 from promptkit.fragments.budget import estimate_tokens
 from promptkit.language.files import TextRead
@@ -30,9 +30,11 @@ from promptkit.lints.linter import Checks
 from promptkit.lints.prompts import lint_instructions
 from promptkit.lints.skills import LISTING_TOKENS, lint_listing
 from promptkit.server.identity import find_project_file, find_server_info
-from promptkit.transports.secret_files import InvalidSecretsError, TokenFile, read_key_file
+from promptkit.transports.auth.token_file import TokenFile
+from promptkit.transports.secret_files import InvalidSecretsError
+from promptkit.transports.state_keys import read_key_file
 
-#: Environments with different orders of sets and different dates: the time zones are 26 hours apart.
+#: Environments with different set orders, and with different dates in time zones that are 26 hours apart.
 _STARTS: Final = ({"PYTHONHASHSEED": "1", "TZ": "EAST-14"}, {"PYTHONHASHSEED": "2", "TZ": "WEST+12"})
 
 _SIZE_HINT: Final = "shorten it, or give its parts a budget with promptkit.fragments.fit(...)"
@@ -61,7 +63,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _check(catalog: Catalog, options: Namespace, output: Output, tools: Sequence[str] | None = None) -> int:
-    """Print the diagnostics of recipes, or of an MCP server if the names of its *tools* are given."""
+    """Print the diagnostics of recipes, or of the MCP server that has *tools*, and return the exit code."""
     secret_file_errors = list(_find_secret_file_errors(options))
     checks = Checks(tuple(options.client) or options.configuration.clients, options.configuration.ignore)
     diagnostics = [*checks.lint_catalog(catalog)]
@@ -109,7 +111,7 @@ def _check_size(workflow: Workflow, call: Call, limit: int) -> Iterator[Diagnost
 
 
 def _find_secret_file_errors(options: Namespace) -> Iterator[str]:
-    """Yield why a server would reject the given token file and key file."""
+    """Yield the reasons why a server would reject the given token file and key file."""
     for file, read in ((options.token_file, TokenFile), (options.state_keys, read_key_file)):
         try:
             if file is not None:
@@ -129,7 +131,7 @@ def _data(catalog: Catalog) -> dict[str, Any]:
 
 def _format_notes(notes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield notes as text, each with its level for GitHub."""
-    if (other := other_package()) is not None:
+    if (other := other_package_hint()) is not None:
         yield "warning", other
     if not_described := notes.get("not_described"):
         yield "notice", f"without a docstring or description, which clients show: {', '.join(not_described)}"
@@ -164,7 +166,7 @@ _FAILS: Final = (
 
 
 def _without_failing(items: Iterable[Item], diagnostics: Iterable[Diagnostic]) -> list[Item]:
-    """Return the items without an error that makes their rendering fail."""
+    """Return the items, except those with an error that makes their rendering fail."""
     failing = {diagnostic.owner for diagnostic in diagnostics if diagnostic.rule in _FAILS}
     return [item for item in items if owner_of(item) not in failing]
 

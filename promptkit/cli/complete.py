@@ -9,13 +9,13 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
-from promptkit.cli.calls import LOWERING, as_json, call_within_limit, report_failure
+from promptkit.cli.calls import LOWERING, call_within_limit, decode_redacted, report_failure
 from promptkit.cli.diagnostics import fail, report_diagnostics
 from promptkit.cli.key_values import (
     ArgumentSyntaxError,
-    list_known_arguments,
+    add_known_arguments,
     read_arguments,
-    unread_secrets,
+    redactor_of_words,
 )
 from promptkit.cli.loading import format_unknown, load_catalog
 from promptkit.cli.options import is_uri
@@ -25,7 +25,7 @@ from promptkit.errors.exceptions import ArgumentsError, UnknownPromptError, Unkn
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print the completions, best first, one on each line; or the JSON that a client receives.
+    Print the completions, one per line and best first, or the JSON that a client receives.
 
     The values of secret arguments are hidden in the output and in errors.
 
@@ -42,12 +42,12 @@ def run(options: Namespace, output: Output) -> int:
     try:
         arguments.completer(options.argument)
         chosen = read_arguments(arguments, options.arguments, folder)
-        typed = _typed(options, chosen)
+        typed = _take_typed_text(options, chosen)
         for name in chosen:
             arguments.completer(name)
     except (ArgumentSyntaxError, ArgumentsError) as error:
-        reported = list_known_arguments(error, arguments) if isinstance(error, ArgumentsError) else error
-        return fail(unread_secrets(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
+        reported = add_known_arguments(error, arguments) if isinstance(error, ArgumentsError) else error
+        return fail(redactor_of_words(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):
@@ -61,12 +61,16 @@ def _arguments(catalog: Catalog, name: str) -> Arguments:
         return catalog.template(name).arguments
     uris = [resource.uri_template for resource in catalog.resources if resource.name == name]
     if uris and name not in catalog:
-        raise UnknownPromptError(name, uris[0])  # `list` shows this name: suggest the URI
+        raise UnknownPromptError(name, uris[0])  # `list` shows this name, so suggest the URI
     return catalog[name].arguments
 
 
-def _typed(options: Namespace, chosen: dict[str, str]) -> str:
-    """Return the text typed so far, given as a separate argument or as ``ARGUMENT=TYPED``."""
+def _take_typed_text(options: Namespace, chosen: dict[str, str]) -> str:
+    """
+    Return the text typed so far, given as a separate argument or as ``ARGUMENT=TYPED``.
+
+    In the second case, the text is removed from *chosen*.
+    """
     typed: str | None = options.typed
     if options.argument not in chosen:
         return typed or ""
@@ -82,7 +86,7 @@ def _print(completion: Completion, redactor: Redactor, output: Output, *, is_jso
             output.print_content(redactor.redacted(value))
         return Exit.OK
     try:
-        output.print_json(as_json(LOWERING.completion(completion), redactor))
+        output.print_json(decode_redacted(LOWERING.completion(completion), redactor))
     except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
         return fail(f"a value cannot be sent: {error}", Exit.FAILED)
     return Exit.OK

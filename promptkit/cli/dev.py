@@ -18,7 +18,7 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error
-from promptkit.cli.diff_changes import SinceCommit
+from promptkit.cli.diff_changes import CommitComparison
 from promptkit.cli.loading import open_named_server, report_catalog_errors
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
@@ -47,7 +47,7 @@ _GRACE_S: Final = 1.0
 #: More connections than any browser opens.
 _LIMITS: Final = ConnectionLimits(connections=256)
 
-#: Redirects a browser to the address, without a Referer header that would pass on the token.
+#: Redirects a browser to the address, without a Referer header that would leak the token.
 _REDIRECT: Final = """<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -90,7 +90,7 @@ def _listen(port: int | None) -> Listener:
 
 
 def _serve(options: Namespace, listener: Listener, output: Output) -> int:
-    """Serve the pages of recipes, which are reloaded when they change."""
+    """Serve the pages, and reload the recipes when they change."""
     checks = Checks(options.configuration.clients, options.configuration.ignore)
 
     def report(invalid: Catalog) -> None:
@@ -131,7 +131,7 @@ def _serve_pages(
         options.targets,
         token,
         hosts,
-        comparison=None if options.servers else SinceCommit(options.targets),
+        comparison=None if options.servers else CommitComparison(options.targets),
         editor=options.editor,
     )
     address = f"http://{host}:{port}/?{TOKEN}={token}"
@@ -153,7 +153,7 @@ def _serve_pages(
 
 
 class _Pages(Struct):
-    """The application for the pages, as a worker serves it."""
+    """The application for the pages, in the form that a worker serves."""
 
     application: ASGIApplication
     cleanup: ExitStack
@@ -162,13 +162,13 @@ class _Pages(Struct):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.application(scope, receive, send)
 
-    def close(self, grace: float) -> None:  # noqa: ARG002 (running renderings do not delay the end)
-        # A signal can end the process as soon as the last response is sent.
+    def close(self, grace: float) -> None:  # noqa: ARG002 (running renderings do not delay the exit)
+        # A signal can terminate the process as soon as the last response is sent.
         self.cleanup.close()
 
 
 def _has_screen() -> bool:
-    """Return whether a browser would open in a window; a browser in this terminal would hide the output."""
+    """Return whether a browser would open in a window instead of this terminal, hiding the output."""
     names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("win32", "darwin") or any(map(os.environ.get, names))
 
@@ -193,7 +193,7 @@ def _open_browser(url: str) -> None:
 @contextmanager
 def redirect_file(address: str) -> Iterator[str]:
     """
-    Yield the URL of a file that redirects to *address*; only its owner can read the file.
+    Yield the URL of a file that redirects to *address*, and that only its owner can read.
 
     The browser is started with this URL instead of *address*, which contains the token, because all users of
     a machine can see the arguments of programs.

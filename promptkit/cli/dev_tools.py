@@ -39,7 +39,7 @@ _INSTRUCTIONS: Final = (
     "check_prompts, and explain_code for codes that you do not know; then read the text with render_prompt."
 )
 
-#: The files with the page about diagnostics: in the wheel, and in a checkout.
+#: The page about diagnostics, in the wheel and in a checkout.
 _PAGES: Final = (
     Path(__file__).with_name("diagnostics.md"),
     Path(__file__).parents[2] / "docs" / "diagnostics.md",
@@ -50,7 +50,7 @@ _READS: Final = Tool(read_only=True, idempotent=True)
 
 def run(options: Namespace) -> int:
     """
-    Serve the tools until the client disconnects, then end the process.
+    Serve the tools until the client disconnects, then exit the process.
 
     Raises:
         OSError: If standard input or output is closed.
@@ -135,7 +135,7 @@ def explain(code: str) -> str:
 
 
 def _run_command(command: str, *words: str) -> str:
-    """Run a command of promptkit, and return its output."""
+    """Run a promptkit command, and return its output."""
     try:
         process = run_promptkit(command, *words, timeout=_COMMAND_S)
     except subprocess.TimeoutExpired:

@@ -170,24 +170,24 @@ def print_annotation(
             Where to print.
 
         properties:
-            The file, line, columns and title of the annotation; empty properties are omitted. None if the
-            message does not belong to a line.
+            The file, line, columns and title of the annotation, without empty ones; None if the message does
+            not belong to a line.
     """
     known = {name: str(value) for name, value in (properties or {"title": "promptkit"}).items() if value}
-    pairs = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in known.items())
-    output.print_command(f"::{level} {pairs}::{_escaped(escape_invisible(text))}")
+    pairs = ",".join(f"{name}={_escape(value, ':,')}" for name, value in known.items())
+    output.print_command(f"::{level} {pairs}::{_escape(escape_invisible(text))}")
 
 
 def _path(location: Location) -> str:
-    """Return the path from the root of the repository, as GitHub expects, or from the current folder."""
+    """Return the path relative to the repository or the current folder; unchanged if it is in neither."""
     for root in filter(None, (os.environ.get("GITHUB_WORKSPACE"), os.curdir)):
         with suppress(OSError, ValueError):  # the file is not in this folder
             return Path(location.file).relative_to(Path(root).absolute()).as_posix()
     return location.file
 
 
-def _escaped(text: str, extra: str = "") -> str:
-    """Escape the special characters of a workflow command, and the *extra* ones of a property."""
+def _escape(text: str, extra: str = "") -> str:
+    """Escape the characters that are special in every part of a workflow command, and those in *extra*."""
     for character in f"%\r\n{extra}":
         text = text.replace(character, f"%{ord(character):02X}")
     return text

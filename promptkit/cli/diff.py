@@ -24,10 +24,18 @@ from promptkit.cli.diff_changes import (
     changed_words,
     changes_between,
     effect_of,
-    not_compared,
+    find_uncomparable,
     text_changes,
 )
-from promptkit.cli.diff_sides import Answer, Calls, ItemState, SentCall, build_answer, compare_sides, key_of
+from promptkit.cli.diff_sides import (
+    Answer,
+    Calls,
+    ItemState,
+    SentCall,
+    answers_of_sides,
+    build_answer,
+    key_of,
+)
 from promptkit.cli.loading import open_named_server
 from promptkit.cli.output import Output
 from promptkit.cli.repository import Repository, RevisionError
@@ -63,7 +71,7 @@ _MAX_TITLE: Final = 500
 #: Maximum number of prompts that a comment lists as not compared.
 _MAX_NAMED: Final = 20
 
-#: Limit for a file with lists and texts, in bytes.
+#: Maximum size of a file with a server's answer, in bytes.
 _MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
 _NO_CASE: Final = "it has no case in cases.toml"
@@ -91,7 +99,7 @@ def run(options: Namespace, output: Output) -> int:
         if options.text:
             revisions = " and ".join(filter(None, ends))
             print_error(f"rendering the cases of {revisions}: this runs the code of that revision")
-        sides = compare_sides(
+        sides = answers_of_sides(
             repository,
             ends,
             options.targets,
@@ -100,11 +108,11 @@ def run(options: Namespace, output: Output) -> int:
             variables=options.variables,
         )
     except RevisionError as error:
-        return fail(_one_line(error), Exit.USAGE)
+        return fail(_escape_line(error), Exit.USAGE)
     for (answer, *_), revision in zip(sides, ends, strict=True):
         when = "" if revision is None else f" at {revision}"
         for file, line, message in answer.errors:
-            print_error(_one_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
+            print_error(_escape_line(f"not served{when}: {repository.path(file)}:{line}: {message}"))
     since = ends[0] if ends[1] is None else f"{ends[0]}, up to {ends[1]}"
     return _report(options, output, sides, since, repository.path)
 
@@ -117,27 +125,27 @@ def _run_on_servers(options: Namespace, output: Output) -> int:
         options.error("name a second --server, or a file that promptkit list --json --texts wrote")
     if len(options.servers) > 2 or (options.servers[1:] and options.revision != _HEAD):
         options.error("compare two servers, or one file and one server")
-    sides = _compare_servers(options)
+    sides = _answers_of_servers(options)
     for answer in (*sides[0], *sides[1]):
         for *_, message in answer.errors:
-            print_error(_one_line(message))
+            print_error(_escape_line(message))
     since = options.servers[0] if options.servers[1:] else options.revision
     return _report(options, output, sides, since, str)
 
 
 class _Texts(Struct):
-    """The texts of cases in a file, by prompt and case."""
+    """The text of each case in a file, by prompt and case."""
 
     texts: dict[str, dict[str, str]] = {}
 
 
-def _compare_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]:
+def _answers_of_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]:
     """
     Return the answers of the old and of the new side, for the cases in ``cases.toml``.
 
     Args:
         options:
-            One or two servers, and the file of the old side if there is only one.
+            The options, with two servers, or with one server and the file of the old side.
 
     Raises:
         LoadError: If a server cannot be reached, or the file cannot be read.
@@ -153,7 +161,7 @@ def _compare_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]:
         with open_named_server(options, 0) as old:
             return [_ask_server(old.catalog, calls)], [new_answer]
     for key, state in new_answer.items.items():
-        if key.startswith("skill "):  # a file has only the digests
+        if key.startswith("skill "):  # a file has digests only
             state.files = {path: (digest, None) for path, (digest, _) in state.files.items()}
     return [_read_answer(options.revision)], [new_answer]
 
@@ -168,7 +176,7 @@ def _ask_server(catalog: Catalog, calls: Calls) -> Answer:
 
 
 def _read_answer(path: str) -> Answer:
-    """Return the answer of the server whose lists and texts are in a file."""
+    """Return the answer of a server, as recorded in a file."""
     try:
         data: Any = msgspec.json.decode(read_named_file(path, _MAX_FILE_BYTES))
         texts = msgspec.convert(data, _Texts).texts
@@ -205,7 +213,7 @@ def _report(
     """Print the changes between two sides, write them to the given files, and return the exit code."""
     old, new = sides
     changes: Changes
-    skipped = not_compared(old[0], new[0])
+    skipped = find_uncomparable(old[0], new[0])
     if options.text:
         changes = text_changes(old, new)
         summary = summarize_cases(changes, since, skipped)
@@ -228,7 +236,7 @@ def _report(
     else:
         _print_text(changes, output)
         lines = [f"not compared: {owner}: {reason}" for owner, reason in skipped.items()]
-        output.print_lines([summary, *map(_one_line, lines)])
+        output.print_lines([summary, *map(_escape_line, lines)])
     path = options.comment if options.text else options.summary
     is_written = path is None or _write(
         path, as_markdown(heading, summary, changes, command, skipped), appends=not options.text
@@ -236,13 +244,13 @@ def _report(
     return Exit.USAGE if not is_written else Exit.FAILED if breaks else Exit.OK
 
 
-def _one_line(message: object) -> str:
+def _escape_line(message: object) -> str:
     """Return a message on one line, escaped because the recipes or git wrote a part of it."""
     return escape_invisible(str(message), one_line=True)
 
 
 def _write(path: str, text: str, *, appends: bool) -> bool:
-    """Write a regular file, or append to it; if that fails, print why and return False."""
+    """Write or append to a regular file. If that fails, print the reason and return False."""
     folder, name = Folder.named(Path(path).parent), Path(path).name
     data = text.encode()
     try:
@@ -265,17 +273,17 @@ def _print_text(changes: Changes, output: Output) -> None:
     console = console_on(output, output.width)
     for change in changes:
         if isinstance(change, TextChange):
-            head = Text(_one_line(change), "bold")
-            lines = map(_styled_words, changed_words(change.before or "", change.after or ""))
+            head = Text(_escape_line(change), "bold")
+            lines = map(_style_words, changed_words(change.before or "", change.after or ""))
         else:
             effect = effect_of(change)
-            head = Text.assemble((effect, _STYLES[effect]), f": {_one_line(change)}")
-            lines = map(_styled_line, change.diff)
+            head = Text.assemble((effect, _STYLES[effect]), f": {_escape_line(change)}")
+            lines = map(_style_line, change.diff)
         for text in (head, *lines):
             console.print(text, soft_wrap=True)
 
 
-def _styled_line(line: str) -> "Text":
+def _style_line(line: str) -> "Text":
     """Return a line of a diff, in the colour of its sign."""
     from rich.text import Text
 
@@ -284,7 +292,7 @@ def _styled_line(line: str) -> "Text":
     return Text(escaped if line[0] in "-+" else escaped.rstrip(), _STYLES.get(line[0], ""))
 
 
-def _styled_words(line: Line) -> "Text":
+def _style_words(line: Line) -> "Text":
     """Return a line with ``[-removed-]`` and ``{+added+}`` words."""
     from rich.text import Text
 
@@ -322,7 +330,7 @@ def as_markdown(
             The Markdown to start with.
 
         summary:
-            The numbers of changes as text.
+            How many changes there are, as text.
 
         changes:
             The changes.
@@ -366,7 +374,7 @@ def _code_span(text: str) -> str:
 
 
 def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Collection[str] = ()) -> str:
-    """Return a text with the number of breaking changes and the number of harmless ones."""
+    """Return a summary of how many changes are breaking, and how many are harmless."""
     if not changes and skipped:
         return f"no changes since {revision}, but {counted(len(skipped), 'item')} could not be compared"
     if not changes:
@@ -377,7 +385,7 @@ def summarize_changes(changes: Sequence[Difference], revision: str, skipped: Col
 
 
 def summarize_cases(changes: Sequence[TextChange], revision: str, skipped: Collection[str] = ()) -> str:
-    """Return the number of changed renderings as text."""
+    """Return a summary of how many renderings have changed, not counting those that differ each time."""
     changed = [change for change in changes if not change.is_unsteady]
     if not changed and skipped:
         return f"no changed text since {revision}, but {counted(len(skipped), 'item')} could not be compared"

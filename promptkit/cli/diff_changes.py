@@ -19,7 +19,7 @@ from promptkit.cli.diff_sides import (
     Answer,
     ArgumentState,
     ItemState,
-    compare_sides,
+    answers_of_sides,
     key_of,
 )
 from promptkit.cli.repository import Repository
@@ -40,7 +40,7 @@ BREAKING: Final = frozenset(
     }
 )
 
-#: The kinds of changes to descriptive members, and the words for the members.
+#: The kind of change to each descriptive field, and the words for the field.
 _MEMBERS: Final = {
     "name": ("resource-name", "the name"),
     "title": ("title", "the title"),
@@ -55,7 +55,7 @@ _MEMBERS: Final = {
 #: The alternative that accepts every text; arguments are sent as text.
 _ANY_TEXT: Final = '{"type": "string"}'
 
-#: Maximum number of lines, or of words, that are matched: the time can be quadratic.
+#: Maximum number of lines, or of words, that are matched, because the time can be quadratic.
 _MAX_MATCHED: Final = 2_000
 
 _WORD: Final = r"\[[a-z]+\]|\w+|\s+|[^\w\s]"
@@ -98,7 +98,7 @@ class Difference(Struct, frozen=True):
 
     @property
     def diff(self) -> list[str]:
-        """A unified diff of the values without a header."""
+        """A unified diff of the old and new value, without a header."""
         if self.before is None or self.after is None:
             return []
         return changed_lines(self.before, self.after, context=2)
@@ -129,7 +129,7 @@ class TextChange(Struct, frozen=True):
             The new text; None if the case was removed.
 
         is_unsteady:
-            Whether one of the sides renders a different text each time.
+            Whether one of the sides renders different text each time.
     """
 
     owner: str = field(name="of")
@@ -151,7 +151,7 @@ class TextChange(Struct, frozen=True):
 
     @property
     def diff(self) -> list[str]:
-        """A unified diff of the texts without a header."""
+        """A unified diff of the old and new text, without a header."""
         return changed_lines(self.before or "", self.after or "", context=1)
 
     def as_data(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def changes_between(old: Answer, new: Answer) -> list[Difference]:
     changes: list[Difference] = []
     for owner in sorted(old.items.keys() | new.items.keys()):
         item_changes = list(_item_changes(owner, old.items.get(owner), new.items.get(owner)))
-        # After the removal of an argument, for instance, every example would repeat the message.
+        # Examples that fail because an argument was removed, for instance, would only repeat that message.
         is_broken = any(change.breaking for change in item_changes)
         outcomes = _outcome_changes(owner, old, new)
         changes += [*item_changes, *(change for change in outcomes if not (is_broken and change.breaking))]
@@ -215,9 +215,9 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
             yield Difference("skill-file", owner, message, before and before[1], after and after[1])
 
 
-def not_compared(old: Answer, new: Answer) -> dict[str, str]:
+def find_uncomparable(old: Answer, new: Answer) -> dict[str, str]:
     """
-    Return the prompts and resources on both sides without a rendering to compare, with the reasons.
+    Return why prompts and resources that both sides have cannot be compared, by item.
 
     Args:
         old:
@@ -292,13 +292,13 @@ def accepts_all(old: Sequence[str], new: Sequence[str]) -> bool:
     """
     Return whether no alternative was removed, so that an argument accepts every text that it accepted before.
 
-    The empty text is ignored, because it means "not given" for all types but strings.
+    The empty string is ignored, because it means "not given" for all types but strings.
     """
     return _ANY_TEXT in new or {*old} <= {*new}
 
 
 def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Difference]:
-    """Yield the changes in renderings or contents; those for generated arguments only if no other exists."""
+    """Yield the changes in outcomes. Yield those for generated arguments only if there is no other change."""
     noun, verb = ("rendering", "renders") if owner.startswith("prompt ") else ("reading", "contains")
     outcomes = old.outcomes.get(owner, {})
     is_changed = False
@@ -318,6 +318,8 @@ def _outcome_changes(owner: str, old: Answer, new: Answer) -> Iterator[Differenc
 def text_changes(old: Sequence[Answer], new: Sequence[Answer]) -> list[TextChange]:
     """
     Return each changed case, in the order of the new side; removed cases come last.
+
+    For an item without changed cases, the first change for generated arguments is returned instead.
 
     Args:
         old:
@@ -401,7 +403,7 @@ def changed_words(old: str, new: str) -> list[Line]:
 
 
 def _changed_block(old: str, new: str) -> list[Line]:
-    """Return the changed parts of consecutive lines that have all changed."""
+    """Return consecutive changed lines, each split into unchanged, removed and added parts."""
     before, after = re.findall(_WORD, old), re.findall(_WORD, new)
     if max(len(before), len(after)) > _MAX_MATCHED:
         before, after = [old], [new]
@@ -417,9 +419,9 @@ def _changed_block(old: str, new: str) -> list[Line]:
     return lines
 
 
-class SinceCommit:
+class CommitComparison:
     """
-    A thread-safe comparison of the recipes with the last commit, cached for each version of the recipes.
+    A thread-safe comparison of the recipes with the last commit, cached until one of the two changes.
 
     Args:
         targets:
@@ -434,7 +436,9 @@ class SinceCommit:
         self._compared: tuple[int, str] | None = None
         self._changes: list[TextChange] = []
 
-    def since_commit(self, prompt: CompiledPrompt, version: int) -> list[tuple[str, str | None, str | None]]:
+    def changes_since_commit(
+        self, prompt: CompiledPrompt, version: int
+    ) -> list[tuple[str, str | None, str | None]]:
         """
         Return the changed cases of a prompt, each as its name, old text and new text.
 
@@ -447,7 +451,7 @@ class SinceCommit:
             repository = Repository(feature="this comparison")
             compared = version, repository.resolve_commit("HEAD")
             if compared != self._compared:
-                sides = compare_sides(repository, (compared[1], None), self._targets, by_cases=True)
+                sides = answers_of_sides(repository, (compared[1], None), self._targets, by_cases=True)
                 self._changes, self._compared = text_changes(*sides), compared
             changes = self._changes
         owner = key_of(prompt)

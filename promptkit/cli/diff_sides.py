@@ -1,7 +1,7 @@
 """
-One side of a comparison: a process that loads recipes, and prints what clients receive from them.
+One side of a comparison, a process that loads recipes and prints what clients receive from them.
 
-Each side has its own process, because the modules of both have the same names. The process runs the code of
+Each side has its own process, because both sides have modules of the same names. The process runs the code of
 another revision, so its answer is validated. Secrets are not protected from recipes, which run as the same
 user. When run with ``python -m``, this module reads a request from standard input and prints the answer.
 """
@@ -26,7 +26,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, SCHEMA, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.samples import sample_calls, sample_text
-from promptkit.catalog.uri_templates import expanded
+from promptkit.catalog.uri_templates import expand_template
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
 from promptkit.cli.list import format_type, lists_of
 from promptkit.cli.loading import load_recipes
@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # most recipes have no skills
 #: The prefix of an outcome that is neither a rendering nor an error.
 NOT_RENDERED: Final = "[not rendered] "
 
-#: Timeouts in seconds: of a process, because the import of recipes has no other limit; and of a call with
+#: Timeouts in seconds: for a process, because importing recipes has no other limit; and for a call with
 #: generated arguments.
 _MAX_S: Final = 120.0
 _MAX_SAMPLE_S: Final = 5.0
@@ -76,7 +76,7 @@ class SentCall(Struct):
             The arguments of a prompt as a client sends them, or a URI.
 
         source:
-            The origin of the arguments: a saved case, the author's examples, or generated.
+            The origin of the arguments: a saved case, the author's examples, or generation.
     """
 
     sent: dict[str, Any] | str
@@ -105,7 +105,7 @@ class ArgumentState(Struct):
             The choices and types that it accepts, each as JSON.
 
         texts:
-            Its title, its description and its default; absent ones are omitted.
+            Its title, its description and its default, as far as they exist.
     """
 
     required: bool
@@ -124,7 +124,7 @@ class ItemState(Struct):
             The file and the line that define it.
 
         texts:
-            Its descriptive members in the lists that clients receive.
+            Its descriptive fields in the lists that clients receive.
 
         scopes:
             The scopes that callers need.
@@ -136,7 +136,7 @@ class ItemState(Struct):
             The digest of each file of a skill by path, and the text of the file if it is a text file.
 
         without_calls:
-            Why there is no call of a prompt or resource; None if there is one.
+            Why a prompt or resource is not called; None if it is.
     """
 
     location: tuple[str, int]
@@ -149,7 +149,7 @@ class ItemState(Struct):
 
 class Answer(Struct):
     """
-    The answer of a side.
+    The answer of a side: the items that it serves, and the outcomes of calls.
 
     Args:
         items:
@@ -172,14 +172,14 @@ class Answer(Struct):
 
 
 class _Reply(Struct):
-    """The output of a process: an answer, the target that cannot be loaded with the reason, or a failure."""
+    """The output of a process: an answer; a target that cannot be loaded, with the reason; or a failure."""
 
     answer: Answer | None = None
     unloadable: tuple[str, str] | None = None
     failure: str | None = None
 
 
-def compare_sides(  # noqa: PLR0913 (the options of the command)
+def answers_of_sides(  # noqa: PLR0913 (the options of the command)
     repository: Repository,
     ends: tuple[str, str | None],
     targets: Sequence[str],
@@ -264,7 +264,7 @@ def ask(
         msg = f"the process that loads {targets!r} {reason}"
         raise RevisionError(msg) from None
 
-    # A file instead of a pipe, so that output of orphaned child processes is not waited for.
+    # With a pipe, this would also wait for orphaned child processes that keep the pipe open.
     with open_unnamed_file("promptkit-side-") as stdout:
         try:
             process = subprocess.run(  # noqa: S603 (promptkit itself)
@@ -285,7 +285,7 @@ def ask(
         fail(f"exited with code {process.returncode} without an answer")
     if len(data) > _MAX_BYTES:
         fail(f"printed more than {_MAX_BYTES:,} bytes")
-    text = data.decode(errors="replace").replace(_escaped(actual), _escaped(reported))
+    text = data.decode(errors="replace").replace(_escape(actual), _escape(reported))
     try:
         reply = msgspec.convert(json.loads(text), _Reply)
     except msgspec.ValidationError as error:
@@ -301,8 +301,8 @@ def ask(
     return reply.answer
 
 
-def _escaped(text: str) -> str:
-    """Return a text as JSON without the quotes."""
+def _escape(text: str) -> str:
+    """Return a string as JSON, without the quotes."""
     return json.dumps(text)[1:-1]
 
 
@@ -310,7 +310,7 @@ def _callers_workspace() -> dict[str, str]:
     """Return the variable that passes this process's workspace, if any, to another process."""
     try:
         folder = str(workspace())
-    except PromptError:  # missing or invalid, which both sides report
+    except PromptError:  # missing or invalid: both sides report that
         folder = os.environ.get(VARIABLE, "")
     return {VARIABLE: folder}
 
@@ -389,7 +389,7 @@ def _own_calls(item: Item, *, by_cases: bool) -> dict[str, SentCall]:
     """Return the calls of an item: its cases or, if there are none, its examples; and generated arguments."""
     samples: Sequence[Any] = ()
     if isinstance(item, CompiledResource):
-        samples = [expanded(item.uri_template, sent) for sent in sample_calls(item.arguments)]
+        samples = [expand_template(item.uri_template, sent) for sent in sample_calls(item.arguments)]
     elif item.sample:
         samples = sample_calls(item.arguments)
     calls = {
@@ -455,13 +455,13 @@ def _item_states(catalog: Catalog) -> Iterator[tuple[str, ItemState]]:
 
 
 def _texts(entry: Mapping[str, Any]) -> dict[str, str]:
-    """Return the descriptive members of a listed item, without the schema of its arguments."""
+    """Return the descriptive fields of a listed item, without the schema of its arguments."""
     meta = {key: value for key, value in entry.get("_meta", {}).items() if key != SCHEMA}
     members = {**entry, "_meta": meta, "arguments": None}
-    return {name: _as_text(value) for name, value in members.items() if value}
+    return {name: _format_value(value) for name, value in members.items() if value}
 
 
-def _as_text(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
 
 
@@ -477,9 +477,9 @@ def _argument_state(argument: Argument) -> ArgumentState:
     return ArgumentState(
         argument.required,
         format_type(argument.annotation),
-        _as_text({**schema, **defined}),
+        _format_value({**schema, **defined}),
         list(_alternatives(schema, defined)),
-        {name: _as_text(value) for name, value in texts.items() if value is not None},
+        {name: _format_value(value) for name, value in texts.items() if value is not None},
     )
 
 

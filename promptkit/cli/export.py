@@ -36,7 +36,7 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.loader.targets import format_render_targets, is_within, split_prefix, split_target, with_path
 
 #: The file in the folder that records which files were written.
-NOTE: Final = ".promptkit-export.json"
+RECORD: Final = ".promptkit-export.json"
 
 #: The line that ends typed input, and the pattern that finds it in an existing file.
 _END_LINE: Final = "end-{}"
@@ -63,7 +63,7 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If the recipes cannot be loaded.
     """
     _check_options(options)
-    folder, collected = Folder.named(options.folder), _Collected()
+    folder, collected = Folder.named(options.folder), _CollectedFiles()
     try:
         if not options.remove:
             if (catalog := load_for_files(options.targets, cases=options.form == _EVALS)) is None:
@@ -73,7 +73,7 @@ def run(options: Namespace, output: Output) -> int:
             print_error(_describe_error(reason, names))
         selected = {_entry_name(options.form, name) for name in options.names} if options.names else None
         source = identify_recipes(options.targets, os.curdir if _is_inside(options) else None)
-        change = plan_folder_change(folder, collected.files, source, NOTE, selected)
+        change = plan_folder_change(folder, collected.files, source, RECORD, selected)
         if not options.dry_run:
             change.apply()
     except UnknownPromptError as error:
@@ -90,7 +90,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _check_options(options: Namespace) -> None:
-    """Raise a usage error for options that exclude each other, and for a folder in the recipes."""
+    """Raise a usage error for options that exclude each other, and for an output folder in the recipes."""
     if options.remove and options.live:
         options.error("--live cannot be combined with --remove")
     for option in ("--set", "--lossy"):
@@ -103,7 +103,7 @@ def _check_options(options: Namespace) -> None:
         options.error(f"{options.folder!r} is inside the recipes: choose another folder")
 
 
-class _Collected(Struct):
+class _CollectedFiles(Struct):
     """
     The files to write.
 
@@ -115,7 +115,7 @@ class _Collected(Struct):
             Lines to print about frozen arguments, and about files whose text can differ from the prompt's.
 
         rejected:
-            The names of the prompts that cannot be exported, by the reason.
+            The names of the prompts that cannot be exported, by reason.
     """
 
     files: dict[str, dict[str, HashedBytes]] = {}
@@ -130,7 +130,7 @@ def _describe_error(reason: str, names: Sequence[str]) -> str:
     return f"prompt{'s' * (len(names) > 1)} {', '.join(map(repr, names))} cannot be exported: {reason}"
 
 
-def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Collected:
+def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _CollectedFiles:
     """
     Return the files to write, and why prompts cannot be exported.
 
@@ -150,9 +150,9 @@ def _collect_files(options: Namespace, folder: Folder, catalog: Catalog) -> _Col
         names = options.names or [skill.name for skill in catalog.skills if skill.saved()]
         if not names:
             reason = "no skill has cases: save requests with NAME.case('...'), or in its metadata"
-            return _Collected(rejected={reason: []})
+            return _CollectedFiles(rejected={reason: []})
     _check_values(options, [catalog[name] for name in names if name in catalog])
-    collected = _Collected()
+    collected = _CollectedFiles()
     for name in names:
         try:
             entry_files = _build_files(options, folder, catalog, name, collected.lines)
@@ -235,7 +235,7 @@ def _read_values(options: Namespace, prompt: CompiledPrompt) -> dict[str, str]:
 
 
 def _choose_end_line(folder: Folder, entry: str) -> str:
-    """Return the line that ends typed input; an existing file keeps its line, so that it stays the same."""
+    """Return the line that ends typed input. An existing file keeps its line, and thus its content."""
     try:
         match = _END_PATTERN.search(folder.read(entry, _MAX_BYTES))
     except OSError:
@@ -244,7 +244,11 @@ def _choose_end_line(folder: Folder, entry: str) -> str:
 
 
 def _target(options: Namespace) -> str:
-    """Return the targets for a live command: absolute paths, unless it runs in the project."""
+    """
+    Return the words for the targets of a live command; ``""`` if the command finds the configured targets.
+
+    Paths are absolute, unless the command runs in the project.
+    """
     is_inside = _is_inside(options)
     if is_inside and not options.has_targets:
         return ""
@@ -265,7 +269,7 @@ def _is_inside(options: Namespace) -> bool:
 
 def identify_recipes(targets: Sequence[str], project: str | None) -> str:
     """
-    Return an identifier of the recipes. In a project, it has relative paths, the same on every machine.
+    Return an identifier of the recipes. In a project, its paths are relative, so it is the same everywhere.
     """
     paths = [split_prefix(target)[1] for target in targets]  # with another prefix, they are the same recipes
     if project is not None:

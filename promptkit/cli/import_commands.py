@@ -16,7 +16,7 @@ from promptkit.clients.slash_commands.command import (
     CommandSyntaxError,
     SlashCommand,
     UniqueNames,
-    brief,
+    make_excerpt,
     markdown_path,
     one_line,
     prompt_name,
@@ -102,7 +102,7 @@ def _walk(folder: Folder, ending: str) -> Iterator[_Source]:
     """
     Yield the files of a format in a folder tree.
 
-    Links and unreadable folders are yielded as well: reading them raises the error to report.
+    Links and unreadable folders are yielded as well, because reading them raises the error to report.
     """
     unreadable: dict[str, OSError] = {}
     files = folder.walk(on_error=unreadable.__setitem__)
@@ -183,4 +183,4 @@ def _reason(error: Exception, source: _Source) -> str:
         case OSError():
             is_own = not error.filename or f"/{source.path}".endswith(f"/{error.filename}")
             return str(error.strerror) if is_own else f"{error.filename}: {error.strerror}"
-    return f"it cannot be read ({type(error).__name__}: {brief(one_line(str(error)))})"
+    return f"it cannot be read ({type(error).__name__}: {make_excerpt(one_line(str(error)))})"

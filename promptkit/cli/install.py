@@ -33,11 +33,11 @@ from promptkit.clients.installed_files import has_skills as has_installed_skills
 from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import (
     InstalledServer,
-    as_name,
     command_in,
     default_name,
     is_ours,
     local_server,
+    to_server_name,
     variables_in,
 )
 from promptkit.errors.exceptions import LoadError
@@ -50,7 +50,7 @@ from promptkit.loader.targets import has_skills, project_of, split_prefix
 #: The options that offer prompts as tools.
 _TOOLS: Final = {"--tools", "--tools-search"}
 
-#: Returns the server to write in place of the current entry; None removes the entry.
+#: Returns the server that replaces the current entry; None removes the entry.
 _Server: TypeAlias = Callable[[Any], InstalledServer] | None
 
 
@@ -84,7 +84,7 @@ def _configuration_of(options: Namespace, client: str, scope: Scope = "user") ->
 
 def _change_servers(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
     """Add a server to configurations, or remove it. If a file cannot be changed, continue with the others."""
-    configurations = _with_scope(options, configurations)
+    configurations = _select_by_scope(options, configurations)
     name = None if options.all else _server_name(options)
     # Errors are reported before the first change.
     servers = [_server(options, configuration, name) for configuration in configurations]
@@ -92,7 +92,7 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     code, reports = Exit.OK, list[dict[str, Any]]()
     for configuration, server in zip(configurations, servers, strict=True):
         try:
-            for entry_name in _ours_in(configuration, options.url) if name is None else [name]:
+            for entry_name in _find_our_servers(configuration, options.url) if name is None else [name]:
                 _check_project(options, configuration, entry_name)
                 change = plan_change(configuration, entry_name, server, options.url)
                 reports.append(_apply(change, prompts, options, output))
@@ -102,7 +102,7 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     if options.json:
         _print_json(reports, options, configurations, output)
     elif options.all:
-        output.print_lines(_remaining_lines(options, configurations, removed_any=bool(reports)))
+        output.print_lines(_describe_remaining(options, configurations, removed_any=bool(reports)))
     return code
 
 
@@ -112,7 +112,7 @@ def _print_json(
     configurations: Sequence[ConfigurationFile],
     output: Output,
 ) -> None:
-    """Print a list of changes for several clients, and the change itself for a single one."""
+    """Print the change for a single client, or a list of the changes for several."""
     if options.all or len(configurations) > 1:
         output.print_json({"changes": reports})
     elif reports:
@@ -120,7 +120,7 @@ def _print_json(
 
 
 def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
-    """Return the names of the prompts if a client could hide some of them, and the recipes can be loaded."""
+    """Return the names of the prompts; none if no client hides prompts, or the recipes cannot be loaded."""
     may_hide = any(get_client(configuration.client).hides_prompts for configuration in configurations)
     if options.command == "uninstall" or options.url is not None or not may_hide:
         return ()
@@ -130,7 +130,7 @@ def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile
         return ()
 
 
-def _with_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
+def _select_by_scope(options: Namespace, configurations: list[ConfigurationFile]) -> list[ConfigurationFile]:
     """Return the configurations with the requested scope; exit if a client named by the user has none."""
     for configuration in configurations if options.clients else ():
         if options.scope not in configuration.scopes:
@@ -147,7 +147,7 @@ def _server_name(options: Namespace) -> str:
     if options.name is not None:
         return str(options.name)
     if options.url is not None:
-        return as_name(urlsplit(options.url).hostname or "")
+        return to_server_name(urlsplit(options.url).hostname or "")
     try:
         return default_name(configured_targets(options))
     except LoadError as error:
@@ -162,7 +162,8 @@ def _check_project(options: Namespace, configuration: ConfigurationFile, name: s
     Check that the existing server of this name, which would be changed, does not serve another project.
 
     Raises:
-        ForeignEntryError: If all existing recipes that it serves belong to other projects.
+        ForeignEntryError: If all recipes that the server serves, and that still exist, belong to other
+            projects.
     """
     if options.all or options.url is not None or (options.command == "uninstall" and options.name):
         return
@@ -182,7 +183,7 @@ def _server(options: Namespace, configuration: ConfigurationFile, name: str | No
         targets = configured_targets(options)
         server = local_server(name, targets, configuration, dict(options.env))
         given = _given_options(options, configuration)
-        return partial(_with_options, server, configuration, given, has_skills(targets))
+        return partial(_choose_options, server, configuration, given, has_skills(targets))
     if configuration.settings.url is None:
         hint = configuration.settings.instead_of_url
         options.error(
@@ -213,7 +214,7 @@ def _given_options(options: Namespace, configuration: ConfigurationFile) -> tupl
     return parse_serve_arguments(options.served, configuration.format_path).options
 
 
-def _with_options(
+def _choose_options(
     server: InstalledServer,
     configuration: ConfigurationFile,
     options: Sequence[str] | None,
@@ -221,7 +222,7 @@ def _with_options(
     entry: Any,
 ) -> InstalledServer:
     """
-    Return a server with its options: the given ones, or otherwise those of its current entry.
+    Return a server with the given options or, without any, with the options of its current entry.
 
     Args:
         server:
@@ -231,7 +232,7 @@ def _with_options(
             The configuration.
 
         options:
-            The options; None keeps those of the entry.
+            The options; None keeps the options of the entry.
 
         skills:
             Whether the targets have skills.
@@ -249,7 +250,7 @@ def _with_options(
     return replace(server, command=(*server.command, *chosen, *added))
 
 
-def _ours_in(configuration: ConfigurationFile, url: str | None) -> list[str]:
+def _find_our_servers(configuration: ConfigurationFile, url: str | None) -> list[str]:
     return [
         name
         for name, entry in read_servers(configuration).items()
@@ -268,24 +269,24 @@ def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, se
         print_text(f"the file was not changed; you can add this yourself:\n\n{text}")
 
 
-def _remaining_lines(
+def _describe_remaining(
     options: Namespace, configurations: list[ConfigurationFile], *, removed_any: bool
 ) -> Iterator[str]:
-    """Yield a note if nothing was removed, and one for each project file in which servers remain."""
+    """Yield a note if nothing was removed, and a note for each project file in which servers remain."""
     if not removed_any:
         yield "no promptkit server was found: nothing to change"
     for file in configurations:
         with suppress(FileEditError):  # an unreadable file is not an error here
             if options.scope == "user" and "project" in file.scopes:
                 shared = ConfigurationFile(file.client, "project", file.project)
-                if names := ", ".join(map(repr, _ours_in(shared, options.url))):
+                if names := ", ".join(map(repr, _find_our_servers(shared, options.url))):
                     yield f"{file.title} still has {names} in {shared.path}: use --scope project to remove it"
 
 
 def _apply(
     change: EntryChange, prompts: Collection[str], options: Namespace, output: Output
 ) -> dict[str, Any]:
-    """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
+    """Make a change if it is needed, and print it; with ``--dry-run``, only print it. Return it as data."""
     client = get_client(change.file.client)
     hidden = [name for name in prompts if client.hides_prompts and name in client.own_commands]
     is_done = not options.dry_run
@@ -309,7 +310,7 @@ def _apply(
         "backup": None if backup is None else str(backup),
         "diff": change.diff,
         "commands": change.commands,
-        "removed": _removed(change),
+        "removed": _find_removed_words(change),
         "limitations": client.limitations if change.entry else (),
         "hidden": hidden,
     }
@@ -330,7 +331,7 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
     if backup is not None:
         yield f"    backup: {backup}"
     if is_added:
-        yield from (f"    {line}" for line in _added_lines(change))
+        yield from (f"    {line}" for line in _describe_addition(change))
     elif not change.is_needed:
         yield from other_server_lines(change.file)
     if not change.is_client_found:
@@ -339,10 +340,10 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
         yield f"    if {title} is running, restart it"
 
 
-def _added_lines(change: EntryChange) -> Iterator[str]:
+def _describe_addition(change: EntryChange) -> Iterator[str]:
     """Yield the notes for users about an added entry."""
     configuration = change.file
-    yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _removed(change))
+    yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _find_removed_words(change))
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
         if command[0] in ("promptkit", "uvx"):
@@ -362,7 +363,7 @@ def _added_lines(change: EntryChange) -> Iterator[str]:
         yield f"to find the affected prompts, run: promptkit check --client {configuration.client}"
 
 
-def _removed(change: EntryChange) -> list[str]:
+def _find_removed_words(change: EntryChange) -> list[str]:
     """Return the targets, options and variables that a change removes from a remaining entry."""
     if change.entry is None:
         return []
@@ -385,7 +386,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     """
     if options.url is not None or options.name is not None:
         options.error("--skills writes folders: omit --url and --name")
-    configurations = _with_folders(options, configurations)
+    configurations = _select_with_folders(options, configurations)
     targets: Sequence[str] = () if options.all else configured_targets(options)
     skills = _load_skills(targets) if options.command == "install" else ()
     if skills is None:
@@ -412,7 +413,9 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     return code
 
 
-def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile]) -> list[ConfigurationFile]:
+def _select_with_folders(
+    options: Namespace, configurations: Sequence[ConfigurationFile]
+) -> list[ConfigurationFile]:
     """Return the configurations of clients that read skills from folders; exit if a named client does not."""
     for configuration in configurations if options.clients else ():
         if configuration.skills is None:
@@ -424,7 +427,11 @@ def _with_folders(options: Namespace, configurations: Sequence[ConfigurationFile
 
 
 def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
-    """Return the skills in the recipes. If there are none, or errors, print the reason and return None."""
+    """
+    Return the skills in the recipes.
+
+    If the recipes have errors or no skills, print the reason and return None.
+    """
     if (catalog := load_for_files(targets)) is None:
         return None
     if not (skills := catalog.skills):
@@ -435,7 +442,7 @@ def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
 def _apply_skills(
     change: FolderChange, configuration: ConfigurationFile, options: Namespace, output: Output
 ) -> dict[str, Any]:
-    """Make a change and print it; with ``--dry-run``, only print it."""
+    """Make a change and print it; with ``--dry-run``, only print it. Return it as data."""
     is_done = not options.dry_run
     if is_done:
         change.apply()
@@ -472,7 +479,7 @@ The next install of the server keeps them, unless it has a -- too; install repor
 
 
 def add_install_options(install: ArgumentParser) -> None:
-    """Add the options of `install` to a parser."""
+    """Add the options of ``promptkit install`` to its parser."""
     _add_common(install)
     variable = "an environment variable for the server; can be repeated"
     install.add_argument(
@@ -520,13 +527,13 @@ def _add_common(command: ArgumentParser) -> None:
 
 @report_value_error
 def _client(text: str) -> str:
-    """Return the name of a client that promptkit can be installed in."""
+    """Check that a string names a client that promptkit can be added to, and return it."""
     get_client(text, INSTALLABLE)
     return text
 
 
 def _variable(text: str) -> tuple[str, str]:
-    """Parse ``NAME=VALUE``, a variable of the environment."""
+    """Parse ``NAME=VALUE``, an environment variable."""
     name, equals, value = text.partition("=")
     require(
         equals and _is_variable(name), f"{name!r} is not a variable name followed by '=': write NAME=VALUE"
@@ -535,7 +542,7 @@ def _variable(text: str) -> tuple[str, str]:
 
 
 def _variable_name(text: str) -> str:
-    """Return the name of an environment variable."""
+    """Check that a string is a valid name of an environment variable, and return it."""
     require(_is_variable(text), f"{text!r} is not the name of a variable: write it as in PROMPTS_TOKEN")
     return text
 
@@ -545,8 +552,8 @@ def _is_variable(name: str) -> bool:
 
 
 def _entry_name(text: str) -> str:
-    """Return the name of a server for a client's configuration."""
-    name = as_name(text)
+    """Check that a string is a valid name of a server in a client's configuration, and return it."""
+    name = to_server_name(text)
     require(
         name == text, f"{text!r} is not a valid name: use 1 to 64 letters, digits, - or _, as in {name!r}"
     )
@@ -554,7 +561,7 @@ def _entry_name(text: str) -> str:
 
 
 def _http_url(text: str) -> str:
-    """Return the http or https URL of a server."""
+    """Check that a string is an http or https URL, and return it."""
     try:
         parts = urlsplit(text)
         is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -567,7 +574,7 @@ def _http_url(text: str) -> str:
 
 def _find_clients(options: Namespace) -> None:
     """
-    Separate the clients from the targets: clients come first, and have known names.
+    Separate the clients from the targets. Clients come first, and have known names.
 
     Raises:
         SystemExit: If a client follows a target, or options conflict.

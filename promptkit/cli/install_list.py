@@ -35,7 +35,7 @@ class ServeArguments(Struct, frozen=True):
             The options, each as one argument, such as ``--grace=5``.
 
         unknown:
-            Arguments that look like options but that `serve` does not have.
+            Arguments that look like options, but are not options of `serve`.
     """
 
     targets: tuple[str, ...]
@@ -158,7 +158,7 @@ def _server_lines(settings: ClientConfiguration, data: dict[str, Any]) -> Iterat
 
 
 def _missing_paths(configuration: ConfigurationFile, entry: Any) -> list[str]:
-    """Return the paths in an entry that no longer exist: of its program, its targets and its workspace."""
+    """Return those paths of an entry's program, targets and workspace that no longer exist."""
     command = command_in(configuration.settings, entry)
     if command is None or url_in(configuration.settings, entry) is not None:
         return []
@@ -170,7 +170,7 @@ def _missing_paths(configuration: ConfigurationFile, entry: Any) -> list[str]:
 
 
 def _can_start(configuration: ConfigurationFile, program: str) -> bool:
-    """Return whether a program exists and, in a virtual environment, its Python as well."""
+    """Return whether a program exists and, if it is in a virtual environment, whether its Python exists."""
     if not os.path.dirname(program):  # noqa: PTH120 (text)
         return shutil.which(program) is not None
     python = os.path.join(os.path.dirname(configuration.resolve_path(program)), "python")  # noqa: PTH118, PTH120 (text)
@@ -178,7 +178,7 @@ def _can_start(configuration: ConfigurationFile, program: str) -> bool:
 
 
 def _can_exist(configuration: ConfigurationFile, word: str) -> bool:
-    """Return False if a word is a path, with or without ``:object``, that does not exist; otherwise True."""
+    """Return False for a path, with or without ``:object``, that does not exist; True for other words."""
     path = configuration.resolve_path(word)
     is_path = os.path.basename(word) != word and "$" not in path and "{" not in path  # noqa: PTH119 (text)
     return not is_path or any(map(may_exist, (path, path.rpartition(":")[0])))

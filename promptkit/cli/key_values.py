@@ -63,14 +63,15 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
     return {key: _read_value(arguments, key, value, folder) for key, value in values.items()}
 
 
-def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
+def read_typed_arguments(arguments: Arguments, end: str) -> dict[str, str]:
     """
-    Read from standard input the text that was typed after a slash command.
+    Read the text typed after a slash command from standard input, and return it as arguments.
 
-    A dot comes first, so that shells and clients do not expand the start of the text, such as ``~/notes``. A
-    single argument receives the whole text. With several arguments, the text can start with ``KEY=VALUE``
-    pairs. The rest is the value of the only missing required argument, or is split as by a shell into values
-    for the remaining arguments, in the order of the signature. Empty text means no arguments.
+    The input starts with a dot, so that shells and clients do not expand the start of the text, such as
+    ``~/notes``. A single argument receives the whole text. With several arguments, the text can start with
+    ``KEY=VALUE`` pairs. The rest is the value of the only missing required argument, or is split as by a
+    shell into values for the remaining arguments, in the order of the signature. Empty text means no
+    arguments.
 
     Args:
         arguments:
@@ -80,7 +81,7 @@ def read_typed(arguments: Arguments, end: str) -> dict[str, str]:
             The line that must end the input, because clients can truncate or change the text.
 
     Raises:
-        ArgumentSyntaxError: If the end is missing, or the input is not text, or too long.
+        ArgumentSyntaxError: If the end is missing, or if the input is not text or is too long.
     """
     data = _read("--typed", "-", Path(), "standard input")
     text = _decode(data, "the typed arguments are not UTF-8")
@@ -117,8 +118,12 @@ def _split_typed(names: Sequence[str], required: Collection[str], typed: str) ->
     return {**values, **dict(zip(remaining, words, strict=False))}
 
 
-def unread_secrets(arguments: Arguments, words: Sequence[str]) -> Redactor:
-    """Return a redactor that also hides secrets that start with ``@`` and were read as file names."""
+def redactor_of_words(arguments: Arguments, words: Sequence[str]) -> Redactor:
+    """
+    Return a redactor of the secrets in ``KEY=VALUE`` words whose values have not been read yet.
+
+    It also hides secrets that start with ``@``, which are meant as text but look like file names.
+    """
     pairs = (word.partition("=") for word in words)
     return Redactor.of(arguments, {key: value.removeprefix("@") for key, _, value in pairs})
 
@@ -162,15 +167,19 @@ def _read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str
 
 
 def _decode(data: bytes, reason: str) -> str:
-    """Return UTF-8 as text. Raises ArgumentSyntaxError with *reason* for other bytes."""
+    """Decode UTF-8. Raises ArgumentSyntaxError with *reason* for other bytes."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ArgumentSyntaxError(reason) from None
 
 
-def list_known_arguments(error: ArgumentsError, arguments: Arguments) -> ArgumentsError:
-    """Return the error, with the known arguments added for unknown arguments without a suggestion."""
+def add_known_arguments(error: ArgumentsError, arguments: Arguments) -> ArgumentsError:
+    """
+    Return *error* with the known arguments added to its messages about unknown arguments.
+
+    Messages that already suggest an argument stay the same.
+    """
     known = f", which takes {', '.join(arguments.by_name) or 'none'}"
     errors = (
         structs.replace(argument_error, reason=f"{argument_error.reason}{known}")
@@ -182,7 +191,7 @@ def list_known_arguments(error: ArgumentsError, arguments: Arguments) -> Argumen
 
 
 def _check_not_file_name(argument: Argument | None, value: str, folder: Path) -> None:
-    """Reject the name of a file in place of its content, unless the argument accepts any text."""
+    """Reject a file name where the file's content is expected, unless the argument accepts any text."""
     if argument is None or _accepts(argument, lambda kind: kind is str):
         return
     if argument.reader.is_json or _accepts_bytes(argument):

@@ -25,14 +25,14 @@ from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.identity import UNKNOWN, find_server_info
 from promptkit.server.lookup import name_of
 from promptkit.types.choices import member_text
-from promptkit.types.descriptions import default_clause, described
+from promptkit.types.descriptions import default_clause, join_description
 from promptkit.types.kinds import is_enum, is_union, type_name
-from promptkit.types.unstructuring import typed_text
+from promptkit.types.unstructuring import text_as_entered
 
 if TYPE_CHECKING:
     from promptkit.catalog.skills import CompiledSkill
 
-#: A line of output: texts, alone or with their style.
+#: A line of output: strings, each with or without a style.
 _Line: TypeAlias = tuple[str | tuple[str, str], ...]
 
 
@@ -69,7 +69,7 @@ def _show(
 
 def lists_of(catalog: Catalog) -> dict[str, Any]:
     """
-    Return all lists as JSON-compatible data, with the scopes that items require.
+    Return all lists except ``tools/list`` as JSON-compatible data, with the scopes that items require.
 
     Items have the form that a client of the latest handshake revision receives, on one page for each list.
     """
@@ -94,7 +94,7 @@ def _identity_data(identity: ServerInfo) -> dict[str, Any]:
 
 
 def _print(catalog: Catalog, identity: ServerInfo, output: Output) -> None:
-    """Print the lists as text, wrapped on a terminal; elsewhere with one line for each item."""
+    """Print the lists as text, each item and each argument on a line. On a terminal, wrap the lines."""
     from rich.text import Text
 
     console = console_on(output, output.width)
@@ -119,7 +119,7 @@ def _server_lines(identity: ServerInfo) -> Iterator[_Line]:
     if identity.website:
         yield (f"website: {identity.website}",)
     if identity.instructions:
-        yield (f"instructions: {_one_line(identity.instructions)}",)
+        yield (f"instructions: {_format_line(identity.instructions)}",)
 
 
 def _format_head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> _Line:
@@ -130,9 +130,9 @@ def _format_head(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> _
     elif not isinstance(item, CompiledPrompt):
         kind, uri = "skill", item.uri_template
     needs = f"needs {' '.join(sorted(item.scopes))}" if item.scopes else None
-    asides = (f" ({_one_line(aside)})" for aside in (uri, item.title, needs) if aside)
-    description = f": {_one_line(item.description)}" if item.description else ""
-    return (f"{kind} ", "dim"), (_one_line(item.name), "bold"), *asides, description
+    asides = (f" ({_format_line(aside)})" for aside in (uri, item.title, needs) if aside)
+    description = f": {_format_line(item.description)}" if item.description else ""
+    return (f"{kind} ", "dim"), (_format_line(item.name), "bold"), *asides, description
 
 
 def _format_parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> Iterator[_Line]:
@@ -141,7 +141,7 @@ def _format_parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> 
         yield from map(_describe_argument, item.arguments.ordered)
         return
     size = sum(file.content.size for file in item.files)
-    names = ", ".join(_one_line(file.path) for file in item.files)
+    names = ", ".join(_format_line(file.path) for file in item.files)
     yield (f"{counted(len(item.files), 'file')}, {size:,} bytes: {names}",)
 
 
@@ -150,21 +150,27 @@ def _describe_argument(argument: Argument) -> _Line:
     presence = "required" if argument.required else _format_default(argument)
     if argument.arg.timezone is not None:
         presence += f", in {argument.arg.timezone} unless it has an offset"
-    words = described(argument.arg.description, [argument.reader.hint] if argument.reader.meanings else [])
+    words = join_description(
+        argument.arg.description, [argument.reader.hint] if argument.reader.meanings else []
+    )
     return (
-        *((_one_line(argument.name), "bold"), ": ", (_one_line(format_type(argument.annotation)), "cyan")),
+        *(
+            (_format_line(argument.name), "bold"),
+            ": ",
+            (_format_line(format_type(argument.annotation)), "cyan"),
+        ),
         f", {escape_invisible(presence, one_line=True)}",
-        f": {_one_line(words)}" if words else "",
+        f": {_format_line(words)}" if words else "",
     )
 
 
-def _one_line(text: str) -> str:
+def _format_line(text: str) -> str:
     """Return *text* on one line, with control characters escaped."""
     return escape_invisible(" ".join(text.split()))
 
 
 def _format_default(argument: Argument) -> str:
-    """Return the default of an argument, as users would type it."""
+    """Return the default of an argument for display, as users would type it; ``optional`` for None."""
     is_none = argument.default is NO_DEFAULT or argument.default is None
     text = "" if is_none else _signature_default(argument)
     return default_clause(argument.arg.env, filter(None, [text])) or "optional"
@@ -174,7 +180,7 @@ def _signature_default(argument: Argument) -> str:
     if argument.arg.secret:
         return "<secret>"
     try:
-        text = typed_text(argument.default)
+        text = text_as_entered(argument.default)
         # Invisible whitespace and line endings are escaped as in JSON.
         return text if text == " ".join(text.split()) else msgspec.json.encode(text).decode()
     except Exception as error:  # noqa: BLE001 (an author's class can fail to convert itself to text)
@@ -196,7 +202,7 @@ def format_type(annotation: Any) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """Return the name of a type without its parameters; for an enumeration, with the texts of its members."""
+    """Return the name of a type without its parameters, but with the members of an enumeration as text."""
     if annotation in (NoneType, ...):
         return "None" if annotation is NoneType else "..."
     name = getattr(annotation, "__name__", None) or type_name(annotation)

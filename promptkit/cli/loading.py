@@ -1,4 +1,4 @@
-"""Loading of recipes, or of a server named with ``--server``; and commands in other processes."""
+"""Loading of recipes or of a server named with ``--server``, and running of commands in other processes."""
 
 import os
 import subprocess
@@ -57,7 +57,7 @@ def load_recipes(targets: Sequence[str], *, cases: bool = False) -> Recipes:
     except OSError as error:
         raise LoadError(" ".join(targets), error.strerror or str(error)) from None
     finally:
-        stderr_stream()  # reopens standard error if a recipe removed it: `Thread` needs it
+        stderr_stream()  # reopens standard error, which `Thread` needs, if a recipe removed it
 
 
 def load_catalog(
@@ -183,7 +183,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
         report_diagnostics(diagnostic for diagnostic in diagnostics if diagnostic.owner in owners)
         return fail(f"{kind} {name!r} cannot be rendered", Exit.FAILED)
     reject_target(options)
-    # One of the files that cannot be imported can define the name.
+    # One of the files that cannot be imported might define the name.
     broken = [diagnostic for diagnostic in diagnostics if diagnostic.rule in _NOTHING_LOADED]
     report_diagnostics(broken)
     uris = [resource.uri_template for resource in recipes.resources if resource.name == name]
@@ -193,7 +193,7 @@ def explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collectio
 
 
 def reject_target(options: Namespace) -> None:
-    """Raise a usage error for a target, such as ``recipes:review``, that is passed as a name."""
+    """Raise a usage error if the given name is a target, such as ``recipes:review``."""
     path, item = split_target(options.name)
     is_url = item.startswith("//")
     if not (options.has_targets or is_url) and os.path.exists(path):  # noqa: PTH110 (it can be any text)
@@ -201,7 +201,7 @@ def reject_target(options: Namespace) -> None:
 
 
 def format_unknown(error: UnknownPromptError | UnknownResourceError, options: Namespace) -> str:
-    """Return the message of an error, with a pointer to `promptkit list` unless it has a hint."""
+    """Return the message of an error; if it has no hint, add one about `promptkit list`."""
     if error.nearest is not None or getattr(error, "reason", None) is not None:
         return str(error)
     target = f" {' '.join(options.targets)}" if options.has_targets else ""
@@ -212,7 +212,7 @@ def open_named_server(
     options: Namespace, number: int = 0, *, lint: bool = False, sample: bool = False
 ) -> "AbstractContextManager[OpenServer]":
     """
-    Connect to an MCP server that a command names with ``--server``, in place of recipes.
+    Connect to the MCP server that the user named with ``--server`` instead of recipes.
 
     Args:
         options:
@@ -232,7 +232,7 @@ def open_named_server(
 
         LoadError: If the server cannot be reached.
     """
-    from promptkit.foreign.address import parse_address  # most commands do without
+    from promptkit.foreign.address import parse_address  # most commands do not need it
     from promptkit.foreign.catalog import open_server
 
     try:

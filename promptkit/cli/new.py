@@ -1,4 +1,4 @@
-"""``promptkit new``: one prompt, or one skill, with its test or case and the configuration of a project."""
+"""``promptkit new``: create a prompt or a skill, with its test or case and the configuration of a project."""
 
 import shutil
 import sys
@@ -146,7 +146,7 @@ ENTRYPOINT ["tini", "--", "promptkit"]
 CMD ["serve", "--http", "0.0.0.0", "--no-auth", "--no-watch", "--metrics"]
 """  # noqa: E501 (Docker would keep the line breaks of Python code)
 
-#: promptkit itself is a requirement like those of the recipes.
+#: promptkit is a requirement like those of the recipes.
 _REQUIREMENTS: Final = f"""\
 # The packages in the image. Until promptkit is on your package index, put its wheel next to this file,
 # and write ./mcp_promptkit-{VERSION}-py3-none-any.whl[http,metrics] instead of the next line.
@@ -169,7 +169,7 @@ _DOCKER_FILES: Final[Mapping[str, str]] = {
     "requirements.txt": _REQUIREMENTS,
 }
 
-#: The folders at the root are where `batch` and `package` write.
+#: `batch` and `package` write to the folders at the root.
 _IGNORED: Final = """\
 __pycache__/
 .hypothesis/
@@ -215,7 +215,7 @@ _SKILL_SAMPLE: Final = _Sample(
     install=" --skills",
 )
 
-#: Files of the whole project. Files that exist already are kept.
+#: Files of the whole project. Existing files are kept.
 _PROJECT_FILES: Final[Mapping[str, str]] = {
     _PYPROJECT: _CONFIGURATION,
     ".gitignore": _IGNORED,
@@ -227,7 +227,7 @@ _DEFAULT_CLIENT: Final = "claude-code"
 
 
 def run(options: Namespace, output: Output) -> int:
-    """Write the files, unless one of them exists, and print the next commands."""
+    """Write the files, and print the next commands. If the prompt or its test exists, write nothing."""
     folder = Folder.named(options.folder)
     sample = _SKILL_SAMPLE if options.skill else _MARKDOWN_SAMPLE if options.markdown else _PYTHON_SAMPLE
     required, optional = sample.files, {**_PROJECT_FILES, **(_DOCKER_FILES if options.docker else {})}
@@ -280,7 +280,11 @@ def _next_commands(folder: Path, target: str, sample: _Sample) -> list[str]:
 
 
 def _program(name: str, program: str | None) -> str:
-    """Return the words that start a program of this environment in a shell; without a path, as a module."""
+    """
+    Return the words that start a program of this environment in a shell.
+
+    If *program* is None, the words start the module *name* with Python.
+    """
     if program is None:
         return f"{_program('python', sys.executable)} -m {name}"
     in_shell = shutil.which(name)

@@ -40,7 +40,7 @@ exit codes:
   130  interrupted
 """
 
-#: RFC 3986, section 3.1. Names of arguments have no colon.
+#: RFC 3986, section 3.1. Argument names contain no colon.
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*:"
 
 
@@ -122,7 +122,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
 
 def configured_targets(options: Namespace) -> list[str]:
     """
-    Return the given targets, or otherwise the configured targets, of a command that works without targets.
+    Return the given targets or, if there are none, the configured targets.
 
     Args:
         options:
@@ -260,7 +260,7 @@ def _use_servers(options: Namespace) -> None:
 
 
 def _targets(options: Namespace, configuration: Configuration) -> list[str]:
-    """Return the configured targets or otherwise the default folder, with patterns of Markdown prompts."""
+    """Return the configured targets, or else the default folder, and the patterns of Markdown prompts."""
     patterns = (*configuration.markdown, *options.markdown)
     if configuration.targets:
         options.target_note = f"it is configured in {configuration.file}"

@@ -25,11 +25,17 @@ _MIN_WIDTH: Final = 20
 # anywhere in a line. Text from other sources must not be executed as a command.
 _LINE_ENDS: Final = r"\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 
-#: The start of a line, with everything that the runner can skip there: spaces, colours, and characters that
-#: its comparison of texts ignores.
-_LINE_START: Final = rf"(?<![^{_LINE_ENDS}])((?:\x1b\[[0-9;]*m|[^\w!-@\[-`{{-~{_LINE_ENDS}])*)"
+#: A code that sets a terminal's colours.
+_COLOUR: Final = r"\x1b\[[0-9;]*m"
 
-_COMMAND: Final = re.compile(rf"{_LINE_START}:(?=:[^{_LINE_ENDS}]*::)|(?<=#)#(?=\[)")
+#: The start of a line, with everything that the runner can skip there: spaces, colours, and characters that
+#: its string comparison ignores.
+_LINE_START: Final = rf"(?<![^{_LINE_ENDS}])((?:{_COLOUR}|[^\w!-@\[-`{{-~{_LINE_ENDS}])*)"
+
+#: The first character of a command. The rest may contain colours.
+_COMMAND: Final = re.compile(
+    rf"{_LINE_START}:(?=(?:{_COLOUR})*:[^{_LINE_ENDS}]*:(?:{_COLOUR})*:)|#(?=(?:{_COLOUR})*#(?:{_COLOUR})*\[)"
+)
 
 
 def is_in_workflow() -> bool:
@@ -49,7 +55,7 @@ def escape_commands(text: str) -> str:
 
 
 class OutputError(Exception):
-    """Standard output cannot be written to; the message is the system's reason."""
+    """Standard output cannot be written to; the message is the operating system's."""
 
 
 class Output(StringIO):
@@ -143,10 +149,10 @@ class Output(StringIO):
 
 
 def width_of(stream: TextIO | FileIO) -> int:
-    """Return a terminal's width in columns; the environment variable ``COLUMNS`` overrides it."""
+    """Return a terminal's width in columns, which the environment variable ``COLUMNS`` overrides."""
     try:
         columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(stream.fileno()).columns
-    except (ValueError, OSError):  # not a terminal after all, or COLUMNS is not a number
+    except (ValueError, OSError):  # not a terminal, or COLUMNS is not a number
         columns = 0
     return max(columns or 80, _MIN_WIDTH)
 
@@ -166,14 +172,14 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
     """
     stderr_stream()  # opens standard error if it was closed
     original, private = sys.stdout, os.dup(1)
-    if hasattr(os, "set_blocking"):  # elsewhere descriptors always block
+    if hasattr(os, "set_blocking"):  # on other systems, descriptors always block
         os.set_blocking(private, True)
     with FileIO(private, "wb") as file:
         _flush(original)
         os.dup2(2, 1)
         if _is_descriptor_1(original):
             output = Output(file, getattr(original, "encoding", "utf-8"))
-            # Not sys.stderr: a recipe can close sys.stdout, and errors need standard error.
+            # Not sys.stderr, because a recipe can close sys.stdout, and errors need standard error.
             sys.stdout = open(1, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115 (it stays open)
         else:  # replaced by other code in this process, such as pytest
             output = Output(original, "utf-8")

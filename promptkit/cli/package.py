@@ -1,5 +1,5 @@
 """
-``promptkit package``: build a wheel of the recipes that others install and run with one command.
+``promptkit package``: build a wheel of the recipes, which users install and run with one command.
 
 The folder of the recipes keeps its name, so that imports of its modules still work. It is placed in a package
 with the name of the wheel, so that no two wheels contain the same file.
@@ -65,10 +65,10 @@ _LISTED: Final = ("name", "page-size", "scopes", "skills-as", "tools", "tools-se
 #: A fixed time, 2020-01-01, for reproducible builds.
 _TIMESTAMP: Final = "1577836800"
 
-#: Upper bound for the size of a wheel, which the limits on its files imply.
+#: Upper bound for the size of a wheel, implied by the limits on its files.
 _MAX_WHEEL: Final = 256 << 20
 
-#: Patterns of license files, unless the project names others.
+#: Default patterns of license files.
 _LICENSES: Final = ("COPYING*", "LICEN[CS]E*", "NOTICE*")
 
 _README: Final = """\
@@ -110,14 +110,14 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _find_folders(targets: Iterable[str]) -> dict[str, str]:
-    """Return the folders to package by prefix; none if a target is not a folder, or repeats a prefix."""
+    """Return the folders to package, by prefix; none if a target is not a folder, or repeats a prefix."""
     names = [target for target in targets if not is_markdown_target(target)]
     folders = dict(split_prefix(name) for name in names)
     return folders if len(folders) == len(names) and all(map(os.path.isdir, folders.values())) else {}
 
 
 def _find_markdown(targets: Iterable[str], folders: Mapping[str, str]) -> list[str] | None:
-    """Return the patterns of Markdown prompts, relative to *folders*; None if one is outside all of them."""
+    """Return the patterns for Markdown prompts, relative to *folders*; None if a pattern is outside these."""
     located = [split_prefix(target) for target in targets if is_markdown_target(target)]
     if not {prefix for prefix, _ in located} <= folders.keys():
         return None
@@ -126,7 +126,7 @@ def _find_markdown(targets: Iterable[str], folders: Mapping[str, str]) -> list[s
 
 
 def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespace, output: Output) -> int:
-    """Write the wheel and ``server.json``, and report their paths."""
+    """Write the wheel, ``server.json`` and bundles, report their paths, and return the exit code."""
     here = Path.cwd()  # recipes can change it
     out = Folder.named(options.out)
     folder = next(iter(folders.values()))
@@ -159,15 +159,15 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     readme = readme_text(metadata, _read_readme(root, metadata, reader), server)
     identity = _build_identity(metadata, root)
     words = [*(f"--markdown={pattern}" for pattern in markdown), *serve_words(serve)]
-    texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_served_project(identity))}
+    texts = {"README.md": readme, "pyproject.toml": tomli_w.dumps(_build_project(identity))}
     name, wheel = _build_wheel(metadata, contents, licenses, texts, words)
     entry = server_entry(server, repository, metadata, catalog)
     text = json.dumps(entry, indent=2, ensure_ascii=False)
     served = {f"{part.path}/{path}": file.data for part in contents for path, file in part.files.items()}
     served |= {f"{part.root}pyproject.toml": texts["pyproject.toml"].encode() for part in contents}
     bundle = Bundle(metadata, identity, catalog, served, _targets(contents), words)
-    bundles = dict(_build_bundles(bundle, options, notes))
-    _write(out, {name: wheel, "server.json": f"{text}\n".encode(), **bundles})
+    bundle_files = dict(_build_bundle_files(bundle, options, notes))
+    _write(out, {name: wheel, "server.json": f"{text}\n".encode(), **bundle_files})
     paths = [str(Path(options.out, file)) for file in (name, "server.json")]
     output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
     output.print_lines(notes)
@@ -182,7 +182,7 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     return Exit.OK
 
 
-def _build_bundles(bundle: Bundle, options: Namespace, notes: list[str]) -> Iterator[tuple[str, bytes]]:
+def _build_bundle_files(bundle: Bundle, options: Namespace, notes: list[str]) -> Iterator[tuple[str, bytes]]:
     """Yield the files of the bundles that were requested, and add notes about them."""
     name = bundle.metadata.name
     if options.mcpb:
@@ -197,7 +197,7 @@ def _build_bundles(bundle: Bundle, options: Namespace, notes: list[str]) -> Iter
 
 
 def _write(out: Folder, files: Mapping[str, bytes]) -> None:
-    """Write files. Raises PackageError if a symbolic link, a pipe, a device or a folder is in the way."""
+    """Write files. Raises PackageError if a path is a symbolic link, a pipe, a device or a folder."""
     try:
         out.create()
         for name, data in files.items():
@@ -214,7 +214,7 @@ def _build_wheel(
     metadata: Metadata,
     contents: Sequence[Contents],
     licenses: Mapping[str, PackagedFile],
-    own: Mapping[str, str],
+    project_texts: Mapping[str, str],
     options: list[str],
 ) -> tuple[str, bytes]:
     """
@@ -230,8 +230,8 @@ def _build_wheel(
         licenses:
             The license files by their paths.
 
-        own:
-            The texts of the readme, and of the pyproject.toml next to the recipes.
+        project_texts:
+            The content of the readme, and of the pyproject.toml next to the recipes.
 
         options:
             The options of `serve` for the recipes.
@@ -245,12 +245,12 @@ def _build_wheel(
     served = f"{module}/served"
     targets = _targets(contents)
     texts = {
-        **{f"{served}/{part.root}pyproject.toml": own["pyproject.toml"] for part in contents},
+        **{f"{served}/{part.root}pyproject.toml": project_texts["pyproject.toml"] for part in contents},
         f"{module}/__init__.py": f'"""The prompts of {metadata.name}."""\n',
         f"{module}/__main__.py": MAIN.format(
             name=metadata.name, version=metadata.version, targets=targets, options=options
         ),
-        "README.md": own["README.md"],
+        "README.md": project_texts["README.md"],
         "pyproject.toml": tomli_w.dumps(pyproject(metadata, module, [*licenses])),
     }
     with scratch_folder("promptkit-package-") as scratch:
@@ -281,7 +281,7 @@ def _targets(contents: Iterable[Contents]) -> list[tuple[str, str]]:
 
 
 def _build_identity(metadata: Metadata, root: Path) -> ServerInfo:
-    """Return the identity of a package's server: the project's, with the package's name and version."""
+    """Return the identity of the project's server, with the package's name and version."""
     file = str(root / "pyproject.toml")
     document = read_pyproject(file) or {}
     fields = {key: value for key, value in to_builtins(metadata).items() if key in ("name", "description")}
@@ -290,11 +290,11 @@ def _build_identity(metadata: Metadata, root: Path) -> ServerInfo:
     return structs.replace(identity, version=metadata.version)
 
 
-def _served_project(identity: ServerInfo) -> Mapping[str, Any]:
+def _build_project(identity: ServerInfo) -> Mapping[str, Any]:
     """
-    Return the pyproject.toml next to the packaged recipes, with the identity of their server.
+    Return the content of the pyproject.toml next to the packaged recipes: the identity of their server.
 
-    It makes the recipes a separate project, which imports nothing from a surrounding one.
+    The file makes the recipes a separate project, which imports nothing from a surrounding one.
     """
     fields = to_builtins(identity)
     icons = [
@@ -320,7 +320,7 @@ def _find_licenses(root: Folder, patterns: Iterable[str]) -> list[str]:
     paths = set[str]()
     for pattern in patterns:
         folder, _, name = pattern.rpartition("/")
-        if has_magic(folder):  # links to folders could make the search endless
+        if has_magic(folder):  # following links to folders might never end
             msg = (
                 f"[project] license-files: {pattern!r} has a wildcard in its folder: write the name "
                 "of the folder"

@@ -133,7 +133,7 @@ class Bundle(Struct, frozen=True):
 
         Args:
             notes:
-                Receives why prompts have no command.
+                Receives the reasons why prompts have no command.
         """
         server = {"command": "uv", "args": ["run", "--quiet", f"${{CLAUDE_PLUGIN_ROOT}}/{SERVER}"]}
         files = {
@@ -200,7 +200,7 @@ class Bundle(Struct, frozen=True):
         return {key: value for key, value in manifest.items() if value}
 
     def _author(self) -> dict[str, str]:
-        """Return the first author with a name; hosts require one."""
+        """Return the first author with a name, or the server's name as the required author."""
         named = (author for author in self.metadata.authors if author.get("name"))
         author = next(named, {"name": self.identity.title or self.metadata.name})
         return {key: value for key, value in author.items() if key in ("name", "email")}
@@ -225,7 +225,7 @@ def _json(value: Any) -> bytes:
 
 def registry_name(requested: str | None, package: str, root: Path) -> tuple[str, str | None]:
     """
-    Return the name of a server in the registry, and the URL of its source repository if that is known.
+    Return the name of a server in the registry, and the URL of its source repository, if known.
 
     Args:
         requested:
@@ -268,7 +268,7 @@ def server_entry(name: str, repository: str | None, metadata: Metadata, catalog:
             The name of the server in the registry.
 
         repository:
-            The URL of its source repository, if that is known.
+            The URL of its source repository, if known.
 
         metadata:
             The metadata of the package. A long description is truncated at a word boundary.

@@ -45,7 +45,7 @@ _MAX_BYTES: Final = 100 << 20
 #: The options of `serve` that name private files.
 _SECRET_OPTIONS: Final = ("state-keys", "token-file", "audit")
 
-#: The only hidden folder that is published, because GitHub shows its readme.
+#: The only hidden folder whose files are published, because GitHub shows its readme.
 _PUBLIC: Final = ".github"
 
 #: Includes the extra for HTTP, so that `uvx NAME --http 8000` needs no other package.
@@ -101,7 +101,7 @@ def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
     for option in ("name", "version", "require"):
         _check_text(getattr(options, option), f"--{option}")
     if not (name := options.name or metadata.name):
-        name = _as_name(root.name)
+        name = _normalize_project_name(root.name)
         notes.append(f"the package is named {name}, like the folder: choose another name with --name")
     if not (version := options.version or metadata.version):
         if "version" in metadata.dynamic:
@@ -113,11 +113,11 @@ def read_metadata(root: Path, options: Namespace) -> tuple[Metadata, list[str]]:
         notes.append(
             f"the dependencies in {file} are dynamic, and therefore omitted: add them with --require"
         )
-    metadata.name, metadata.version = _check_name(name), _version(version)
+    metadata.name, metadata.version = _check_name(name), _normalize_version(version)
     metadata.description = " ".join((options.description or metadata.description).split())
     _check_text(metadata.description, "--description")
     metadata.requires_python = metadata.requires_python or ">=3.11"
-    metadata.dependencies = _requirements([*metadata.dependencies, *options.require])
+    metadata.dependencies = _add_promptkit([*metadata.dependencies, *options.require])
     metadata.dynamic = []
     if isinstance(metadata.readme, dict):
         metadata.readme = metadata.readme.get("file", "")
@@ -132,7 +132,7 @@ def distribution_name(requirement: str) -> str:
 
 
 def _read_project(file: Path) -> Metadata:
-    """Return the table ``[project]`` of a pyproject.toml; an empty one if there is none."""
+    """Return the metadata in ``[project]`` of a pyproject.toml, which can be missing."""
     folder = Folder(file.parent)
     try:
         table = parse_toml(folder.read(folder.resolve(file.name), _MAX_PYPROJECT))
@@ -152,7 +152,7 @@ def _read_project(file: Path) -> Metadata:
 
 def _check_text(value: Any, name: str) -> None:
     """
-    Raise PackageError if a text contains a line break or an invisible character.
+    Raise PackageError if a string contains a line break or an invisible character.
 
     Each field becomes a line of the wheel's METADATA, so text after a line break would become another field.
     """
@@ -172,7 +172,7 @@ def _check_name(name: str) -> str:
     except InvalidName:
         msg = (
             f"{shortened(name)!r} is not a package name: use letters and digits, with . - _ between "
-            f"them, as in --name {_as_name(name)!r}"
+            f"them, as in --name {_normalize_project_name(name)!r}"
         )
         raise PackageError(msg) from None
     if normalized == DISTRIBUTION:
@@ -181,11 +181,11 @@ def _check_name(name: str) -> str:
     return name
 
 
-def _as_name(text: str) -> str:
+def _normalize_project_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._") or "prompts"
 
 
-def _version(text: str) -> str:
+def _normalize_version(text: str) -> str:
     try:
         return str(Version(text))
     except ValueError:  # invalid, or a number has too many digits
@@ -193,8 +193,8 @@ def _version(text: str) -> str:
         raise PackageError(msg) from None
 
 
-def _requirements(requirements: Iterable[str]) -> list[str]:
-    """Return the requirements with promptkit added, with the version that the project requires, if any."""
+def _add_promptkit(requirements: Iterable[str]) -> list[str]:
+    """Return the requirements. If promptkit is missing, add it, with its current version as the minimum."""
     requirements, names = list(dict.fromkeys(requirements)), set[str]()
     for text in requirements:
         try:
@@ -219,7 +219,7 @@ class SourceReader:
 
     Args:
         secrets:
-            The options that name files that must not be published, by the resolved paths of these files.
+            The options that name private files, by the resolved paths of these files.
     """
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
@@ -294,7 +294,7 @@ def find_secrets(configurations: Iterable[Configuration], folders: Iterable[Path
 
     Args:
         configurations:
-            The configurations that name them.
+            The configurations to search.
 
         folders:
             The folders in which `serve` can be started, to resolve relative paths.
@@ -333,7 +333,7 @@ class Contents(Struct, frozen=True):
 
     @property
     def root(self) -> str:
-        """The start of the paths in the package: each prefix has its own project root."""
+        """The start of the paths in the package, where each prefix has its own project root."""
         return f"{self.prefix}/" if self.prefix else ""
 
     @property
@@ -374,7 +374,7 @@ def read_contents(folder: Path, excluded: Path, reader: SourceReader, prefix: st
 
 
 def _paths_in(folder: Path, excluded: Path) -> Iterator[str]:
-    """Yield the paths of the files that belong in the package, and of symbolic links to folders outside."""
+    """Yield the paths of the files to package, and of symbolic links that lead to folders outside."""
     walk, root = FolderWalk(str(folder), private=True), str(folder)
     is_below = is_within(str(excluded), root)
     for path, entries in walk:
@@ -396,7 +396,7 @@ def _is_packaged(name: str) -> bool:
 
 def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
     """
-    Return requirements for imports that the metadata does not cover, at least at their installed versions.
+    Return requirements, with the installed versions as minimum, for imports that the metadata does not cover.
 
     Args:
         contents:

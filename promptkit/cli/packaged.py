@@ -1,4 +1,4 @@
-"""The command of a package that ``promptkit package`` built: serves its prompts, or runs another command."""
+"""The command of a package built by ``promptkit package``, which serves its prompts or runs a command."""
 
 import sys
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]
             The folders of its recipes, with their prefixes.
 
         options:
-            The options of `serve` that it was built with, including those for Markdown prompts.
+            The options of `serve` with which the package was built, including those for Markdown prompts.
 
     Returns:
         The exit code.
@@ -62,7 +62,7 @@ def main(name: str, version: str, targets: Sequence[str], options: Sequence[str]
             )
             return Exit.USAGE
         return _run(command, *_install_words(name, [*targets, *markdown], arguments))
-    if command == "render":  # a positional target must be single, without a prefix
+    if command == "render":  # only one target without a prefix can be positional
         return _run(command, *(f"--target={target}" for target in targets), *markdown, *arguments)
     return _run(command, *targets, *(options if command == "serve" else markdown), *arguments)
 

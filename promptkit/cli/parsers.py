@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from promptkit.clients.profiles import get_client
+from promptkit.preview.editors import EDITORS
 
 if TYPE_CHECKING:
     from argparse import _ArgumentGroup, _MutuallyExclusiveGroup
@@ -20,13 +21,13 @@ VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
 
 def require(is_valid: object, reason: str) -> None:
-    """Raise ArgumentTypeError unless a value is valid; argparse prints the reason unchanged."""
+    """Raise ArgumentTypeError, whose reason argparse prints unchanged, unless a value is valid."""
     if not is_valid:
         raise ArgumentTypeError(reason)
 
 
 def report_value_error(convert: Callable[[str], T]) -> Callable[[str], T]:
-    """Return *convert* as a parser for argparse that reports its ValueError unchanged."""
+    """Return a parser for argparse that calls *convert* and reports a ValueError with its own message."""
 
     def parse(text: str) -> T:
         try:
@@ -38,12 +39,12 @@ def report_value_error(convert: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def is_unsigned_number(text: str, at_most: int) -> bool:
-    """Return whether a text is an unsigned number of at most *at_most* digits."""
+    """Return whether a string is an unsigned number of at most *at_most* digits."""
     return text.isascii() and text.isdigit() and len(text) <= at_most
 
 
 def is_port(text: str) -> bool:
-    """Return whether a text is a port number."""
+    """Return whether a string is a port number."""
     return is_unsigned_number(text, at_most=5) and int(text) <= 65535
 
 
@@ -63,7 +64,7 @@ def _name_and_value(text: str) -> tuple[str, str]:
 
 
 def _target(text: str) -> str:
-    """Return the name of a target; whether it exists is checked when it is loaded."""
+    """Check that the name of a target is not empty, and return it. Later code checks that it exists."""
     require(text, "must not be empty: name a folder, a file or a module")
     return text
 
@@ -76,7 +77,7 @@ def _port(text: str) -> int:
 
 @report_value_error
 def _client(text: str) -> str:
-    """Return the name of a client that promptkit knows."""
+    """Check that a string names a client that promptkit knows, and return it."""
     get_client(text)
     return text
 
@@ -211,10 +212,6 @@ def _add_complete(complete: ArgumentParser) -> None:
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
     _add_target_options(complete)
     _add_json(complete, "print the JSON that a client gets")
-
-
-#: The URL schemes of editors that open files by URL.
-EDITORS: Final = ("cursor", "vscode", "vscode-insiders", "vscodium", "windsurf", "zed")
 
 
 def _add_dev(dev: ArgumentParser) -> None:
@@ -401,7 +398,7 @@ def _add_uninstall(uninstall: ArgumentParser) -> None:
     import_module("promptkit.cli.install").add_uninstall_options(uninstall)
 
 
-#: The words of commands that take more than targets.
+#: The positional arguments of commands that take more than targets.
 WORDS: Final = {
     "render": "[TARGET] NAME [KEY=VALUE ...]",
     "complete": "NAME ARGUMENT [TYPED] [KEY=VALUE ...]",

@@ -18,14 +18,14 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
-from promptkit.cli.calls import Call, Item, as_json, encode_result, report_failure, saved_calls
+from promptkit.cli.calls import Call, Item, decode_redacted, encode_result, report_failure, saved_calls
 from promptkit.cli.diagnostics import fail, print_error
 from promptkit.cli.key_values import (
     ArgumentSyntaxError,
-    list_known_arguments,
+    add_known_arguments,
     read_arguments,
-    read_typed,
-    unread_secrets,
+    read_typed_arguments,
+    redactor_of_words,
 )
 from promptkit.cli.loading import (
     explain_absence,
@@ -86,7 +86,7 @@ def run(options: Namespace, output: Output) -> int:
 
 
 class _Request:
-    """The prompt or resource to show, with the options and the folder of its files."""
+    """The prompt or resource to show, with the options and the base folder of paths in arguments."""
 
     def __init__(self, options: Namespace, folder: Path, output: Output) -> None:
         self._options = options
@@ -109,7 +109,7 @@ class _Request:
                 return self._show_call(Call(catalog[name], self._read_arguments(catalog[name])))
             return self._show_call(Call(catalog.resource(name)[0], name))
         except ArgumentSyntaxError as error:
-            secrets = unread_secrets(catalog[name].arguments, self._options.arguments)
+            secrets = redactor_of_words(catalog[name].arguments, self._options.arguments)
             return fail(secrets.redacted(str(error)), Exit.USAGE)
         except (UnknownPromptError, UnknownResourceError) as error:
             reject_target(self._options)
@@ -152,7 +152,7 @@ class _Request:
             self._output.print_content(call.redactor.redacted(f"[refused] {outcome}"))
             return Exit.OK
         if isinstance(outcome, ArgumentsError):
-            outcome = list_known_arguments(outcome, call.item.arguments)
+            outcome = add_known_arguments(outcome, call.item.arguments)
         if isinstance(outcome, BaseException):
             return report_failure(subject, outcome, call.redactor)
         return self._print(call, outcome)
@@ -160,14 +160,14 @@ class _Request:
     def _read_arguments(self, prompt: CompiledPrompt) -> Mapping[str, str]:
         """Return the arguments from the command line, from promptfoo, or typed after a slash command."""
         if self._options.typed is not None:
-            return read_typed(prompt.arguments, self._options.typed)
+            return read_typed_arguments(prompt.arguments, self._options.typed)
         arguments = read_arguments(prompt.arguments, self._options.arguments, self._folder)
         if self._options.promptfoo is not None:
             return arguments | _promptfoo_arguments(self._options.promptfoo, prompt.arguments)
         return arguments
 
     def _print(self, call: Call, result: _Result) -> int:
-        """Write media to files, if requested, and print the result in the chosen format."""
+        """Print the result in the chosen format, after writing its media to files if requested."""
         try:
             files = self._write_media(call.item.name, result)
             self._print_form(call, result, files)
@@ -193,14 +193,14 @@ class _Request:
                 _vendor_data(exports.REQUESTS[vendor], result, redactor, lossy=lossy, **fields)
             )
         elif self._options.promptfoo is not None:
-            text = _as_promptfoo(_turns(result), self._output.encoding, lossy=lossy)
+            text = _format_promptfoo(_to_workflow(result), self._output.encoding, lossy=lossy)
             self._output.write(f"{text}\n")
         elif form in VENDORS:
             self._output.print_json(_vendor_data(exports.FORMS[form], result, redactor, lossy=lossy))
         elif form == "json":
-            self._output.print_json(as_json(encode_result(call.item, result), redactor))
+            self._output.print_json(decode_redacted(encode_result(call.item, result), redactor))
         else:
-            text = _as_markdown(result, files) if form == "markdown" else _as_text(call.item, result)
+            text = _format_markdown(result, files) if form == "markdown" else _format_text(call.item, result)
             self._output.print_content(redactor.redacted(text))
 
     def _write_media(self, name: str, result: _Result) -> Mapping[int, Path]:
@@ -215,8 +215,8 @@ class _Request:
         return files
 
 
-def _as_text(item: Item, result: _Result) -> str:
-    """Return the transcript; for a file of a skill only its text, so that it can be redirected to a file."""
+def _format_text(item: Item, result: _Result) -> str:
+    """Return the transcript; for a skill's file, return only its text, so that users can save the output."""
     match item, result:
         case CompiledResource(is_fixed=True), EmbeddedResource(text=str(text)):
             return text
@@ -232,7 +232,7 @@ def _has_case_option(options: Namespace) -> bool:
     return options.cases or options.case is not None
 
 
-def _as_markdown(result: _Result, files: Mapping[int, Path]) -> str:
+def _format_markdown(result: _Result, files: Mapping[int, Path]) -> str:
     """
     Return Markdown, with a heading and the content of each message.
 
@@ -245,7 +245,7 @@ def _as_markdown(result: _Result, files: Mapping[int, Path]) -> str:
     """
     if isinstance(result, EmbeddedResource):
         return _content(result, files.get(0))
-    # Files are keyed by the position of the message, and a system part is not a message.
+    # The positions in *files* do not count the system part.
     turns = enumerate(result.shown, len(result) - len(result.shown))
     return "\n\n".join(f"## {turn.role}\n\n{_content(turn.content, files.get(i))}" for i, turn in turns)
 
@@ -271,10 +271,10 @@ def _user_text(result: _Result, *, lossy: bool) -> str:
             The rendering, or the document.
 
         lossy:
-            Whether to convert other content to text, and to show the role of each message.
+            Whether to convert all other content to text, and to show the role of each message.
 
     Raises:
-        ExportError: If there is other content, unless *lossy*.
+        ExportError: If there is any other content, unless *lossy*.
     """
     if lossy or isinstance(result, EmbeddedResource):
         return str(result)
@@ -294,7 +294,7 @@ def _vendor_data(
     convert: Callable[..., Any], result: _Result, redactor: Redactor, *, lossy: bool, **fields: str
 ) -> Any:
     """
-    Return messages, or a whole request, for the SDK of a vendor, without secrets; bytes are base64.
+    Return messages or a whole request for a vendor's SDK, without secrets and with bytes in base64.
 
     Args:
         convert:
@@ -317,10 +317,10 @@ def _vendor_data(
 
         UnsupportedAnswerError: If the vendor does not support the type of the answer.
     """
-    return redactor.redacted_json(msgspec.to_builtins(convert(_turns(result), lossy=lossy, **fields)))
+    return redactor.redacted_json(msgspec.to_builtins(convert(_to_workflow(result), lossy=lossy, **fields)))
 
 
-def _turns(result: _Result) -> Workflow:
+def _to_workflow(result: _Result) -> Workflow:
     return result if isinstance(result, Workflow) else user(result)
 
 
@@ -328,7 +328,7 @@ def _write_media(contents: Iterable[Content], folder: Path, name: str) -> Mappin
     """
     Write media to files, and replace the files of the previous run.
 
-    Links and pipes at these paths are kept, and a link in place of a relative *folder* is not followed.
+    Links and pipes at these paths are kept, and a relative *folder* must not be a link.
 
     Args:
         contents:
@@ -413,7 +413,7 @@ def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     return {name: value for name, value in variables.items() if is_relevant(name)}
 
 
-def _as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
+def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
     """
     Return the prompt for promptfoo: its text, or the JSON of messages in OpenAI's format.
 
@@ -447,7 +447,7 @@ def _as_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:
 
 
 def _is_unchanged(text: str, encoding: str) -> bool:
-    """Return whether promptfoo leaves a text unchanged."""
+    """Return whether promptfoo leaves text unchanged."""
     if _ALTERED_TEXT.search(text) or not (text.isascii() or encoding.lower().startswith("utf")):
         return False
     try:

@@ -26,7 +26,7 @@ _NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 #: Maximum nesting of folders, because Python removes temporary folders recursively.
 _MAX_DEPTH: Final = 200
 
-#: Timeout for git in seconds. A pipe in place of one of its files would block it indefinitely.
+#: Timeout for git in seconds. If one of its files were a pipe, it would wait indefinitely.
 _MAX_S: Final = 120.0
 
 
@@ -43,7 +43,7 @@ class Repository:
             The folder.
 
         feature:
-            The name of the feature that needs it, for errors.
+            The name of the feature that needs the repository, for errors.
 
     Raises:
         RevisionError: If the folder is not in a repository, or git is missing.
@@ -69,12 +69,12 @@ class Repository:
 
     def find_ends(self, revisions: str) -> tuple[str, str | None]:
         """
-        Return the two ends of a comparison: a revision; and another revision, or None for the working tree.
+        Return the old and the new revision of a comparison. If the new one is None, use the working tree.
 
         Args:
             revisions:
                 One revision; or two in git's syntax: ``A..B``, or ``A...B`` for B and its merge base with A.
-                If one of the two is omitted, it is ``HEAD``.
+                An omitted A or B means ``HEAD``.
 
         Raises:
             RevisionError: If the revisions of ``A...B`` have no common ancestor.
@@ -90,7 +90,7 @@ class Repository:
         try:
             return self.run_git("merge-base", *commits)[:12]
         except RevisionError:
-            hint = self._shallow or f"write {old}..{new}"
+            hint = self._shallow_hint or f"write {old}..{new}"
             msg = f"{old!r} and {new!r} have no common ancestor: {hint}"
             raise RevisionError(msg) from None
 
@@ -106,12 +106,12 @@ class Repository:
         except RevisionError:
             commits = self.run_git("rev-list", "--all", "--max-count=1")
             hint = "use a commit, a branch or a tag" if commits else "commit something first"
-            msg = f"unknown revision {revision!r}: {self._shallow or hint}"
+            msg = f"unknown revision {revision!r}: {self._shallow_hint or hint}"
             raise RevisionError(msg) from None
 
     @property
-    def _shallow(self) -> str:
-        """How to fetch the commits that a shallow clone lacks; "" for a full clone."""
+    def _shallow_hint(self) -> str:
+        """A hint on fetching the commits that a shallow clone lacks; "" for a full clone."""
         if self.run_git("rev-parse", "--is-shallow-repository") != "true":
             return ""
         return (
@@ -121,7 +121,7 @@ class Repository:
 
     def write(self, commit: str, folder: Path) -> None:
         """
-        Write the files of *commit* into *folder*, as they were committed: filters do not run.
+        Write the files of *commit* into *folder*, as they were committed, without running filters.
 
         The temporary index for this is outside the repository. No hooks run, and no worktree is registered.
         Submodules are empty folders. Symbolic links that point outside *folder* are removed.
@@ -133,7 +133,7 @@ class Repository:
         checkout_index = "checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}"
         self.run_git("read-tree", commit, environment=index)
         self._check_depth(commit, self.run_git("ls-files", "-z", environment=index).split("\0"))
-        self.run_git(*self._no_filters(), *checkout_index, environment=index)
+        self.run_git(*self._options_to_disable_filters(), *checkout_index, environment=index)
         remove_outward_links(folder)
         Folder(folder, ".git").create()  # marks the root of the project
 
@@ -146,12 +146,12 @@ class Repository:
             )
             raise RevisionError(msg)
 
-    def _no_filters(self) -> list[str]:
+    def _options_to_disable_filters(self) -> list[str]:
         """Return the options that disable all configured filters. Raises RevisionError."""
         keys = self.run_git("config", "--null", "--name-only", "--list").split("\0")
         names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
         for name in names:
-            if "=" in name:  # -c would end the name there
+            if "=" in name:  # -c would cut the name there
                 msg = f"the filter {name!r} in git's configuration cannot be disabled: rename it"
                 raise RevisionError(msg)
         settings = ("smudge=", "process=", "required=false")
@@ -162,7 +162,7 @@ class Repository:
         Run git at the root of the repository, and return its output.
 
         Raises:
-            RevisionError: If git fails, or does not end in time.
+            RevisionError: If git fails or times out.
         """
         command = ["git", "-C", str(self.root), *_NO_PROGRAMS, *arguments]
         try:

@@ -61,7 +61,7 @@ class InvalidRecipesError(Exception):
 
 def run(options: Namespace) -> int:
     """
-    Serve until the client disconnects, then end the process. Return only if the recipes cannot be served.
+    Serve until the client disconnects, then exit the process. Return only if the recipes cannot be served.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -96,7 +96,7 @@ def run(options: Namespace) -> int:
             observer.close()
     if code != Exit.OK:
         return code
-    # The client has disconnected: do not wait for threads that prompts left running.
+    # The client has disconnected, so do not wait for threads that prompts left running.
     return stdio.exit_now()
 
 
@@ -161,7 +161,7 @@ class StdioSession:
         is_allowed = not self._options.strict or self._wait_for_import()
         grace = self._options.grace
         served = is_allowed and stdio.serve(self._server, self._pipes, grace=grace)
-        self._imported.wait(grace)  # report errors in the recipes even if the input ends immediately
+        self._imported.wait(grace)  # report errors in the recipes even if the client disconnects immediately
         if isinstance(self._error, InvalidRecipesError):
             return Exit.FAILED
         if self._error is not None:
@@ -169,7 +169,7 @@ class StdioSession:
         return Exit.OK if served or self._pipes.was_signalled else Exit.FAILED
 
     def _wait_for_import(self) -> bool:
-        """Wait for the import before any request is answered; return whether it succeeded without errors."""
+        """Wait for the import before answering any request; return whether it succeeded without errors."""
         while not self._imported.wait(_POLL_INTERVAL_S):
             if self._pipes.has_hung_up:
                 return self._imported.wait(self._options.grace) and self._error is None
@@ -273,10 +273,10 @@ def _add_http(http: "_ArgumentGroup") -> None:
     add("--http", type=_address, nargs="?", const="", metavar="[HOST:]PORT", help=address)
     add("--uds", metavar="PATH", help="listen on this Unix socket")
     mode = "permissions of the Unix socket (default: 600; with --uds-group, 660)"
-    add("--uds-mode", type=_socket_mode, metavar="MODE", help=mode)
+    add("--uds-mode", type=_parse_socket_mode, metavar="MODE", help=mode)
     add("--uds-group", metavar="NAME", help="group of the Unix socket, such as that of the proxy")
     socket = "listen on this inherited socket, or on those of systemd with the word systemd"
-    add("--fd", type=_descriptor, metavar="NUMBER", help=socket)
+    add("--fd", type=_parse_descriptor, metavar="NUMBER", help=socket)
     add("--workers", type=whole_number, default=1, metavar="NUMBER", help="worker processes (default: 1)")
     add("--public-url", metavar="URL", help="URL that clients use; its host and origin are allowed")
     add("--allow-host", metavar="HOST", help="allow this Host header; can be repeated", **_REPEATED)
@@ -291,7 +291,7 @@ def _add_http(http: "_ArgumentGroup") -> None:
     )
     connections = "maximum number of connections per worker (default: 10,000)"
     add("--max-connections", type=whole_number, metavar="NUMBER", help=connections)
-    add("--keep-alive", type=_number, metavar="SECONDS", help="maximum idle time (default: 30)")
+    add("--keep-alive", type=_positive_number, metavar="SECONDS", help="maximum idle time (default: 30)")
 
 
 def _add_authorization(authorization: "_ArgumentGroup") -> None:
@@ -321,7 +321,7 @@ def _add_observability(serve: ArgumentParser) -> None:
 def _add_process(serve: ArgumentParser) -> None:
     add = serve.add_argument_group("process").add_argument
     grace = f"time for running prompts at shutdown (default: {GRACE_S:g}; {HTTP_GRACE_S:g} over HTTP)"
-    add("--grace", type=partial(_number, or_zero=True), metavar="SECONDS", help=grace)
+    add("--grace", type=partial(_positive_number, allow_zero=True), metavar="SECONDS", help=grace)
     guard = "do not end a process that hangs in C code, for example in a debugger"
     add("--no-guard", dest="guard", action="store_false", help=guard)
 
@@ -333,7 +333,7 @@ def _add_limits(serve: ArgumentParser) -> None:
         default = getattr(Limits(), field)
         group.add_argument(
             f"--{option.name}",
-            type=whole_number if isinstance(default, int) else _number,
+            type=whole_number if isinstance(default, int) else _positive_number,
             default=default,
             metavar=option.unit,
             help=f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
@@ -341,25 +341,25 @@ def _add_limits(serve: ArgumentParser) -> None:
 
 
 def _website(text: str) -> str:
-    """Return the URL of a website."""
+    """Check that a string is the URL of a website, and return it."""
     require(is_website(text), f"{text!r} is not a URL: write it as in https://prompts.example")
     return text
 
 
 @report_value_error
 def _icon(text: str) -> Icon:
-    """Return an icon from a URL or a file."""
+    """Return the icon at a URL or in a file."""
     return Icon(text) if is_uri(text) else read_icon(text)
 
 
 @report_value_error
 def _instructions(text: str) -> str:
-    """Return instructions for models, from the text or from a file."""
+    """Return instructions for models, given as text or as ``@FILE``."""
     return read_instructions(text.removeprefix("@")) if text.startswith("@") else text
 
 
 def _server_name(text: str) -> str:
-    """Return the name, the version or the title of the server, which clients show."""
+    """Check that clients can show a name, a version or a title of the server, and return it."""
     require(text.strip(), "must not be empty: clients show it")
     is_shown = escape_invisible(text, one_line=True) == text
     require(is_shown, f"{text!r} has characters that clients cannot show")
@@ -367,7 +367,7 @@ def _server_name(text: str) -> str:
 
 
 def _skill_forms(text: str) -> frozenset[SkillForm]:
-    """Parse the forms of skills, with commas between them."""
+    """Parse comma-separated forms of skills."""
     forms = frozenset(part.strip() for part in text.split(","))
     known = frozenset(SKILL_FORMS)
     require(forms <= known, f"{text!r} is not one of tools, prompts, or tools,prompts")
@@ -380,20 +380,25 @@ def _folder(text: str) -> str:
     return os.path.abspath(text)  # noqa: PTH100 (links stay)
 
 
-def _number(text: str, *, or_zero: bool = False) -> float:
-    """Parse a positive number, usually of seconds; with *or_zero*, accept zero as well."""
+def _positive_number(text: str, *, allow_zero: bool = False) -> float:
+    """Parse a positive number, usually of seconds; with *allow_zero*, accept zero as well."""
     try:
         number = float(text)
     except ValueError:
         number = -1.0
-    is_valid = 0 < number <= _MAX_SECONDS or (or_zero and number == 0)
-    bounds = "from 0 to" if or_zero else "above 0 and up to"
+    is_valid = 0 < number <= _MAX_SECONDS or (allow_zero and number == 0)
+    bounds = "from 0 to" if allow_zero else "above 0 and up to"
     require(is_valid, f"{text!r} is not a number {bounds} {_MAX_SECONDS:,}")
     return number
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Parse ``[HOST:]PORT``; or an address alone, because platforms set the port in the variable PORT."""
+    """
+    Parse ``[HOST:]PORT``.
+
+    An IP address alone, or an empty string, takes the port from the variable PORT, which platforms set;
+    without the variable, the port is 8000.
+    """
     if not text or _is_ip_address(text):
         port = os.environ.get("PORT", "8000")
         require(
@@ -410,7 +415,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def _is_ip_address(text: str) -> bool:
-    """Return whether a text is an IP address without a port; IPv6 addresses are in brackets."""
+    """Return whether a string is an IP address without a port; IPv6 addresses are in brackets."""
     is_ipv6 = text.startswith("[") and text.endswith("]")
     try:
         ip_address(text[1:-1] if is_ipv6 else text)
@@ -419,7 +424,7 @@ def _is_ip_address(text: str) -> bool:
     return is_ipv6 or ":" not in text
 
 
-def _socket_mode(text: str) -> int:
+def _parse_socket_mode(text: str) -> int:
     """Parse the permissions of a socket, in octal digits."""
     is_mode = len(text) in (3, 4) and not text.strip("01234567") and int(text, 8) <= 0o777
     require(is_mode, f"{text!r} is not a mode: write three octal digits, such as 660")
@@ -428,8 +433,8 @@ def _socket_mode(text: str) -> int:
     return int(text, 8)
 
 
-def _descriptor(text: str) -> int | str:
-    """Parse the number of a descriptor, or the word ``systemd``."""
+def _parse_descriptor(text: str) -> int | str:
+    """Parse a descriptor number, or the word ``systemd``."""
     if text == "systemd":
         return text
     require(

@@ -35,7 +35,7 @@ from promptkit.transports.http.settings import BODY_BYTES, Settings, public_name
 from promptkit.transports.http.sockets import Listener, ListenError
 from promptkit.transports.http.supervisor import Siblings, Supervisor
 from promptkit.transports.http.worker import HttpWorker, die_of
-from promptkit.transports.secret_files import own_key, state_keys
+from promptkit.transports.state_keys import own_key, state_keys
 from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 def metrics_of(options: Namespace) -> "Metrics | None":
     """
-    Return the Prometheus metrics; None if not requested. Call this before recipes can define metrics.
+    Return the Prometheus metrics, if requested. Call this before recipes can define metrics.
 
     Raises:
         ValueError: If no folder for the metrics files can be created.
@@ -69,9 +69,9 @@ def _telemetry_of(options: Namespace) -> "Telemetry | None":
     """Return the observer that reports requests to OpenTelemetry; None if it is not requested."""
     if not options.otel:
         return None
-    from promptkit.server.telemetry import TCP, Telemetry, is_recorded  # it needs the extra
+    from promptkit.server.telemetry import TCP, Telemetry, has_sdk  # it needs the extra
 
-    if not is_recorded():
+    if not has_sdk():
         say(
             "--otel has no exporter: configure an SDK, for example by starting promptkit with "
             "opentelemetry-instrument"
@@ -149,7 +149,7 @@ def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorize
     if not _requires_tokens(options):
         return None
 
-    resource = options.public_url or _only_url(listeners)
+    resource = options.public_url or _find_single_url(listeners)
     if options.issuer is not None and resource is None:
         msg = "--issuer needs --public-url: its tokens are for the URL that clients use"
         raise ValueError(msg)
@@ -161,7 +161,7 @@ def _authorizer(options: Namespace, listeners: Sequence[Listener]) -> "Authorize
     )
 
 
-def _only_url(listeners: Sequence[Listener]) -> str | None:
+def _find_single_url(listeners: Sequence[Listener]) -> str | None:
     if len(listeners) != 1 or not listeners[0].is_local or not listeners[0].url.startswith("http"):
         return None
     return f"{listeners[0].url}/mcp"
@@ -169,7 +169,7 @@ def _only_url(listeners: Sequence[Listener]) -> str | None:
 
 def run(options: Namespace) -> int:
     """
-    Serve until a signal ends the process. Return only if nothing was served.
+    Serve until a signal terminates the process. Return only if nothing was served.
 
     Raises:
         LoadError: If the recipes cannot be loaded.
@@ -195,7 +195,7 @@ def run(options: Namespace) -> int:
 
 
 def _close_on_signal(cleanup: ExitStack) -> None:
-    """Remove the socket file if a signal ends the process before a worker or the supervisor handles it."""
+    """Until a worker or the supervisor handles signals, clean up before a signal terminates the process."""
 
     def end(number: int, _frame: FrameType | None) -> None:
         cleanup.close()
@@ -207,7 +207,7 @@ def _close_on_signal(cleanup: ExitStack) -> None:
 
 
 def _usage_errors(options: Namespace) -> Iterator[str]:
-    """Yield the reasons why nothing can be served with these options."""
+    """Yield the reasons why these options do not allow serving."""
     for option, library, extras in _LIBRARIES:
         if getattr(options, option) and find_spec(library) is None:
             yield f"--{option} needs {library}: {install_command(extras)}"
@@ -313,7 +313,7 @@ class _Service(Struct):
         return Exit.OK
 
     def run_forked(self, number: int, lifeline: int) -> None:
-        """Serve as a forked worker, and end its process."""
+        """Serve as a forked worker, and exit the process."""
         exit_now(self.run(number, lifeline))
 
     def run(self, number: int, lifeline: int | None = None) -> int:
@@ -322,7 +322,7 @@ class _Service(Struct):
 
         Without a *lifeline*, this process is the only worker.
         """
-        if number > 0:  # the first worker reports for all
+        if number > 0:  # only the first worker reports
             self.reloader.is_quiet = True
         if self.options.metrics is not None:
             self.options.metrics.serve_as(str(number))

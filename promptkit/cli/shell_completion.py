@@ -27,9 +27,9 @@ _TARGETS: Final = FilesCompleter(["py"])
 
 def complete_and_exit() -> None:
     """
-    Print the completions for the word at the cursor, and end the process.
+    Print the completions for the word at the cursor, and exit the process.
 
-    The environment contains the command line, and the descriptor for the completions.
+    Environment variables contain the command line, and the descriptor to write completions to.
     """
     finder = CompletionFinder()
     finder(program_parser(), always_complete_options=False, default_completer=_completions)  # type: ignore[arg-type]  # it calls any function
@@ -65,7 +65,7 @@ def _render_word(targets: Sequence[str], prefix: str) -> Iterator[str]:
 
 
 def _names(targets: Sequence[str]) -> Iterator[str]:
-    """Yield what `render` accepts: prompts, URIs, and templates up to their first variable."""
+    """Yield the names that `render` accepts: prompts, URIs, and templates up to their first variable."""
     catalog = _load(targets)
     yield from catalog
     yield from dict.fromkeys(resource.uri_template.partition("{")[0] for resource in catalog.resources)
@@ -82,7 +82,7 @@ def _arguments(arguments: Arguments, prefix: str, used: set[str]) -> Iterator[st
 
 
 def _values(arguments: Arguments, name: str) -> Sequence[str]:
-    """Return the printable values of an argument; none if a function completes the argument."""
+    """Return the printable values of an argument; none if a function completes it."""
     completer = arguments.by_name[name].completer if name in arguments.by_name else None
     source = None if completer is None else completer.source
     return list(filter(str.isprintable, source)) if isinstance(source, tuple) else ()

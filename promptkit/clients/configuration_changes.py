@@ -52,7 +52,7 @@ class EntryChange(Struct, frozen=True):
             The server's name in the configuration.
 
         before:
-            The current entry; None if there is none.
+            The current entry, if any.
 
         entry:
             The new entry; None to remove it.
@@ -61,7 +61,7 @@ class EntryChange(Struct, frozen=True):
             Whether the client is on this machine.
 
         commands:
-            The client's commands that make the change; none if promptkit edits the file.
+            The client's commands that make the change; empty if promptkit edits the file.
     """
 
     file: ConfigurationFile
@@ -80,7 +80,7 @@ class EntryChange(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """The changed lines without context, which could contain the keys of other servers."""
+        """A diff without context lines, which could contain the keys of other servers."""
         file = str(self.file.path)
         before = os.devnull if self.contents.data is None else file
         old, new = (text.splitlines(keepends=True) for text in (self.contents.text, self.after))
@@ -107,7 +107,7 @@ class EntryChange(Struct, frozen=True):
         for command in self.commands:
             _run(command)
         entry = read_servers(self.file).get(self.name)
-        # Another program could have the client's name.
+        # A different program might have the name of the client's command.
         check(
             _contains(entry, self.entry),
             f"{self.commands[0][0]} exited successfully, but did not change the file",
@@ -129,10 +129,10 @@ def plan_change(
             The server's name in the configuration.
 
         server:
-            A function that returns the wanted server, given the current entry; None to remove the server.
+            A function that takes the current entry and returns the new server; None to remove the server.
 
         url:
-            The URL of a server that the client reaches over HTTP.
+            The URL of the server; None if the client starts it. Entries with this URL can be changed.
 
     Raises:
         FileEditError: If the file cannot be read or changed, or contains a server with this name that
@@ -166,7 +166,7 @@ def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Ite
 
 
 def _span(start: int, length: int) -> str:
-    """Return a range of lines in the syntax of a hunk's header, which omits a length of 1."""
+    """Return a range of lines as a hunk's header writes it, without a length of 1."""
     first = start + 1 if length else start
     return f"{first}" if length == 1 else f"{first},{length}"
 
@@ -182,14 +182,14 @@ def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None)
 
 
 def _contains(current: Any, entry: _Entry) -> bool:
-    """Return whether *current* has all settings of *entry*; it can have others, which users have added."""
+    """Return whether *current* has all settings of *entry*, or is None if *entry* is None."""
     if entry is None:
         return current is None
     return isinstance(current, Mapping) and all(current.get(key) == value for key, value in entry.items())
 
 
 def _own_commands(file: ConfigurationFile, name: str, before: _Entry, after: _Entry) -> list[list[str]]:
-    """Return the client's commands that change the entry; none if promptkit edits the file."""
+    """Return the client's commands that change the entry; an empty list if promptkit edits the file."""
     program = shutil.which("claude") if (file.client, file.scope) == ("claude-code", "user") else None
     if program is None:
         return []

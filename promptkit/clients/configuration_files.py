@@ -29,7 +29,7 @@ _EDITORS: Final[Mapping[str, Any]] = {"json": jsonc_edits, "toml": toml_edits, "
 
 class ConfigurationFile(Struct, frozen=True):
     """
-    A configuration file of a client, which need not exist.
+    A client's configuration file, which need not exist.
 
     Args:
         client:
@@ -63,7 +63,7 @@ class ConfigurationFile(Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The path of the file."""
+        """The first of the client's paths at which a file exists; if no file exists, the first path."""
         settings = self.settings
         user = settings.windows if settings.windows and sys.platform == "win32" else settings.user
         files = [self._expand(file) for file in (user if self.scope == "user" else settings.project)]
@@ -100,7 +100,7 @@ class ConfigurationFile(Struct, frozen=True):
         return read_file(self.path, self.project if self.scope == "project" else None)
 
     def format_path(self, path: str) -> str:
-        """Return *path* in the form for the file: absolute, or for project scope relative to the project."""
+        """Return *path* for the file: absolute, unless both the file and the path are in the project."""
         path = os.path.abspath(path)  # noqa: PTH100 (does not resolve links, whose targets may change)
         if self.scope == "user" or not is_within(path, self.project):
             return path
@@ -159,14 +159,14 @@ class ServerTable:
     @property
     def entries(self) -> Mapping[str, Any]:
         """The entries by name."""
-        entries = _at(self._data, self._path)
+        entries = _value_at(self._data, self._path)
         return entries if isinstance(entries, Mapping) else {}
 
     def with_entry(self, name: str, entry: Mapping[str, Any] | None) -> str:
         """
         Return the text with an entry changed, added or removed.
 
-        Settings that users have added to the entry are kept, but comments in it are not.
+        Settings that users have added to the entry are kept, but comments in the entry are lost.
 
         Args:
             name:
@@ -183,7 +183,9 @@ class ServerTable:
         try:
             text: str = self._editor.set_entry(self._text, path, merged)
             data = self._editor.read(text)
-            is_valid = _at(data, path) == merged and _without(data, path) == _without(self._data, path)
+            is_valid = _value_at(data, path) == merged and _copy_without(data, path) == _copy_without(
+                self._data, path
+            )
         except (FileEditError, RecursionError, TypeError):  # the new entry is not valid in its context
             is_valid = False
         check(is_valid, "it cannot be changed without changing other parts of the file")
@@ -200,7 +202,7 @@ class ServerTable:
                 isinstance(table, Mapping),
                 f"the server {name!r} cannot be added, because {key!r} is not a table",
             )
-        # The keys of the other kind of entry (stdio or HTTP) are removed.
+        # Keys of the other kind of server (stdio or HTTP) are removed.
         stale = {*self._settings.stdio, *(self._settings.url or ())} - entry.keys()
         if not any(key in entry for key, part in self._settings.stdio.items() if part in _PROGRAMS):
             stale.add(self._settings.env)
@@ -209,7 +211,7 @@ class ServerTable:
 
     def _servers_path(self) -> tuple[str, ...]:
         alternative = self._settings.also_servers
-        table = _at(self._data, alternative) if alternative else None
+        table = _value_at(self._data, alternative) if alternative else None
         # `servers` can also be the name of a server, whose values are not all tables.
         is_table = isinstance(table, dict) and all(isinstance(value, dict) for value in table.values())
         return alternative if is_table else self._settings.servers
@@ -220,15 +222,15 @@ def read_servers(file: ConfigurationFile) -> Mapping[str, Any]:
     return ServerTable(file.settings, file.read().text).entries
 
 
-def _at(data: Any, path: tuple[str, ...]) -> Any:
+def _value_at(data: Any, path: tuple[str, ...]) -> Any:
     for key in path:
         data = data.get(key) if isinstance(data, Mapping) else None
     return data
 
 
-def _without(data: Any, path: tuple[str, ...]) -> dict[str, Any]:
+def _copy_without(data: Any, path: tuple[str, ...]) -> dict[str, Any]:
     """Return a copy of *data* without the value at *path*, and without mappings that this leaves empty."""
     name, *below = path
     copy = dict(data or {})
     value = copy.pop(name, None)
-    return {**copy, name: remaining} if below and (remaining := _without(value, tuple(below))) else copy
+    return {**copy, name: remaining} if below and (remaining := _copy_without(value, tuple(below))) else copy

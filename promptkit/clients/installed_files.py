@@ -1,9 +1,9 @@
 """
-Folders that clients read, into which promptkit writes files and folders that it later changes or removes.
+Folders that clients read, and the files and folders that promptkit writes into them.
 
-A note in the folder lists the written files with their digests, so that other files are not overwritten or
-removed. The folder and its note can come from another author's repository. Therefore, a note is validated
-before use, and a file is removed or overwritten only if its content has the digest in the note.
+A record in the folder lists the written files with their digests, so that other files are not overwritten or
+removed. The folder and its record can come from another author's repository. Therefore, a record is validated
+before use, and a file is removed or overwritten only if its content has the digest in the record.
 """
 
 import errno
@@ -28,9 +28,9 @@ from promptkit.fragments.invisible import escape_invisible
 #: The path of the content of an entry that is a single file instead of a folder.
 FILE: Final = "."
 
-_MAX_NOTE_BYTES: Final = 16 * 1024 * 1024
+_MAX_RECORD_BYTES: Final = 16 * 1024 * 1024
 
-#: Limits of a note: number of entries, length of a source, and depth of a path.
+#: Limits of a record: number of entries, length of a source, and depth of a path.
 _MAX_NAMES: Final = 10_000
 _MAX_SOURCE: Final = 16_384
 _MAX_DEPTH: Final = 64
@@ -42,7 +42,7 @@ class FolderChangeError(PromptkitError):
     """Files cannot be written into a folder or removed from it; the message suggests a fix."""
 
 
-class _Written(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class _WrittenEntry(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A written file or folder: its source, the digest of each file, and the clients that use it."""
 
     source: str
@@ -70,23 +70,23 @@ class FolderChange(Struct, frozen=True):
         removed_names:
             The names of the files and folders to remove.
 
-        note:
-            The new content of the note.
+        record:
+            The new content of the record.
 
-        note_name:
-            The name of the note.
+        record_name:
+            The name of the record.
 
         before:
-            The current content of the note; None if there is none.
+            The current content of the record; None if there is no record.
 
         digests:
-            The digests in the current note, by path.
+            The digests in the current record, by path.
 
         shared:
-            For each entry that is kept because other clients use it, those clients.
+            The other clients that use an entry, by the name of each entry that is kept for them.
 
-        is_note_changed:
-            Whether the note changes.
+        is_record_changed:
+            Whether the new record differs from the current one.
     """
 
     folder: Folder
@@ -94,17 +94,17 @@ class FolderChange(Struct, frozen=True):
     writes: Mapping[str, HashedBytes]
     removes: tuple[str, ...]
     removed_names: tuple[str, ...]
-    note: Mapping[str, _Written]
-    note_name: str
+    record: Mapping[str, _WrittenEntry]
+    record_name: str
     before: bytes | None
     digests: Mapping[str, str]
     shared: Mapping[str, tuple[str, ...]]
-    is_note_changed: bool
+    is_record_changed: bool
 
     @property
     def is_needed(self) -> bool:
-        """Whether anything changes."""
-        return bool(self.writes or self.removes or self.is_note_changed)
+        """Whether files or the record would change."""
+        return bool(self.writes or self.removes or self.is_record_changed)
 
     def apply(self) -> None:
         """
@@ -117,8 +117,8 @@ class FolderChange(Struct, frozen=True):
             return
         self.folder.create()
         with self.folder.locked():
-            if _note_data(self.folder, self.note_name) != self.before:
-                raise _changed_since(self.note_name)
+            if _read_record(self.folder, self.record_name) != self.before:
+                raise _changed_file_error(self.record_name)
             for path in self.removes:
                 if self._exists_unchanged(path, {self.digests[path]}):
                     self.folder.remove(path)
@@ -128,19 +128,20 @@ class FolderChange(Struct, frozen=True):
                 data = content.data
                 # Files with a shebang are executable, because agents run them.
                 self.folder.write(path, data, mode=0o777 if data.startswith(b"#!") else 0o666)
-            # The note is written last: after an interruption, each file matches the old note or the new one.
-            if self.note:
-                note = msgspec.json.format(msgspec.json.encode(self.note, order="sorted"))
-                self.folder.write(self.note_name, note, b"\n")
+            # The record is written last, so that after an interruption, each file matches the old or the new
+            # record.
+            if self.record:
+                record = msgspec.json.format(msgspec.json.encode(self.record, order="sorted"))
+                self.folder.write(self.record_name, record, b"\n")
             elif self.before is not None:
-                self.folder.remove(self.note_name)
+                self.folder.remove(self.record_name)
 
     def _exists_unchanged(self, path: str, digests: set[str | None]) -> bool:
         """Return whether a file exists. Raises OSError if its digest is not one of *digests*."""
         if self.folder.status(path) is None:
             return False
         if self.folder.digest(path, MAX_BYTES) not in digests - {None}:
-            raise _changed_since(path)
+            raise _changed_file_error(path)
         return True
 
 
@@ -148,7 +149,7 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
     folder: Folder,
     wanted: Mapping[str, Mapping[str, HashedBytes]],
     source: str | None,
-    note_name: str,
+    record_name: str,
     only: Collection[str] | None = None,
     *,
     client: str | None = None,
@@ -167,25 +168,25 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
             The recipes that define the entries. Entries from this source that are not wanted are removed. If
             nothing is wanted, None removes the entries of all sources.
 
-        note_name:
-            The name of the note.
+        record_name:
+            The name of the record.
 
         only:
             The names that can be removed; all by default.
 
         client:
-            The client that reads the folder, if several clients do. If nothing is wanted, entries that other
-            clients use are not removed.
+            The client to write for, if several clients read the folder. If nothing is wanted, entries that
+            other clients use are not removed.
 
     Raises:
-        FolderChangeError: If the note is invalid, or if a file was not written by promptkit or has changed.
+        FolderChangeError: If the record is invalid, or if a file was not written by promptkit or has changed.
         OSError: If the folder cannot be read.
     """
-    before = _note_data(folder, note_name) if folder.exists() else None
-    noted = {} if before is None else _decode_note(before, folder.display_root / note_name)
+    before = _read_record(folder, record_name) if folder.exists() else None
+    recorded = {} if before is None else _decode_record(before, folder.display_root / record_name)
     unwanted = {
         name: tuple(user for user in written.clients if user != client)
-        for name, written in noted.items()
+        for name, written in recorded.items()
         if source in (None, written.source) and name not in wanted and (only is None or name in only)
     }
     # An entry that is missing from the recipes is removed for all clients.
@@ -193,7 +194,7 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
     removed_names = tuple(name for name in unwanted if name not in shared)
     writes, removes, digests = dict[str, HashedBytes](), list[str](), dict[str, str]()
     for name in (*wanted, *removed_names):
-        written, files = noted.get(name), wanted.get(name, {})
+        written, files = recorded.get(name), wanted.get(name, {})
         if written is not None and source not in (None, written.source) and _source_exists(written.source):
             origin = written.source or "a build"
             path = folder.display_root / name
@@ -209,21 +210,21 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
         }
         removes += [path for path in old if path not in new]
         digests |= old
-    note = {
+    record = {
         name: replace(written, clients=shared.get(name, written.clients))
-        for name, written in noted.items()
+        for name, written in recorded.items()
         if name not in removed_names
     }
     for name, files in wanted.items():
-        clients = {*(noted[name].clients if name in noted else ()), *([client] if client else ())}
-        note[name] = _Written(
+        clients = {*(recorded[name].clients if name in recorded else ()), *([client] if client else ())}
+        record[name] = _WrittenEntry(
             source or "", {path: content.digest for path, content in files.items()}, tuple(sorted(clients))
         )
     try:
-        _check_note(note)
+        _check_record(record)
     except FolderChangeError as error:
         msg = (
-            f"{folder.display_root / note_name} cannot be written: {error}: use another folder, or "
+            f"{folder.display_root / record_name} cannot be written: {error}: use another folder, or "
             "another name"
         )
         raise FolderChangeError(msg) from None
@@ -234,12 +235,12 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
         writes=writes,
         removes=tuple(removes),
         removed_names=removed_names,
-        note=note,
-        note_name=note_name,
+        record=record,
+        record_name=record_name,
         before=before,
         digests=digests,
         shared=shared,
-        is_note_changed=note != noted,
+        is_record_changed=record != recorded,
     )
 
 
@@ -256,7 +257,7 @@ def _path(name: str, path: str) -> str:
 
 
 def _source_exists(source: str) -> bool:
-    """Return whether a source exists at its path; a project can have been moved since."""
+    """Return whether a source still exists at its path; its project might have been moved."""
     return any(not Path(path).is_absolute() or may_exist(path) for path in source.split(os.pathsep))
 
 
@@ -272,7 +273,7 @@ def _present_files(
     known = {*written, *wanted}
     for path in _files_in(folder, name):
         if path not in known:
-            raise _not_own(folder, path, "was not written by promptkit")
+            raise _conflict_error(folder, path, "was not written by promptkit")
     present = set[str]()
     for path in known:
         status = folder.status(path)
@@ -282,7 +283,7 @@ def _present_files(
         allowed = {written.get(path), wanted[path].digest if path in wanted else None}
         if digest is None or digest not in allowed:
             reason = "has changed since it was written" if path in written else "was not written by promptkit"
-            raise _not_own(folder, path, reason)
+            raise _conflict_error(folder, path, reason)
         present.add(path)
     return present
 
@@ -301,44 +302,44 @@ def _files_in(folder: Folder, name: str) -> list[str]:
     return [path for path, _ in folder.walk(name) if not any(map(is_omitted, path.split("/")))]
 
 
-def _not_own(folder: Folder, path: str, reason: str) -> FolderChangeError:
+def _conflict_error(folder: Folder, path: str, reason: str) -> FolderChangeError:
     return FolderChangeError(f"{folder.display_root / path} {reason}: move it first")
 
 
-def _changed_since(path: str) -> OSError:
+def _changed_file_error(path: str) -> OSError:
     return OSError(errno.EBUSY, "it changed in the meantime, and was kept: run the command again", path)
 
 
-def _note_data(folder: Folder, note_name: str) -> bytes | None:
-    """Return the content of a note; None if the folder has no note."""
+def _read_record(folder: Folder, record_name: str) -> bytes | None:
+    """Return the content of a record; None if the folder has no record."""
     try:
-        return folder.read(note_name, _MAX_NOTE_BYTES)
+        return folder.read(record_name, _MAX_RECORD_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _invalid_note(folder.display_root / note_name, error.strerror or str(error)) from None
+        raise _invalid_record_error(folder.display_root / record_name, error.strerror or str(error)) from None
 
 
-def _decode_note(data: bytes, file: Path) -> dict[str, _Written]:
+def _decode_record(data: bytes, file: Path) -> dict[str, _WrittenEntry]:
     try:
-        note = msgspec.json.decode(data, type=dict[str, _Written])
-        _check_note(note)
+        record = msgspec.json.decode(data, type=dict[str, _WrittenEntry])
+        _check_record(record)
     except (msgspec.MsgspecError, UnicodeDecodeError, FolderChangeError) as error:
-        raise _invalid_note(file, str(error)) from None
-    return note
+        raise _invalid_record_error(file, str(error)) from None
+    return record
 
 
-def _invalid_note(file: Path, reason: str) -> FolderChangeError:
+def _invalid_record_error(file: Path, reason: str) -> FolderChangeError:
     text = f"{file} is not a valid record of written files: {reason}"
     return FolderChangeError(f"{text}: move it, and run the command again")
 
 
-def _check_note(note: Mapping[str, _Written]) -> None:
-    """Raise FolderChangeError unless all entries of a note are valid."""
-    if len(note) > _MAX_NAMES:
+def _check_record(record: Mapping[str, _WrittenEntry]) -> None:
+    """Raise FolderChangeError unless all entries of a record of written files are valid."""
+    if len(record) > _MAX_NAMES:
         msg = f"it has more than {_MAX_NAMES:,} names"
         raise FolderChangeError(msg)
-    for name, written in note.items():
+    for name, written in record.items():
         if "/" in name or is_omitted(name) or not _is_plain(name):
             msg = f"{name[:100]!r} is not a valid name"
             raise FolderChangeError(msg)
@@ -362,8 +363,8 @@ def _is_plain(path: str) -> bool:
     return path.count("/") < _MAX_DEPTH
 
 
-#: The note next to the folders of skills; see `plan_folder_change`.
-NOTE: Final = ".promptkit-skills.json"
+#: The record next to the folders of skills; see `plan_folder_change`.
+RECORD: Final = ".promptkit-skills.json"
 
 
 def plan_skill_change(
@@ -384,8 +385,7 @@ def plan_skill_change(
             skill is wanted, None removes the skills of all sources.
 
         client:
-            The client that reads the folder. If no skill is wanted, skills that other clients use are not
-            removed.
+            The client to write for. If no skill is wanted, skills that other clients use are not removed.
 
     Raises:
         FolderChangeError: If two skills have the same name, or if a file was not written by promptkit or has
@@ -393,7 +393,7 @@ def plan_skill_change(
 
         OSError: If the folder cannot be read.
     """
-    return plan_folder_change(folder, files_by_skill(skills), source, NOTE, client=client)
+    return plan_folder_change(folder, files_by_skill(skills), source, RECORD, client=client)
 
 
 def has_skills(folder: Folder) -> bool:
@@ -401,16 +401,16 @@ def has_skills(folder: Folder) -> bool:
     Return whether promptkit has written skills into a folder.
 
     Raises:
-        FolderChangeError: If the note is invalid.
+        FolderChangeError: If the record is invalid.
         OSError: If the folder cannot be read.
     """
-    data = _note_data(folder, NOTE) if folder.exists() else None
-    return data is not None and bool(_decode_note(data, folder.display_root / NOTE))
+    data = _read_record(folder, RECORD) if folder.exists() else None
+    return data is not None and bool(_decode_record(data, folder.display_root / RECORD))
 
 
 def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, HashedBytes]]:
     """
-    Return the contents of each skill's files. Nested skills are among the files of the outer ones.
+    Return the files of each skill, by the name of the skill. A nested skill is part of the outer one.
 
     Raises:
         FolderChangeError: If two skills have the same name.

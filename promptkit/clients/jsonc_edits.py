@@ -1,5 +1,5 @@
 """
-Changes to one member of a JSON text, which preserve every other byte.
+Edits that change one member of a JSON file, and preserve every other byte.
 
 The text can contain comments and trailing commas. In a copy, these are replaced with spaces, so that the
 `json` module can parse the copy and find the ends of values.
@@ -18,12 +18,12 @@ _BLANKS: Final = r"[ \t\r\n]*"
 _STRING: Final = r'"(?:[^"\\]|\\.)*"'
 _COMMENT: Final = r"//[^\r\n]*|/\*.*?\*/"
 
-#: Strings, and comments, which are blanked. An unterminated string or comment matches up to the end of the
+#: Strings, and the comments to blank out. An unterminated string or comment matches up to the end of the
 #: text, so that no part is scanned twice.
 _COMMENTS: Final = re.compile(rf'{_STRING}|(?P<blanked>{_COMMENT})|["/].*', re.DOTALL)
 
-#: For a text without comments: strings, and trailing commas, which are blanked. A comma right after ``{``,
-#: ``[`` or another comma is invalid, not a trailing comma: `json` reports the error.
+#: In text without comments: strings, and the trailing commas to blank out. A comma right after ``{``, ``[``
+#: or another comma is not a trailing comma but an error, which `json` reports.
 _TRAILING_COMMAS: Final = re.compile(
     rf'{_STRING}|[{{\[,]{_BLANKS},|(?P<blanked>,)(?={_BLANKS}[}}\]])|".*', re.DOTALL
 )
@@ -32,7 +32,7 @@ _TRAILING_COMMAS: Final = re.compile(
 _GAP: Final = re.compile(rf"{_BLANKS}[,:]?{_BLANKS}")
 _COMMA: Final = re.compile(rf"{_BLANKS},")
 
-#: The comments after a position, each with the whitespace before it: those on the same line, and all of them.
+#: The comments after a position, with the whitespace before each: on the same line only, or all of them.
 _COMMENTS_OF_LINE: Final = re.compile(rf"(?:[ \t]*(?:{_COMMENT}))*", re.DOTALL)
 _COMMENTS_AFTER: Final = re.compile(rf"(?:{_BLANKS}(?:{_COMMENT}))*", re.DOTALL)
 
@@ -40,7 +40,7 @@ _decode: Final = json.JSONDecoder().raw_decode
 
 
 class _Member(NamedTuple):
-    """The positions of a member, its value, and the ends of the value and of the comma; 0 for no comma."""
+    """The start of a member, the start and end of its value, and the end of its comma (0 for no comma)."""
 
     start: int
     value: int
@@ -58,7 +58,7 @@ class _Object(NamedTuple):
 
 def read(text: str) -> dict[str, Any]:
     """
-    Parse a text; return an empty object for an empty text.
+    Parse *text*; return an empty object if it is empty.
 
     Raises:
         FileEditError: If *text* is not a JSON object, apart from comments and trailing commas.
@@ -85,11 +85,11 @@ def read(text: str) -> dict[str, Any]:
 
 def set_entry(text: str, path: Sequence[str], value: Any) -> str:
     """
-    Return a text with a member changed, appended or removed.
+    Return *text* with a member changed, appended or removed.
 
     Args:
         text:
-            A text that `read` accepts.
+            Text that `read` accepts.
 
         path:
             The names that lead to the member. Missing objects on the path are created.
@@ -98,14 +98,14 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
             The new value; None to remove the member.
     """
     if not text.strip():
-        return f"{json.dumps(_nested(path, value), indent=2, ensure_ascii=False)}\n"
+        return f"{json.dumps(_nest(path, value), indent=2, ensure_ascii=False)}\n"
     bare = _blank_out(_COMMENTS, text)
     plain = _blank_out(_TRAILING_COMMAS, bare)
     container = _parse_object(plain, bare, plain.index("{"))
     unit = next(_indents(text, container), "") or "  "  # the indentation of the first member on its own line
     for depth, name in enumerate(path, 1):
         if name not in container.members:
-            return _append_member(text, container, name, _nested(path[depth:], value), unit)
+            return _append_member(text, container, name, _nest(path[depth:], value), unit)
         member = container.members[name]
         if depth < len(path):
             container = _parse_object(plain, bare, member.value)
@@ -116,7 +116,7 @@ def set_entry(text: str, path: Sequence[str], value: Any) -> str:
 
 
 def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object. Raises FileEditError for duplicate names, on whose meaning programs disagree."""
+    """Return an object. Raises FileEditError for duplicate names, which programs interpret differently."""
     members = dict(pairs)
     if len(members) < len(pairs):
         ((duplicate, _),) = Counter(name for name, _ in pairs).most_common(1)
@@ -125,8 +125,8 @@ def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _nested(path: Sequence[str], value: Any) -> Any:
-    """Wrap a value in an object for each name of a path."""
+def _nest(path: Sequence[str], value: Any) -> Any:
+    """Wrap a value in nested objects, one for each name of a path."""
     for name in reversed(path):
         value = {name: value}
     return value
@@ -145,7 +145,7 @@ def _blank_out(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _parse_object(plain: str, bare: str, start: int) -> _Object:
-    """Parse the object at *start* in a text without trailing commas; *bare* still has them."""
+    """Parse the object at *start* of *plain*, which lacks the trailing commas of *bare*."""
     members: dict[str, _Member] = {}
     position = _after_gap(plain, start + 1)
     while plain[position] != "}":
@@ -163,7 +163,7 @@ def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
     return match.end() if match else start
 
 
-#: Return the position of the next token in a text without comments, after whitespace and a comma or a colon.
+#: Return the position of the next token in text without comments, after whitespace and a comma or a colon.
 _after_gap: Final = partial(_end_of, _GAP)
 
 
@@ -193,7 +193,7 @@ def _remove_member(text: str, bare: str, container: _Object, member: _Member) ->
     if bare[start - 1].isspace() and "\n" in text[start : member.start] and "\n" not in gap:
         start = text.index("\n", start) + 1  # the following text must not become part of the comment
     head = text[:start]
-    if before and not member.comma:  # the previous member becomes the last one
+    if before and not member.comma:  # the previous member is now the last one
         head = head[: before[-1].comma - 1] + head[before[-1].comma :]
     return head + text[end:]
 

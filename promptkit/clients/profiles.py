@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from promptkit.errors.suggestions import nearest
 
-# Every command imports this module if the configuration names clients, so it imports little.
+# If the configuration names clients, every command imports this module, so it must import little.
 
 #: Kinds of content.
 Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
@@ -27,7 +27,7 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
 
     Paths contain placeholders for folders: ``{home}``, ``{project}``, ``{config}`` for the platform's folder
     of settings, and folders that environment variables can override. Values of an entry can be placeholders:
-    the ``{name}`` of the server, the ``{program}`` and the list of its ``{arguments}``, both together as the
+    the ``{name}`` of the server, the ``{program}`` and the list of its ``{arguments}``, both of these as the
     list ``{command}``, or the ``{url}`` of the server.
 
     Args:
@@ -47,7 +47,7 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
             The project's configuration files, in order of preference; none if there is no project scope.
 
         windows:
-            The value of `user` on Windows, if it differs.
+            The value of `user` on Windows, if different.
 
         format:
             The format of the files.
@@ -56,11 +56,11 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
             A hint shown if *url* is None.
 
         token:
-            The settings that an entry with a URL gets for a bearer token in an environment variable, with
-            ``{token_env}`` for the variable's name; empty if the client sends no values of variables.
+            The settings of an entry with a URL that send a bearer token from an environment variable, with
+            ``{token_env}`` for the variable's name; empty if the client cannot send values of variables.
 
         header_hint:
-            The reason why *token* is empty, and a hint; shown in that case.
+            If *token* is empty, the reason and a hint for the user.
 
         programs:
             The names of the client's programs on the ``PATH``.
@@ -115,29 +115,30 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             Whether the client supports prompts at all.
 
         most_arguments:
-            The maximum number of arguments, above which the client hides a prompt; None if unlimited.
+            The maximum number of arguments, because the client hides prompts with more; None if unlimited.
 
         unsupported:
             The kinds of content that the client does not deliver.
 
         effect:
-            What the client does with this content: ``omits``, ``fails on``, or ``does not show users``.
+            What the client does with content of an unsupported kind: ``omits``, ``fails on``, or ``does not
+            show users``.
 
         sends_first_only:
             Whether all messages after the first one are lost.
 
         drops_roles:
-            Whether assistant turns are sent as user turns.
+            Whether the client sends assistant turns as user turns.
 
         quotes_text:
             Whether the text of a message arrives as a JSON string, with quotes and escapes.
 
         cuts_at_blanks:
-            Whether each argument gets one word of the text that the user types.
+            Whether each argument receives one word of the text that the user types.
 
         keeps_rest:
-            With `cuts_at_blanks`, whether the last argument gets all remaining words. Otherwise, they are
-            lost.
+            With `cuts_at_blanks`, whether the last argument receives all remaining words, which are lost
+            otherwise.
 
         fills_in_text:
             Whether the client sends ``$1`` for the first argument, ``$2`` for the second and so on, and puts
@@ -158,7 +159,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             *command* does not contain the server.
 
         client_info:
-            The names by which the client introduces itself to servers.
+            The names with which the client introduces itself to servers.
 
         refuses_missing:
             Whether the client itself rejects a prompt with missing required arguments, instead of asking the

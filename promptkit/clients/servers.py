@@ -1,4 +1,4 @@
-"""Servers that are added to clients, and their entries in configurations."""
+"""Servers to add to clients, and their entries in configurations."""
 
 import os
 import re
@@ -51,7 +51,8 @@ class InstalledServer(Struct, frozen=True):
             Additional environment variables of the server.
 
         token_env:
-            The client's environment variable with the bearer token for the URL; None without a token.
+            The environment variable of the client that contains the bearer token for the URL; None without a
+            token.
     """
 
     name: str
@@ -96,9 +97,9 @@ def local_server(
     name: str, targets: Sequence[str], file: ConfigurationFile, variables: Mapping[str, str]
 ) -> InstalledServer:
     """
-    Return a recipe server that the client starts.
+    Return a server that serves recipes and is started by the client.
 
-    The client starts it with the promptkit that runs now or, in project scope, with the project's promptkit.
+    The server runs with the current installation of promptkit or, in project scope, with the project's.
     Clients start servers in another folder and environment, so paths are absolute or relative to the
     project's folder.
 
@@ -125,11 +126,11 @@ def local_server(
 def default_name(targets: Sequence[str]) -> str:
     """Return the default name of a server: the project folder of the first target, or the module."""
     _, first = split_prefix(targets[0])
-    return as_name(os.path.basename(project_of(first) or first))  # noqa: PTH119 (it is text)
+    return to_server_name(os.path.basename(project_of(first) or first))  # noqa: PTH119 (it is text)
 
 
-def as_name(text: str) -> str:
-    """Convert a text to the name of a server: letters, digits, ``-`` and ``_``."""
+def to_server_name(text: str) -> str:
+    """Convert a string to a valid server name, which has only letters, digits, ``-`` and ``_``."""
     return _INVALID_CHARACTERS.sub("-", text).strip("-")[:64] or "promptkit"
 
 
@@ -183,7 +184,7 @@ def variables_in(settings: ClientConfiguration, entry: Any) -> Mapping[str, Any]
 
 
 def _promptkit(file: ConfigurationFile) -> tuple[str, ...]:
-    """Return the command that starts promptkit, which does not depend on the current folder."""
+    """Return a command that starts promptkit from any folder."""
     if uvx := uvx_command():
         return uvx if file.scope == "user" else ("uvx", *uvx[1:])
     program = shutil.which("promptkit", path=sysconfig.get_path("scripts"))

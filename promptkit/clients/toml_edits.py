@@ -1,5 +1,5 @@
 """
-Line-based changes to one table of a TOML text, which preserve every other line.
+Line-based edits that change one table of a TOML file, and preserve every other line.
 
 A line inside a long string can look like a heading. Therefore, callers must parse and verify the result.
 """
@@ -18,7 +18,7 @@ _HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$")
 
 def read(text: str) -> dict[str, Any]:
     """
-    Parse a text.
+    Parse *text*.
 
     Raises:
         FileEditError: If *text* is not TOML, contains a key with too many parts, or is nested too deeply.
@@ -32,11 +32,11 @@ def read(text: str) -> dict[str, Any]:
 
 def set_entry(text: str, path: Sequence[str], table: Mapping[str, Any] | None) -> str:
     """
-    Return a text with a table changed in place, appended or removed.
+    Return *text* with a table changed in place, appended or removed.
 
     Args:
         text:
-            A text that `read` accepts.
+            Text that `read` accepts.
 
         path:
             The keys that lead to the table.

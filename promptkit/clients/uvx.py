@@ -1,4 +1,4 @@
-"""The uvx command that starts promptkit again, if it runs in an environment that uv can delete."""
+"""The uvx command that restarts promptkit when the current environment is one that uv can delete."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from promptkit.errors.distribution import DISTRIBUTION, requirement
 #: The folders of environments in uv's cache. Installed tools have other folders, which uv keeps.
 _CACHED: Final = re.compile(r"(archive|builds|environments)-v\d+")
 
-#: The extras that a server on stdio can need, for its recipes or options, each with one package of the extra.
+#: The extras that a server over stdio can need for its recipes or options, each with one of its packages.
 _EXTRAS: Final = {"answers": "json_repair", "otel": "opentelemetry"}
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
@@ -30,7 +30,7 @@ def uvx_command() -> tuple[str, ...]:
     Return the uvx command that starts promptkit with the packages of this environment.
 
     The command has ``--with`` for each further package of the environment, because recipes can import these
-    packages. It is empty if this process does not run in an environment that uv can delete.
+    packages. The result is empty if this process does not run in an environment that uv can delete.
     """
     if not is_temporary():
         return ()
@@ -43,12 +43,12 @@ def uvx_command() -> tuple[str, ...]:
 
 def _added_packages() -> Iterator[str]:
     """Yield the names of the installed packages that no other package requires."""
-    packages = {_normalized(package.name): package for package in distributions()}
-    required = {_normalized(text) for package in packages.values() for text in package.requires or ()}
+    packages = {_normalize_name(package.name): package for package in distributions()}
+    required = {_normalize_name(text) for package in packages.values() for text in package.requires or ()}
     yield from sorted(packages.keys() - required - {DISTRIBUTION})
 
 
-def _normalized(text: str) -> str:
+def _normalize_name(text: str) -> str:
     """Return the normalized name of the package in a requirement."""
     match = _NAME.match(text)
     return re.sub("[-_.]+", "-", match[0]).lower() if match else ""

@@ -1,5 +1,5 @@
 """
-Line-based changes to one entry of a YAML text, which preserve every other line.
+Line-based edits that change one entry of a YAML file, and preserve every other line.
 
 A line inside a long string can look like a key. Therefore, callers must parse and verify the result.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from promptkit.files.edits import FileEditError, check, insert_lines, newline_of
 
-#: Maximum length of a text in characters; parsing that many takes about a second.
+#: Maximum length of a file in characters; parsing that many takes about a second.
 _MAX_CHARACTERS: Final = 1 << 17
 
 #: Maximum nesting depth of collections. The parser needs a second for a thousand brackets.
@@ -29,7 +29,7 @@ _WIDTH: Final = 1 << 20
 
 def read(text: str) -> dict[str, Any]:
     """
-    Parse a text; return an empty mapping for an empty text.
+    Parse *text*; return an empty mapping if it is empty.
 
     Raises:
         FileEditError: If *text* is not a YAML mapping, is too long, or has aliases, which an edit could
@@ -61,7 +61,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def _check_events(events: Iterable[Any]) -> None:
-    """Raise FileEditError for aliases and deep nesting, before they are loaded."""
+    """Raise FileEditError for aliases and deep nesting, before anything is loaded."""
     depth = 0
     for event in events:
         name = type(event).__name__
@@ -72,11 +72,11 @@ def _check_events(events: Iterable[Any]) -> None:
 
 def set_entry(text: str, path: Sequence[str], value: Mapping[str, Any] | None) -> str:
     """
-    Return a text with an entry changed in place, appended or removed.
+    Return *text* with an entry changed in place, appended or removed.
 
     Args:
         text:
-            A text that `read` accepts.
+            Text that `read` accepts.
 
         path:
             The key of the mapping of entries, and the key of the entry.

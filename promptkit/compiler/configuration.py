@@ -23,7 +23,7 @@ from promptkit.loader.targets import PREFIX_RULE, is_prefix, is_project, split_p
 #: Error for a default folder that another user owns.
 NOT_MINE: Final = "it belongs to another user: pass its path explicitly if you trust its content"
 
-#: Error for a configuration that another user owns: its targets are code that would be executed.
+#: Error for a configuration that another user owns, because its targets are code that would be executed.
 _FOREIGN_FILE: Final = (
     "it belongs to another user, whose code it could run: "
     "pass the recipes on the command line, so that it is not read, or take ownership of it"
@@ -50,7 +50,7 @@ class Configuration(Struct, frozen=True):
             The recipes: absolute paths, or modules, with or without ``PREFIX=``; empty if not configured.
 
         markdown:
-            Patterns of further Markdown files that are prompts, relative to the target.
+            Patterns, relative to the target, of additional Markdown files that are prompts.
 
         clients:
             The clients that the prompts are meant for.
@@ -165,7 +165,7 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name
 
 def read_pyproject(file: str, keyword: bytes = b"") -> dict[str, Any] | None:
     """
-    Return the content of a ``pyproject.toml``; None if it does not exist, or does not contain *keyword*.
+    Return the content of a ``pyproject.toml``; None if the file does not exist or lacks *keyword*.
 
     Raises:
         ConfigurationError: If the file cannot be read, or is not TOML.

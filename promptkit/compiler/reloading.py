@@ -13,17 +13,8 @@ from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.compiler.compilation import (
-    CompiledFile,
-    Linked,
-    LintFile,
-    LoadedRecipes,
-    Owners,
-    compile_files,
-    link,
-    merge,
-    summary,
-)
+from promptkit.compiler.compilation import LintFile, LoadedRecipes, compile_files
+from promptkit.compiler.linking import CompiledFile, Linked, Owners, link, merge, summary
 from promptkit.language.files import cached_text_paths, mark_texts_stale, reads_once
 from promptkit.loader.import_thread import Importer, ImportTimeoutError, timed_imports
 from promptkit.loader.loader import load
@@ -43,16 +34,16 @@ from promptkit.standard_error import say
 #: Interval in seconds between two checks of all files if they cannot be watched.
 _POLL_EVERY_S: Final = 1.0
 
-#: Interval in seconds between two checks of watched files: some changes are not reported, such as changes
-#: that another computer makes.
+#: Interval in seconds between two checks of watched files. Some changes, such as those made by another
+#: computer, are only noticed by these checks.
 _LOOK_EVERY_S: Final = 5.0
 
 #: The number of old versions of the recipes that a server keeps if it is never idle. Freeing them blocks all
-#: requests, with 2,000 files for half a second.
+#: requests (for half a second with 2,000 files).
 _MAX_OLD_VERSIONS: Final = 5
 
-#: Caches that contain parts of recipes: the name of each module with a cache, and its function that clears
-#: it. A module that is not imported has nothing to clear.
+#: Caches that contain parts of recipes: the name of each caching module, and the function that clears its
+#: cache. A module that is not imported has nothing to clear.
 _CACHES: Final = {
     "promptkit.types.caching": "clear_type_cache",
     "promptkit.types.pydantic": "clear_type_cache",
@@ -60,7 +51,7 @@ _CACHES: Final = {
     "promptkit.fragments.text": "clear_cache",
 }
 
-#: The same for the registered types, which old versions of recipes may still need.
+#: The same for the registered types. Old versions of recipes may still need these.
 _TYPES: Final = {"promptkit.types.scalar_types": "remove_replaced_types"}
 
 
@@ -69,12 +60,13 @@ class Reloader:
     Loads the recipes at one or more targets, and loads them again whenever their files change.
 
     A file with an error keeps its previous declarations until it is fixed. If a reload would leave no prompts
-    and resources, the previous catalog stays: a folder is empty for a moment while a branch is switched.
+    and resources, the previous catalog stays, because a folder can be empty for a moment while Git switches
+    branches.
 
     Args:
         target:
-            One or more targets: a folder, or a file, which can be followed by the name of an object in it.
-            Modules are loaded but not watched.
+            One or more targets: folders, or files, optionally with the name of an object in the file. Modules
+            are loaded but not watched.
 
         report:
             Called with each catalog whose diagnostics differ from those of the previous catalog.
@@ -202,7 +194,9 @@ class Reloader:
                     return
 
     def _is_due(self, paths: Iterable[str]) -> bool:
-        """Whether the recipes may have changed: at one of the reported *paths*, or without a report."""
+        """
+        Return whether the recipes may have changed, either at one of the reported *paths* or unreported.
+        """
         if not self._is_settled or any(self._current_files.concerns(path) for path in paths):
             return True
         if self._is_watching and time.monotonic() < self._next_look:
@@ -244,8 +238,7 @@ class Reloader:
             read if all(file.is_sound and not file.age for file in files) else self._read_files | read
         )
         self._current_files = self._find_files()
-        # Some changes are never reported: those of an edited file behind a link, or during a burst of
-        # changes.
+        # Some changes are never reported, such as edits of a file behind a link, or changes during a burst.
         changed = before.changed(self._current_files)
         self._is_settled = not changed
         return changed.isdisjoint(read)
@@ -258,13 +251,13 @@ class Reloader:
             return  # the next round tries again
         if self._old_versions >= _MAX_OLD_VERSIONS:  # the server is never idle
             self._free_old_versions()
-        gc.disable()  # with 2,000 files, garbage collections take a third of the time, and block requests
+        gc.disable()  # with 2,000 files, collections would take a third of the time and block requests
         try:
             self._import_again(before)
         finally:
             gc.freeze()
             gc.enable()
-        forget_parts(all_are_new=not any(file.age for file in self._served))
+        clear_recipe_caches(all_are_new=not any(file.age for file in self._served))
         self._old_versions += 1
 
     def _free_if_idle(self) -> None:
@@ -291,7 +284,7 @@ class Reloader:
         if self._update_files(before, loaded, merged):
             self._serve(merged, linked, imports)
         else:
-            imports.restore()  # files changed while they were read: the next round imports them again
+            imports.restore()  # files changed while they were read, so the next round imports them again
 
     def _report_failure(self, error: BaseException) -> None:
         self.invalid = max(self.invalid, 1)
@@ -353,20 +346,20 @@ def _call(action: str, function: Callable[[Catalog], None], catalog: Catalog) ->
 
 
 def collect() -> None:
-    """Free the old versions that are no longer in use. No other thread can run meanwhile."""
+    """Free the old versions that are no longer in use. This blocks all other threads."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
     return_free_memory()
 
 
-def forget_parts(*, all_are_new: bool) -> None:
+def clear_recipe_caches(*, all_are_new: bool) -> None:
     """
-    Clear the caches of parts of replaced recipes, after a reload.
+    Clear the caches that may contain parts of replaced recipes, after a reload.
 
     Args:
         all_are_new:
-            Whether every served file is in its newest version.
+            Whether every file is served in its newest version.
     """
     for module, function in (_CACHES | _TYPES if all_are_new else _CACHES).items():
         if (forget := getattr(sys.modules.get(module), function, None)) is not None:

@@ -24,19 +24,19 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
-from promptkit.types.constraints import InZone
-from promptkit.types.descriptions import default_clause, described
+from promptkit.types.constraints import DefaultZone
+from promptkit.types.descriptions import default_clause, join_description
 from promptkit.types.error_messages import short, shortened
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
 from promptkit.types.parsing import reader_of
 from promptkit.types.scalar_types import Reader
-from promptkit.types.unstructuring import is_row, text_of, typed_text
+from promptkit.types.unstructuring import is_inline_list, text_as_entered, text_of
 
 
 def compile_arguments(name: str, signature: Signature, report: Report, *, kind: str = "prompt") -> Arguments:
     """
-    Choose the reader and the metadata of each parameter.
+    Return the arguments of a prompt or resource, with a reader and metadata for each.
 
     Args:
         name:
@@ -46,7 +46,8 @@ def compile_arguments(name: str, signature: Signature, report: Report, *, kind: 
             The signature of its function.
 
         report:
-            Receives a diagnostic for every unsupported type and every invalid default.
+            Receives a diagnostic for every problem, such as an invalid default. Parameters of an unsupported
+            type are omitted from the result.
 
         kind:
             ``"prompt"`` or ``"resource"``.
@@ -61,7 +62,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     if parameter.arg.env is not None:
         _check_variable(parameter, report, kind)
     if parameter.arg.timezone is not None:
-        annotation = _in_zone(parameter, report)
+        annotation = _apply_zone(parameter, report)
     reader = reader_of(annotation)
     if reader is None:
         _report_type(parameter, report)
@@ -84,7 +85,7 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
 
 
 def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
-    """Report an invalid name of an environment variable, and any environment variable of a resource."""
+    """Report an invalid environment variable name, and any environment variable of a resource."""
     subject = f"parameter {parameter.name!r} has env={parameter.arg.env!r}"
     if kind == "resource":
         message = f"{subject}, but a resource can depend only on its URI"
@@ -179,7 +180,7 @@ def _description(parameter: Parameter, reader: Reader) -> str | None:
     examples = f"for example {', '.join(map(_format_value, arg.examples))}" if arg.examples else ""
     shows_default = not (parameter.required or arg.secret) and _is_worth_showing(parameter.default)
     default = default_clause(arg.env, [_format_value(parameter.default)] if shows_default else ())
-    return described(arg.description, (reader.hint, examples, default)) or None
+    return join_description(arg.description, (reader.hint, examples, default)) or None
 
 
 def _is_worth_showing(default: Any) -> bool:
@@ -193,9 +194,9 @@ def _is_worth_showing(default: Any) -> bool:
 def _format_value(value: Any) -> str:
     """Return a default or an example as people would enter it, shortened to one line."""
     try:
-        if is_row(value):
+        if is_inline_list(value):
             return ", ".join(map(_format_value, value))
-        return shortened(" ".join(typed_text(value).split()))
+        return shortened(" ".join(text_as_entered(value).split()))
     except TypeError:  # an invalid default may have any type
         return short.repr(value)
 
@@ -205,21 +206,21 @@ _NO_DATETIME_HINT: Final = (
 )
 
 
-def _in_zone(parameter: Parameter, report: Report) -> Any:
+def _apply_zone(parameter: Parameter, report: Report) -> Any:
     """
-    Return a parameter's type, with its naive dates and times interpreted in the ``timezone`` of its `Arg`.
+    Return a parameter's type that interprets naive datetimes as local time in the `Arg`'s ``timezone``.
 
     Args:
         parameter:
             A parameter whose `Arg` has a ``timezone``.
 
         report:
-            Receives a diagnostic for a zone that does not exist, and for a type without dates or times.
+            Receives a diagnostic for a zone that does not exist, and for a type without datetimes.
     """
     zone = _zone(parameter, report)
     if zone is None:
         return parameter.annotation
-    annotation = _with_note(parameter.annotation, InZone(zone))
+    annotation = _add_note(parameter.annotation, DefaultZone(zone))
     if annotation == parameter.annotation:
         _report_zone(
             parameter,
@@ -231,7 +232,7 @@ def _in_zone(parameter: Parameter, report: Report) -> Any:
 
 
 def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
-    """Return the zone that the author names, or report an unknown zone and return None."""
+    """Return the time zone in the parameter's `Arg`; if it does not exist, report it and return None."""
     zone = parameter.arg.timezone
     if isinstance(zone, tzinfo):
         return zone
@@ -262,28 +263,28 @@ def _report_zone(parameter: Parameter, problem: str, hint: str, report: Report) 
     report.add(Rule.BAD_TIMEZONE, f"parameter {parameter.name!r} {problem}", hint, parameter.name)
 
 
-def _with_note(annotation: Any, note: Any) -> Any:
-    """Add *note* to each datetime in a type, unless its constraints reject an offset."""
+def _add_note(annotation: Any, note: Any) -> Any:
+    """Return a type with *note* added to each datetime in it, except where a constraint forbids an offset."""
     annotation = plain(annotation)
     if annotation is datetime:
         return Annotated[datetime, note]
     if get_origin(annotation) is Annotated:
-        return _with_another_note(annotation, note)
+        return _add_note_to_annotated(annotation, note)
     arguments = get_args(annotation)
     if not arguments or is_literal(annotation):
         return annotation
-    noted = tuple(_with_note(argument, note) for argument in arguments)
+    noted = tuple(_add_note(argument, note) for argument in arguments)
     if noted == arguments:
         return annotation
     origin: Any = Union if is_union(annotation) else get_origin(annotation)
     return origin[noted]
 
 
-def _with_another_note(annotation: Any, note: Any) -> Any:
-    """Implement `_with_note` for ``Annotated``. *note* replaces a constraint that requires an offset."""
+def _add_note_to_annotated(annotation: Any, note: Any) -> Any:
+    """Implement `_add_note` for ``Annotated``. *note* replaces a constraint that requires an offset."""
     notes = annotation.__metadata__
     if plain(annotation.__origin__) is not datetime:
-        return Annotated[(_with_note(annotation.__origin__, note), *notes)]
+        return Annotated[(_add_note(annotation.__origin__, note), *notes)]
     requirements = {item: item.tz for item in notes if isinstance(item, msgspec.Meta)}
     if False in requirements.values():
         return annotation
@@ -291,14 +292,14 @@ def _with_another_note(annotation: Any, note: Any) -> Any:
 
 
 def _null_text(annotation: Any) -> str | None:
-    """Return the text of null if a type reads that text as None, otherwise None."""
+    """Return the text for null if a type reads that text as None; otherwise None."""
     reader, text = reader_of(annotation), text_of(None)
     return text if reader is not None and reader.read(text) is None else None
 
 
 class DirectArguments:
     """
-    Arguments of direct calls from Python code: checked and completed before the function is called.
+    Checks the arguments of direct calls from Python code, and fills in the omitted ones.
 
     Args:
         owner:
@@ -326,9 +327,9 @@ class DirectArguments:
 
     def checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
         """
-        Check the arguments of a call, and return its complete keyword arguments.
+        Check the arguments of a call, and return its keyword arguments with the omitted ones filled in.
 
-        Omitted arguments are taken from the environment, and a `Context` parameter gets an empty `Context`.
+        These values are taken from the environment; a `Context` parameter gets an empty `Context`.
 
         Raises:
             TypeError: If an argument does not have its parameter's type.
@@ -353,9 +354,9 @@ class DirectArguments:
 
     def to_wire(self, args: tuple[Any, ...], kwargs: Any) -> dict[str, str]:
         """
-        Return the text that a client sends for each argument of the same call.
+        Return the text that a client would send for each argument of a call.
 
-        Missing arguments are not reported.
+        Arguments whose value is the default are omitted, and missing arguments are not reported.
 
         Raises:
             TypeError: If an argument does not have its parameter's type or has no parameter, or if a client

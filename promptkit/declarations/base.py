@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 from promptkit.catalog.cases import Case
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.diagnostics import Location
-from promptkit.types.functions import with_own_defaults
+from promptkit.types.functions import copy_mutable_defaults
 
 P = ParamSpec("P")
 Sent = TypeVar("Sent")
@@ -37,9 +37,7 @@ class cached_property(functools.cached_property[T]):  # noqa: N801 (named like t
 
 
 class SavedCases:
-    """
-    The cases of a prompt or resource. All instances are equal, so that comparing prompts ignores cases.
-    """
+    """The cases of a prompt, resource or skill. All instances are equal, so that comparisons ignore cases."""
 
     __slots__ = ("_cases",)  # every served prompt has an instance
 
@@ -47,7 +45,7 @@ class SavedCases:
         self._cases: tuple[Case, ...] = ()
 
     def __call__(self) -> tuple[Case, ...]:
-        """Return the cases, without those from an earlier import of a module that was imported again."""
+        """Return the cases, except for those that a module saved before it was imported again."""
         return tuple(case for case in self._cases if case.is_current)
 
     def add(self, case: Case) -> None:
@@ -65,7 +63,7 @@ class SavedCases:
 _packages: Final = partial(import_module, "promptkit.loader.packages")
 
 # Registered here, because the catalog does not depend on declarations.
-copyreg.pickle(CompiledPrompt, lambda compiled: _packages().reduced_compiled(compiled))
+copyreg.pickle(CompiledPrompt, lambda compiled: _packages().reduce_compiled(compiled))
 
 
 #: The declarations that are made while the loader imports a module; None at other times.
@@ -84,7 +82,7 @@ class Decorated:
 
     function: Callable[..., Any]
 
-    #: pytest does not collect them as tests, whatever their names.
+    #: Keeps pytest from collecting instances as tests, whatever their names.
     __test__: ClassVar[bool] = False
 
     def __attrs_post_init__(self) -> None:
@@ -110,7 +108,7 @@ class Decorated:
         return SavedCases()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        reduced: tuple[Any, ...] = _packages().reduced(self)
+        reduced: tuple[Any, ...] = _packages().reduce_declaration(self)
         return reduced
 
     def __copy__(self) -> Self:
@@ -176,9 +174,9 @@ class Declared(Decorated, Generic[P, Sent]):
         return self._save(name, lambda: sent)
 
     @cached_property
-    def _called(self) -> Callable[P, Any]:
-        """The function, with its own defaults for omitted arguments."""
-        return with_own_defaults(self.function)
+    def _wrapped_function(self) -> Callable[P, Any]:
+        """The function, wrapped so that each call gets new copies of mutable defaults."""
+        return copy_mutable_defaults(self.function)
 
     @abstractmethod
     def to_wire(self, *args: P.args, **kwargs: P.kwargs) -> Sent:

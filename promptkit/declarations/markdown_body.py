@@ -1,7 +1,7 @@
 """
 The body of a Markdown prompt: turns, included files, and parts that are files.
 
-A line that consists of ``[user]`` starts a turn, ``{{> file.md}}`` includes a text, and a line
+A line that consists of ``[user]`` starts a turn, ``{{> file.md}}`` includes a text file, and a line
 ``{{image: file.png}}`` is a separate part. A backslash before any of these, or before a code fence or a
 placeholder, makes it text. Two backslashes before a placeholder become one.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.declarations.front_matter_yaml import MarkdownError
+from promptkit.declarations.markdown_front_matter import MarkdownError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import MediaError, ResultError
 from promptkit.errors.rules import Rule
@@ -37,7 +37,7 @@ from promptkit.language.results import MessageBuilder
 from promptkit.language.text import filled_text
 from promptkit.language.turns import Part, assistant, system, user
 
-#: Limits of a Markdown prompt: the size of its file and of the included texts, and the number and depth of
+#: Limits of a Markdown prompt: the size of its file and of the included text, and the number and depth of
 #: includes.
 MAX_BYTES: Final = 4 * 1024 * 1024
 _MAX_INCLUDES: Final = 1_000
@@ -93,10 +93,10 @@ class Line(Struct, frozen=True):
     @property
     def text(self) -> str:
         """The text as it is sent."""
-        return _unmarked(self.marked)
+        return _replace_surrogates(self.marked)
 
 
-def _unmarked(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     return text.translate(_MEANINGS)
 
 
@@ -109,7 +109,7 @@ class Turn(Struct, frozen=True):
             The role of the turn.
 
         parts:
-            The turn's texts, and functions that read its files, in order.
+            The turn's text parts, and functions that read its files, in order.
     """
 
     role: str
@@ -141,7 +141,7 @@ class Body(Struct, frozen=True):
             The turns.
 
         lines:
-            All lines of the turns' texts, including the lines of included files.
+            All lines of text in the turns, including the lines of included files.
 
         names:
             The names in placeholders and marks, in order, each with its first location.
@@ -167,7 +167,7 @@ class Body(Struct, frozen=True):
         return messages.build()
 
     def insertions(self) -> Iterator[Insertion]:
-        """Yield the placeholders in the texts."""
+        """Yield each occurrence of a placeholder in the turns."""
         for turn in self.turns:
             for part in turn.parts:
                 yield from part.insertions() if isinstance(part, TextWithPlaceholders) else ()
@@ -216,22 +216,22 @@ def parse_body(text: str, first_line: int, file: Path, root: Path) -> Body:
             turns.append(Turn(turn[1], []))
         elif mark is not None:
             turns[-1].parts.append(_file_part(mark, file, root))
-        if included := _without_blank_ends(includes.expanded(section, (file,))):
+        if included := _strip_blank_lines(includes.expanded(section, (file,))):
             turns[-1].parts.append(_parse_text(included, names))
             lines += included
     if turns[0].parts and turns[1:]:
         hint = "write [user] on a line above it, or \\[user] if that line is text"
         msg = "there is text before the first turn"
-        raise BodyError(msg, hint, _without_blank_ends(own)[0].location)
+        raise BodyError(msg, hint, _strip_blank_lines(own)[0].location)
     return Body(turns[1:] or turns, lines, names, file, root)
 
 
 def _lines(text: str, first_line: int, file: Path) -> list[Line]:
-    marked = _ESCAPE.sub(_marked, text).split("\n")
+    marked = _ESCAPE.sub(_insert_surrogates, text).split("\n")
     return [Line(line, Location(str(file), number)) for number, line in enumerate(marked, first_line)]
 
 
-def _marked(escape: re.Match[str]) -> str:
+def _insert_surrogates(escape: re.Match[str]) -> str:
     """Replace the escaping backslashes and the escaped braces of a match with surrogates."""
     if escape["slashes"] is None:
         return escape["blanks"] + _NOTHING
@@ -264,7 +264,9 @@ def _fence_after(fence: str, line: str) -> str:
 
 
 def _file_part(line: Line, file: Path, root: Path) -> Callable[[], Part]:
-    """Return a function that reads the file named in a line. The file must exist."""
+    """
+    Return a function that reads the file named in a line. Raises BodyError if the file cannot be read now.
+    """
     kind, _, path = line.marked.strip(" \t{}").partition(":")
     below = _path_below(path.strip(), file, root, line.location)
     read: Callable[[], Part] = partial(_CONTENT[kind].from_path, below, root=root)
@@ -285,14 +287,14 @@ def _path_below(path: str, file: Path, root: Path, location: Location) -> str:
     return below
 
 
-def _without_blank_ends(lines: list[Line]) -> list[Line]:
+def _strip_blank_lines(lines: list[Line]) -> list[Line]:
     filled = [position for position, line in enumerate(lines) if line.marked.strip()]
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
 
 class _Includes:
     """
-    Replaces the marks of included files with their texts.
+    An expander that replaces the marks of included files with their text.
 
     Args:
         root:
@@ -305,14 +307,15 @@ class _Includes:
 
     def expanded(self, lines: Iterable[Line], stack: tuple[Path, ...]) -> list[Line]:
         """
-        Return the lines with the texts that they include.
+        Return the lines with included files expanded.
 
         Raises:
-            BodyError: If an included file is missing, includes itself, or is too deep or too large.
+            BodyError: If an included file is missing or includes itself, or if there are too many or too
+                deeply nested includes, or too much text.
         """
-        return [expanded for line in lines for expanded in self._expanded_line(line, stack)]
+        return [expanded for line in lines for expanded in self._expand_line(line, stack)]
 
-    def _expanded_line(self, line: Line, stack: tuple[Path, ...]) -> list[Line]:
+    def _expand_line(self, line: Line, stack: tuple[Path, ...]) -> list[Line]:
         *marks, end = _INCLUDE.split(line.marked)
         lines = [Line("", line.location)]
         for text, path in zip(marks[::2], marks[1::2], strict=True):
@@ -347,7 +350,9 @@ class _Includes:
 
 
 def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceholders:
-    """Parse a text. Every name except Handlebars' keywords is a placeholder, and is added to *names*."""
+    """
+    Parse lines of text. Every name except Handlebars' keywords is a placeholder, and is added to *names*.
+    """
     used = dict[str, Location]()
     for line in lines:
         for tag in TAG.finditer(line.marked):
@@ -360,7 +365,7 @@ def _parse_text(lines: list[Line], names: dict[str, Location]) -> TextWithPlaceh
         parsed = TextWithPlaceholders.parse(text, used, "")
     except MarkError as error:
         raise BodyError(error.problem, error.hint, lines[error.line - 1].location) from None
-    return parsed.with_literals(_unmarked)
+    return parsed.with_literals(_replace_surrogates)
 
 
 def is_turn_mark(line: Line) -> bool:
@@ -382,7 +387,7 @@ def near_turn_marks(lines: Iterable[Line]) -> Iterator[tuple[Line, str]]:
         fence = _fence_after(fence, line.marked)
 
 
-def escaped(text: str, placeholders: Iterable[str] = ()) -> str:
+def escape_text(text: str, placeholders: Iterable[str] = ()) -> str:
     """
     Escape text for the body of a Markdown prompt, so that nothing in it is a mark.
 
@@ -391,7 +396,7 @@ def escaped(text: str, placeholders: Iterable[str] = ()) -> str:
             The text, with a `PLACEHOLDER` for each placeholder.
 
         placeholders:
-            The texts that replace each `PLACEHOLDER`, in order.
+            The strings that replace each `PLACEHOLDER`, in order.
     """
     names, fence = iter(placeholders), ""
     for line in text.split("\n"):

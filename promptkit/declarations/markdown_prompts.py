@@ -16,8 +16,8 @@ from weakref import WeakValueDictionary
 import attrs
 
 from promptkit.catalog.cases import Case
-from promptkit.declarations.front_matter_yaml import Field, MarkdownError, read_fields
 from promptkit.declarations.markdown_body import Body, BodyError, parse_body, read_text
+from promptkit.declarations.markdown_front_matter import Field, MarkdownError, read_fields
 from promptkit.declarations.options import Options, icons_of, name_slug
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
@@ -31,7 +31,7 @@ from promptkit.types.error_messages import reason_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
 
-#: The ending of the names of Markdown prompts.
+#: The ending of Markdown prompts' file names.
 ENDING: Final = ".prompt.md"
 
 #: The types of arguments by the names that authors write.
@@ -48,7 +48,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Field, str], Any]]] = {
     **dict.fromkeys(("title", "description", "version", "deprecated"), Field.text),
     **dict.fromkeys(("tags", "scopes"), lambda field, key: tuple(field.texts(key))),
     "icons": lambda field, key: icons_of(field.texts(key)),
-    "timeout": lambda field, key: _converted(field.text(key), float, key, field.location),
+    "timeout": lambda field, key: _convert(field.text(key), float, key, field.location),
     "elicit": lambda field, key: "always" if field.value == "always" else field.flag(key),
     "tool": lambda field, key: _tool(field, key),  # noqa: PLW0108 (it is defined below)
 }
@@ -64,8 +64,8 @@ _FOREIGN_KEYS: Final = (
     *("agent", "agents", "allowed-tools", "disable-model-invocation", "handoffs", "mode", "model", "tools"),
 )
 
-#: Limits of the number of arguments and placeholders, and of the length of a type in characters: a suggestion
-#: compares each argument with each placeholder, and types are parsed recursively.
+#: Limits of the number of arguments and placeholders, and of the length of a type in characters, because
+#: suggestions compare each argument with each placeholder, and types are parsed recursively.
 _MAX_ARGUMENTS: Final = 500
 _MAX_TYPE: Final = 200
 
@@ -137,7 +137,7 @@ def read_markdown_prompt(path: Path, root: Path) -> tuple[MarkdownPrompt | None,
         The prompt and no errors, or None and the errors that prevent the file from being a prompt.
     """
     report = Report(f"prompt {prompt_name(path, root)!r}", Location(str(path), 1))
-    with _reporting(report):
+    with _report_errors(report):
         front_matter, body_text, first_line = split_front_matter(read_text(path, root))
         fields = read_fields(front_matter, str(path))
         _check_keys(fields, report)
@@ -165,8 +165,8 @@ def markdown_prompt_at(file: str, root: str) -> MarkdownPrompt:
 
 
 @contextmanager
-def _reporting(report: Report, field: Field = _EMPTY) -> Iterator[None]:
-    """Report an error in the ``with`` block; an error without a location is reported at *field*."""
+def _report_errors(report: Report, field: Field = _EMPTY) -> Iterator[None]:
+    """Report an error from the ``with`` block; an error without a location is reported at *field*."""
     try:
         yield
     except MarkdownError as error:
@@ -194,7 +194,7 @@ def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> Markdow
     options = Options(**{**defaults, **_options(fields, report)})
     function = _function(body, parameters)
     cases = list[Case]()
-    with _reporting(report):
+    with _report_errors(report):
         for case_name, field in fields.get("cases", _EMPTY).fields("cases").items():
             sent = {key: value.wire_text() for key, value in field.fields(f"the case {case_name!r}").items()}
             cases.append(Case(case_name, field.location, partial(dict, sent), None))
@@ -212,7 +212,7 @@ def _options(fields: Mapping[str, Field], report: Report) -> dict[str, Any]:
     """Return the options of `prompt` in the front matter."""
     options = dict[str, Any]()
     for key, field in fields.items():
-        with _reporting(report, field):
+        with _report_errors(report, field):
             if (read := _OPTIONS.get(key)) is not None:
                 value = read(field, key)
                 Options(**{"name": "x", key: value})
@@ -243,19 +243,19 @@ def _parameters(fields: Mapping[str, Field], body: Body, report: Report) -> list
     parameters = list[inspect.Parameter]()
     arguments, hint = fields.get("arguments", _EMPTY), fields.get("argument-hint", _EMPTY)
     declared, words = arguments.value if isinstance(arguments.value, dict) else {}, list[str]()
-    with _reporting(report):
+    with _report_errors(report):
         words = [] if declared else arguments.texts("arguments")  # the names alone, as in Claude Code
     if (count := len({*declared, *body.names})) > _MAX_ARGUMENTS:
         msg = f"there are {count:,} arguments and placeholders: the limit is {_MAX_ARGUMENTS}"
         report.add(Rule.BAD_MARKDOWN, msg, "write fewer")
         return parameters
     for name, field in declared.items():
-        with _reporting(report, field):
+        with _report_errors(report, field):
             parameters.append(_parameter(name, field))
     unused = [name for name in declared if name not in body.names]
     hinted = re.findall(r"\w+", " ".join([*words, hint.wire_text()]))
     for name in dict.fromkeys((*filter(body.names.get, hinted), *body.names)):
-        with _reporting(report):
+        with _report_errors(report):
             if name in declared:
                 continue
             if (near := nearest(name, unused)) is not None:
@@ -309,12 +309,12 @@ def _type_of(entries: Mapping[str, Field], location: Location) -> Any:
     if not choices:
         msg = "choices is empty"
         raise MarkdownError(msg, "write choices: [first, second]", entries["choices"].location)
-    values = [_converted(choice, kind, "a choice", entries["choices"].location) for choice in choices]
+    values = [_convert(choice, kind, "a choice", entries["choices"].location) for choice in choices]
     return Literal[tuple(values)]
 
 
 def _parse_type(text: str, location: Location) -> Any:
-    """Return the type for a text such as ``list[int] | None``."""
+    """Return the type for a string such as ``list[int] | None``."""
     inner = text.strip() if len(text) <= _MAX_TYPE else f"{text[:20]}..."
     if inner.endswith("| None"):
         return _parse_type(inner.removesuffix("| None"), location) | None
@@ -331,7 +331,7 @@ def _parse_type(text: str, location: Location) -> Any:
 
 
 def _default(entries: Mapping[str, Field], kind: Any) -> Any:
-    """Return the default of an argument, or `NO_DEFAULT`."""
+    """Return the default in the front matter *entries* of an argument; `NO_DEFAULT` if it is required."""
     required = entries["required"].flag("required") if "required" in entries else None
     if "default" not in entries:
         return None if required is False else NO_DEFAULT
@@ -343,10 +343,10 @@ def _default(entries: Mapping[str, Field], kind: Any) -> Any:
         return field.text("default")
     if field.value == "null":
         return None
-    return _converted(field.wire_text(), kind, "the default", field.location)
+    return _convert(field.wire_text(), kind, "the default", field.location)
 
 
-def _converted(text: str, kind: Any, what: str, location: Location) -> Any:
+def _convert(text: str, kind: Any, what: str, location: Location) -> Any:
     if kind is str:
         return text
     if (reader := reader_of(kind)) is None:

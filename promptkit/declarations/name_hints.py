@@ -39,7 +39,9 @@ _OPERANDS: Final = re.compile(r"unsupported operand type\(s\) for \|: '(\w+)' an
 
 def operand_hint(error: Exception) -> str | None:
     """
-    Return a hint for the error of an annotation like ``any | None``, with an operand that is not a type.
+    Return a hint for the error of an annotation like ``any | None``; None for any other error.
+
+    An operand of ``|`` in such an annotation is not a type.
     """
     match = _OPERANDS.search(str(error))
     kinds = match.groups() if match and isinstance(error, TypeError) else ()
@@ -52,7 +54,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str | None:
     return None if suggestion is None else f"did you mean {suggestion!r}?"
 
 
-def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
+def missing_name_hint(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
     """Return a hint for a *name* that *module* does not define; None if there is no hint."""
     exports = public_names() if module.partition(".")[0] == "promptkit" else {}
     if name in exports:
@@ -80,7 +82,9 @@ def public_names() -> dict[str, ModuleType]:
 
 
 def _names_of(module: ModuleType) -> list[str]:
-    """Return the public names in a module, including the submodules of a package."""
+    """
+    Return the public names in a module; for packages other than promptkit's, also those of the submodules.
+    """
     names = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")]
     if module.__name__ in _PUBLIC:
         return [*names, "fragments"] if module.__name__ == "promptkit" else list(names)
@@ -94,7 +98,9 @@ def modules_of(package: ModuleType) -> list[str]:
 
 def import_of(name: str) -> str | None:
     """
-    Return the statement that imports *name* from promptkit or the standard library; None if neither has it.
+    Return the statement that imports *name*, or None if the name is unknown.
+
+    The known names are those of promptkit, of a few common modules, and of the standard library's modules.
     """
     if (home := public_names().get(name)) is not None:
         return f"from {home.__name__} import {name}"
@@ -104,8 +110,10 @@ def import_of(name: str) -> str | None:
     return f"import {name}" if name in sys.stdlib_module_names else None
 
 
-def undefined_name(name: str, known: Iterable[str]) -> str | None:
-    """Return a hint for an undefined name: import it, or correct it to one of the *known* names."""
+def undefined_name_hint(name: str, known: Iterable[str]) -> str | None:
+    """
+    Return a hint to import an undefined name, or to correct it to a *known* one; None if there is no hint.
+    """
     if (statement := import_of(name)) is not None:
         return f"import it: {statement}"
     own, exports = [key for key in known if not key.startswith("_")], public_names()

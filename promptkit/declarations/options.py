@@ -73,7 +73,9 @@ _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
 
 def icons_of(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
-    """Convert URIs to icons. Raises TypeError if *icons* is a single string."""
+    """
+    Return the icons as a tuple, with URIs converted to icons. Raises TypeError if *icons* is a single string.
+    """
     if isinstance(icons, str):
         msg = f"icons must be a list: write icons=[{icons!r}]"
         raise TypeError(msg)
@@ -135,7 +137,7 @@ def _check_elicit(value: object) -> None:
 
 
 class Options(Struct, frozen=True, kw_only=True):
-    """The options of `@prompt`; its docstring documents each of them."""
+    """The options of `@prompt`, which are documented there."""
 
     name: str
     title: str | None = None
@@ -251,7 +253,7 @@ def check_sendable(
     values: Iterable[object], what: str, report: Report, place: str | None = None, hint: str = _SURROGATE_HINT
 ) -> None:
     """
-    Report values that cannot be encoded: a single one would break the list of prompts or resources.
+    Report values that cannot be encoded. One such value would break the whole list of prompts or resources.
 
     Args:
         values:

@@ -59,7 +59,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
             Exception: Any exception that the function raises.
         """
-        result: R = self._called(*args, **self._direct.checked(args, kwargs))
+        result: R = self._wrapped_function(*args, **self._direct_arguments.checked(args, kwargs))
         return result
 
     def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
@@ -87,7 +87,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
 
             Exception: Any exception that the function raises.
         """
-        return self.compiled.renderer.render(*args, **self._direct.checked(args, kwargs))
+        return self.compiled.renderer.render(*args, **self._direct_arguments.checked(args, kwargs))
 
     async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
@@ -103,7 +103,9 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             Exception: The errors of `render`.
         """
-        return await self.compiled.renderer.render_async(*args, **self._direct.checked(args, kwargs))
+        return await self.compiled.renderer.render_async(
+            *args, **self._direct_arguments.checked(args, kwargs)
+        )
 
     def render_wire(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
@@ -149,7 +151,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         Raises:
             TypeError: If an argument does not have its parameter's type, or a client cannot send it.
         """
-        return self._direct.to_wire(args, kwargs)
+        return self._direct_arguments.to_wire(args, kwargs)
 
     @cached_property
     def compiled(self) -> CompiledPrompt:
@@ -180,7 +182,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
             meta=MappingProxyType(options.wire_meta),
             arguments=arguments,
             context=signature.context,
-            renderer=FunctionRenderer(self._called, options.name, self.location, options.answer),
+            renderer=FunctionRenderer(self._wrapped_function, options.name, self.location, options.answer),
             timeout=options.timeout,
             cache=options.cache,
             elicit=options.elicit,
@@ -197,7 +199,7 @@ class Prompt(Declared[P, Mapping[str, str]], Generic[P, R]):
         return Report(f"prompt {self.options.name!r}", self.location)
 
     @cached_property
-    def _direct(self) -> DirectArguments:
+    def _direct_arguments(self) -> DirectArguments:
         return DirectArguments(self.options.name, self.function, self.names, self.location)
 
 
@@ -320,10 +322,10 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             Additional entries for ``_meta``, under keys like ``com.example/owner``.
 
         elicit:
-            Whether to ask the user for missing and invalid arguments, if the client supports it. Secrets are
-            never asked for. By default, users are asked only if they chose the prompt themselves; with True,
-            also if a model calls it as a tool. With ``"always"``, a form also asks for optional arguments
-            that were not sent, even if nothing else is missing; it shows their defaults.
+            Whether to ask the user for missing and invalid arguments, if the client supports forms. Secrets
+            are never asked for. By default, users are asked only if they chose the prompt themselves; with
+            True, also if a model calls it as a tool. With ``"always"``, a form also asks for optional
+            arguments that were not sent, even if nothing else is missing; it shows their defaults.
 
         scopes:
             Scopes that a caller needs; all are required. For other callers, the prompt does not exist.

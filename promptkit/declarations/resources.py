@@ -13,7 +13,7 @@ from urllib.parse import quote
 import attrs
 
 from promptkit.catalog.resources import CompiledResource, content_of
-from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, expanded, is_template
+from promptkit.catalog.uri_templates import URI_PUNCTUATION, URITemplate, expand_template, is_template
 from promptkit.declarations.arguments import compile_arguments
 from promptkit.declarations.base import Declared, cached_property
 from promptkit.declarations.options import check_scopes, check_sendable, icons_of
@@ -73,7 +73,7 @@ class Resource(Declared[P, str], Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the author's function."""
-        result: R = self._called(*args, **kwargs)
+        result: R = self._wrapped_function(*args, **kwargs)
         return result
 
     def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
@@ -92,7 +92,7 @@ class Resource(Declared[P, str], Generic[P, R]):
 
             TypeError: If the arguments do not match the function's parameters.
         """
-        return expanded(self.uri_template, self._variables(*args, **kwargs))
+        return expand_template(self.uri_template, self._variables(*args, **kwargs))
 
     def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:
         """
@@ -113,7 +113,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             Exception: Any exception that the function raises.
         """
         uri = self.uri(*args, **kwargs)
-        return content_of(self, uri, self._called(*args, **kwargs))
+        return content_of(self, uri, self._wrapped_function(*args, **kwargs))
 
     def link(self, *args: P.args, **kwargs: P.kwargs) -> ResourceLink:
         """
@@ -137,7 +137,7 @@ class Resource(Declared[P, str], Generic[P, R]):
         variables, metadata = self._variables(*args, **kwargs), self._metadata
         if values := _display_values(variables):
             metadata |= {key: f"{metadata[key]}: {values}" for key in ("name", "title") if metadata[key]}
-        return ResourceLink(expanded(self.uri_template, variables), **metadata)
+        return ResourceLink(expand_template(self.uri_template, variables), **metadata)
 
     def to_wire(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """Return the URI that a client sends for these arguments."""
@@ -157,7 +157,7 @@ class Resource(Declared[P, str], Generic[P, R]):
     @cached_property
     def uri_errors(self) -> tuple[Diagnostic, ...]:
         """
-        Errors of the template, and mismatches between its variables and the function's parameters.
+        Errors in the template, and mismatches between its variables and the function's parameters.
 
         If there are any errors, the resource has no URI.
         """
@@ -185,7 +185,7 @@ class Resource(Declared[P, str], Generic[P, R]):
             **self._metadata,
             arguments=arguments,
             template=URITemplate(self.uri_template),
-            function=self._called,
+            function=self._wrapped_function,
             location=self.location,
             scopes=frozenset(self.scopes),
             saved=self.saved,
@@ -230,10 +230,10 @@ class Resource(Declared[P, str], Generic[P, R]):
 
 
 def _display_values(variables: Mapping[str, Any]) -> str:
-    """Format the values of variables as URIs spell them, but on one line and without escapes."""
+    """Format variable values as they appear in a URI, but on one line and without escapes."""
     from urllib.parse import unquote
 
-    spelt = (unquote(expanded(f"{{{name}}}", {name: value})) for name, value in variables.items())
+    spelt = (unquote(expand_template(f"{{{name}}}", {name: value})) for name, value in variables.items())
     return shortened(" ".join(", ".join(filter(None, spelt)).split()))
 
 

@@ -6,24 +6,22 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import attrs
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.name_hints import import_of, operand_hint, undefined_name
+from promptkit.declarations.name_hints import import_of, operand_hint, undefined_name_hint
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
-from promptkit.types.functions import FORWARD, annotations_of, notes_of, resolved
+from promptkit.types.functions import FORWARD, annotations_of, evaluate_annotation, notes_of
 from promptkit.types.kinds import is_union
 
-T = TypeVar("T")
-
-#: The `Arg` of a parameter without one.
+#: The `Arg` for parameters that do not declare one.
 _EMPTY_ARG: Final = Arg()
 
 
@@ -81,7 +79,7 @@ def read_signature(
     function: Callable[..., Any], names: Mapping[str, Any], report: Report, *, untyped: bool = False
 ) -> Signature:
     """
-    Read the parameters that clients can fill.
+    Read the parameters that clients can fill, the `Context` parameter and the docstring's summary.
 
     Args:
         function:
@@ -98,7 +96,7 @@ def read_signature(
             Whether annotations are optional: without an annotation, a parameter takes text or the type of its
             default.
     """
-    hints = read_hints(function, names, report)
+    hints = read_type_hints(function, names, report)
     descriptions = read_descriptions(function.__doc__)
     parameters: list[Parameter] = []
     context = None
@@ -170,13 +168,13 @@ def _unresolved_hint(error: Exception, function: Callable[..., Any]) -> str:
     class_names = [
         key for key, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
     ]
-    suggestion = undefined_name(name, [*class_names, *_COMMON_NAMES]) if name else None
+    suggestion = undefined_name_hint(name, [*class_names, *_COMMON_NAMES]) if name else None
     return suggestion or "define or import the name in the recipe, outside `if TYPE_CHECKING:`"
 
 
-def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
+def read_type_hints(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """
-    Return the types of the parameters, including the metadata in ``Annotated``.
+    Return the types of the parameters by name, including the metadata in ``Annotated``.
 
     Args:
         function:
@@ -195,7 +193,7 @@ def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: R
         if name == "return":
             continue
         try:
-            hints[name] = resolved(annotation, function, names)
+            hints[name] = evaluate_annotation(annotation, function, names)
         except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
             message = f"the annotation of parameter {name!r} cannot be resolved: {error}"
             hint = _unresolved_hint(error, function)
@@ -205,7 +203,7 @@ def read_hints(function: Callable[..., Any], names: Mapping[str, Any], report: R
 
 def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
     """
-    Split a type from promptkit's metadata in ``Annotated``, which can be around or inside an optional type.
+    Return the type and the `Arg` of an annotation; ``Annotated`` can be around or inside an optional type.
     """
     if typing.get_origin(annotation) is typing.Annotated:
         bare, constraints, arg = annotation.__origin__, [], _EMPTY_ARG
@@ -268,7 +266,7 @@ def as_function(decorated: Any) -> Callable[..., Any]:
 
 
 def _hint_for(decorated: Any) -> str:
-    """Return how to make a prompt from an object that is not a function."""
+    """Return a hint for an object that `@prompt` cannot decorate."""
     if isinstance(decorated, str):
         return f"write @prompt(name={decorated!r})"
     if isinstance(decorated, classmethod):
@@ -280,7 +278,9 @@ def _hint_for(decorated: Any) -> str:
 
 def _forwarding_function(decorated: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
     """
-    Return a function that calls a bound method or a partial of *inner*, with only the unbound parameters.
+    Return a function that calls *decorated*, a bound method or a partial of *inner*.
+
+    The function has only the parameters that are not bound.
     """
 
     @functools.wraps(inner)
@@ -299,7 +299,9 @@ _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASY
 
 
 def plain_function(function: Callable[..., Any], decorator: str, result: str) -> types.FunctionType:
-    """Return the innermost decorated function. Raises TypeError if it is a generator or asynchronous."""
+    """
+    Return the function inside all decorators. Raises TypeError if it is a generator function or asynchronous.
+    """
     unwrapped = inspect.unwrap(function)
     if not inspect.isfunction(unwrapped) or unwrapped.__code__.co_flags & _NOT_PLAIN:
         msg = f"{decorator} takes a plain function that returns {result}, not {describe(function)}"

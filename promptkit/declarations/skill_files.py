@@ -46,8 +46,8 @@ def paths_below(folder: str) -> tuple[dict[str, str], list[str]]:
         folders.
 
     Raises:
-        SkillError: If an entry is neither a file nor a folder, or links to something outside the folder or
-            to a parent folder, or if there are too many.
+        SkillError: If an entry is neither a file nor a folder, or links to something outside the folder or to
+            a parent folder, or if there are too many entries.
     """
     root = Path(os.path.realpath(folder))
     files, folders = dict[str, str](), list[str]()
@@ -105,7 +105,7 @@ def _link_error(path: str) -> SkillError:
 
 def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedBytes]:
     """
-    Read the files of a skill.
+    Read the files of a skill, and return their contents by path in the skill.
 
     Args:
         locations:
@@ -208,7 +208,7 @@ def compile_skill(  # noqa: PLR0913 (a skill has that many properties)
 
         lines:
             The line of each field in ``SKILL.md``, if the author wrote that file. In that case, problems that
-            hosts accept are not errors.
+            hosts accept are not reported.
 
         saved:
             The skill's saved cases.
@@ -255,7 +255,7 @@ class SkillFolder(Struct, frozen=True, eq=False, dict=True):
 
     @cached_property
     def name(self) -> str:
-        """The skill's name: that in the frontmatter if it is valid, otherwise the folder's name."""
+        """The skill's name: the name in the frontmatter if it is valid, otherwise the folder's name."""
         name = self._fields.get("name") if isinstance(self._fields, dict) else None
         return name if isinstance(name, str) and is_name(name) else self.path.name
 

@@ -33,7 +33,7 @@ _MAX_NAME_CHARACTERS: Final = 64
 _MAX_CHARACTERS: Final = {"description": MAX_DESCRIPTION, "compatibility": MAX_COMPATIBILITY}
 
 #: Text that every version of YAML reads as the same plain scalar. All other text is written as JSON, which is
-#: valid YAML: the versions disagree about numbers, dates and booleans.
+#: valid YAML, because the versions disagree about numbers, dates and booleans.
 _WORDS: Final = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 _PLAIN: Final = re.compile(r"[A-Za-z](?:[A-Za-z0-9 ,.()/'-]*[A-Za-z0-9.)])?")
 
@@ -75,13 +75,13 @@ class FrontmatterError(SkillError):
         self.line = line
 
 
-def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
+def format_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
     """
-    Return the content of a ``SKILL.md``: equal fields and body give equal bytes.
+    Return the content of a ``SKILL.md``. Equal fields and bodies give equal bytes.
 
     Args:
         frontmatter:
-            Texts by key, and mappings of texts.
+            Strings by key, or mappings of strings.
 
         body:
             The Markdown.
@@ -97,7 +97,7 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
             lines.append(f"{encode_text(key)}:")
             lines += (f"  {encode_text(inner)}: {encode_text(text)}" for inner, text in value.items())
     if (size := sum(map(len, lines))) > MAX_FRONT_MATTER:
-        raise _too_long(size)
+        raise _too_long_error(size)
     try:
         return "\n".join([*lines, "---", "", body.strip("\n"), ""]).encode()
     except UnicodeEncodeError:
@@ -107,7 +107,7 @@ def write_skill(frontmatter: Mapping[str, Any], body: str) -> bytes:
 
 def encode_text(text: str) -> str:
     """
-    Return a text as a plain or quoted scalar of YAML.
+    Return *text* as a plain or quoted YAML scalar.
 
     Raises:
         FrontmatterError: If *text* contains an unpaired surrogate.
@@ -146,11 +146,11 @@ def read_skill(data: bytes) -> tuple[dict[str, Any], str, int]:
         msg = "the frontmatter of SKILL.md is not closed"
         raise FrontmatterError(msg, "add a line '---' after its last field")
     if len(match[1]) > MAX_FRONT_MATTER:
-        raise _too_long(len(match[1]))
+        raise _too_long_error(len(match[1]))
     return _parse_fields(match[1]), text[match.end() :], match[0].count("\n")
 
 
-def _too_long(size: int) -> FrontmatterError:
+def _too_long_error(size: int) -> FrontmatterError:
     msg = f"the frontmatter of SKILL.md has {size:,} characters: the limit is {MAX_FRONT_MATTER:,}"
     return FrontmatterError(msg, "move long text below the frontmatter")
 
@@ -208,7 +208,7 @@ def describe_yaml_error(error: Exception) -> tuple[str, int]:
 
 
 def _constructor() -> Any:
-    """Return the constructor of JSON values: dates stay text."""
+    """Return a YAML constructor class for JSON values only, so that dates stay text."""
     from ruamel.yaml.constructor import SafeConstructor
 
     class Constructor(SafeConstructor):
@@ -231,7 +231,7 @@ def find_special(events: Iterable[Any]) -> Iterator[tuple[str, int]]:
 
     Args:
         events:
-            The events of a YAML parser, which are read only as far as the caller iterates.
+            The events of a YAML parser. They are read lazily, while the caller iterates.
     """
     depth = 0
     for event in events:
@@ -263,7 +263,7 @@ class FieldProblem(Struct, frozen=True):
             A fix.
 
         is_served:
-            Whether hosts accept the problem. A folder with such a problem is served with a warning; for
+            Whether hosts accept skills with the problem. Such a folder is served with a warning, but for
             `@skill`, the problem is an error.
     """
 
@@ -277,7 +277,7 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
     """
     Yield each violation of the format in a skill's fields.
 
-    Lists of ``allowed-tools`` and values of ``metadata`` that are not text are served as they are written,
+    ``allowed-tools`` can be a list, and ``metadata`` values need not be text. Both are served as written,
     because hosts compare the fields with the file.
 
     Args:
@@ -317,7 +317,7 @@ def check_fields(fields: Mapping[str, Any], folder: str) -> Iterator[FieldProble
 
 
 def _is_text(value: object, *, or_list: bool) -> bool:
-    """Return whether a value is text that is not blank, or a list of such texts."""
+    """Return whether a value is nonblank text or, with *or_list*, a list of nonblank strings."""
     if isinstance(value, list) and or_list:
         return all(_is_text(item, or_list=False) for item in value)
     return isinstance(value, str) and bool(value.strip())

@@ -15,7 +15,7 @@ from promptkit.declarations.base import Decorated, caller
 from promptkit.declarations.options import check_scopes
 from promptkit.declarations.signature import plain_function, read_summary
 from promptkit.declarations.skill_files import compile_skill, paths_below, read_files
-from promptkit.declarations.skill_markdown import SkillError, write_skill
+from promptkit.declarations.skill_markdown import SkillError, format_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes
@@ -127,7 +127,7 @@ class Skill(Decorated, Generic[R]):
         return compiled, tuple(report.found)
 
     def _fields(self) -> dict[str, Any]:
-        """The frontmatter, in the order in which it is written."""
+        """Return the nonempty fields of the frontmatter, in the order in which they are written."""
         tools = self.allowed_tools
         fields = {
             "name": self.name,
@@ -147,11 +147,11 @@ class Skill(Decorated, Generic[R]):
             msg = f"{SKILL_FILE!r} is among its files, but the function returns that file"
             raise SkillError(msg, "remove it from files=")
         files = {path: _content_of(path, source) for path, source in self.files.items()}
-        files[SKILL_FILE] = HashedBytes(write_skill(fields, self._body()))
+        files[SKILL_FILE] = HashedBytes(format_skill(fields, self._body()))
         return files
 
     def _body(self) -> str:
-        """Return the Markdown. Raises SkillError if the function fails, or does not return one text."""
+        """Return the Markdown. Raises SkillError if the function fails, or does not return text."""
         result = _call(SKILL_FILE, self.function)
         try:
             workflow = convert_result(result)
@@ -198,7 +198,11 @@ def _content_of(path: str, source: Source | HashedBytes) -> HashedBytes:
 
 
 def _read_paths(files: Mapping[str, Source], folder: Path) -> dict[str, Source | HashedBytes]:
-    """Read the files and folders that are given as paths below *folder*. Raises SkillError."""
+    """
+    Return *files*, with each `Path`, relative to *folder*, replaced by the content of its file or files.
+
+    Raises SkillError.
+    """
     contents = dict[str, Source | HashedBytes]()
     for path, source in files.items():
         if not isinstance(source, Path):
@@ -283,7 +287,7 @@ def skill(  # noqa: PLR0913 (each is an option for authors)
             Requirements of the environment, in at most 500 characters.
 
         metadata:
-            Additional texts, by key.
+            Additional strings, by key.
 
         allowed_tools:
             Tools that agents can use for the skill without asking: ``["Read", "Bash(git:*)"]``.

@@ -41,17 +41,17 @@ _TYPING: Final = ("annotationlib", "types", "typing", "typing_extensions")
 
 def unreadable_part(annotation: Any, path: str) -> tuple[Any, str]:
     """
-    Return the innermost part of a type that makes it unreadable, and its path.
+    Return the innermost part that makes a type unreadable, and the path of that part.
 
     Args:
         annotation:
             A type that has no reader.
 
         path:
-            The name of the parameter, with which the returned path starts: ``order.lines[...].picture``.
+            The parameter's name, which starts the returned path, as in ``order.lines[...].picture``.
     """
     return min(
-        _culprits(annotation, path, ()), key=lambda culprit: len(culprit[1]), default=(annotation, path)
+        _unreadable_parts(annotation, path, ()), key=lambda pair: len(pair[1]), default=(annotation, path)
     )
 
 
@@ -76,11 +76,11 @@ def describe_non_type(annotation: Any) -> tuple[str, str] | None:
 
 def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
     """
-    Return the bounds that a type cannot have, and a hint; None if the bounds are valid.
+    Return the names of the constraints that a type does not support, and a hint; None if it supports all.
 
     Args:
         annotation:
-            A type without a reader, or a part of one.
+            A type that promptkit cannot read from text, or a part of such a type.
     """
     if not is_constrained(annotation) or reader_of(kind := annotation.__origin__) is None:
         return None
@@ -104,13 +104,13 @@ def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
     return True
 
 
-def _culprits(annotation: Any, path: str, ancestors: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
+def _unreadable_parts(annotation: Any, path: str, ancestors: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:
     unreadable = [(part, subpath) for part, subpath in _parts(annotation, path) if not _is_readable(part)]
     if not unreadable:
         yield annotation, path
     for part, subpath in unreadable:
         if part not in ancestors:  # a type may contain itself
-            yield from _culprits(part, subpath, (*ancestors, part))
+            yield from _unreadable_parts(part, subpath, (*ancestors, part))
 
 
 def _is_readable(part: Any) -> bool:
@@ -133,7 +133,7 @@ def _parts(annotation: Any, path: str) -> Iterator[tuple[Any, str]]:
 
 
 def _members(kind: Any) -> Iterable[tuple[str, Any]]:
-    """Return the names and types of a class's members."""
+    """Return the names and types of the members of a record or a named tuple; empty for any other type."""
     with suppress(Exception):  # evaluating an annotation runs any code
         if is_record(kind) or is_named_tuple(kind):
             return [(member.name, member.type) for member in members_of_record(kind)]

@@ -20,7 +20,7 @@ The exceptions that promptkit raises, as one tree.
     ├── ConfigurationError  an invalid setting in pyproject.toml
     └── ExportError         content that a vendor does not support, in `promptkit.exports`
 
-An invalid value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
+An invalid value in an author's code raises a built-in `TypeError` or `ValueError`. `ResultError` is the
 `TypeError` for a value that an author's function returned. `InvalidArgument` and `InvalidAnswerPart` are not
 exceptions, but entries of `ArgumentsError` and `AnswerError`.
 """

@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 
 class Severity(Enum):
-    """The severity of a diagnostic. A warning can be intended by the author."""
+    """The severity of a diagnostic. The author may intend the code that a warning reports."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -171,11 +171,11 @@ class Diagnostic(Struct, frozen=True):
 
 class Report(Struct, frozen=True):
     """
-    A collection of the diagnostics of one function, from all stages of the compiler.
+    A collection of the diagnostics of one prompt, resource, skill or file, from the compiler and from lints.
 
     Args:
         subject:
-            The compiled object, such as ``prompt 'review'``. Each message starts with it.
+            The kind and name of the object, such as ``prompt 'review'``. Each message starts with them.
 
         location:
             The location of its definition.

@@ -92,7 +92,7 @@ def _origin(name: str) -> object:
         return None
 
 
-def other_package() -> str | None:
+def other_package_hint() -> str | None:
     """Return how to uninstall PyPI's ``promptkit`` if it is installed as well; otherwise None."""
     other = _find_distribution(_OTHER)
     if other is None:

@@ -355,7 +355,7 @@ class AnswerError(PromptkitError, ValueError):
         return "; ".join(map(str, self.errors))
 
     def for_model(self) -> str:
-        """Return a text that asks the model for a correction and lists all problems."""
+        """Return a message that asks the model for a correction and lists all problems."""
         problems = "\n".join(f"- {error}" for error in self.errors)
         return f"This answer is invalid:\n{problems}\nSend the whole answer again, corrected, as JSON only."
 

@@ -37,7 +37,7 @@ class Rule(Enum):
             ``"error"`` or ``"warning"``.
 
         is_ignorable:
-            Whether the diagnostic does not prevent serving, so that it can be ignored.
+            Whether the diagnostic can be ignored, because it does not prevent serving.
     """
 
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"

@@ -1,8 +1,8 @@
 """
 Authors' source files: positions for diagnostics, and syntax trees.
 
-Source files are read only by `promptkit check`, for the location of a diagnostic, and for the meanings of an
-enumeration.
+Source files are read only for three purposes: `promptkit check`, the locations of diagnostics, and the
+meanings of enumerations.
 """
 
 import ast
@@ -45,7 +45,7 @@ def line_of(file: str, line: int) -> str:
 
 
 def function_at(file: str, line: int) -> Function | None:
-    """Return the function that starts on *line*, where its first decorator counts; None if there is none."""
+    """Return the function that starts on *line*, including its decorators; None if there is none."""
     return _functions(text_of(file)).get(line)
 
 

@@ -1,4 +1,4 @@
-"""Suggestions for misspelt names, and the common start of texts."""
+"""Suggestions for misspelt names, and the common start of sequences."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -52,11 +52,13 @@ def similar_names(name: str, names: Iterable[str]) -> list[str]:
     similarities = _similarities(word, folded)
     best = max(similarities.values(), default=None)
     misspelt = [folded[candidate] for candidate, similarity in similarities.items() if similarity == best]
-    return misspelt or _extensions(name, folded.values())
+    return misspelt or _longer_names(name, folded.values())
 
 
 def is_misspelt(name: str, other: str) -> bool:
-    """Whether *name* is probably a misspelling of *other*: reordered letters, or about one wrong letter."""
+    """
+    Return whether *name* is probably a misspelling of *other*: reordered letters, or about one wrong letter.
+    """
     first, second = name.casefold(), other.casefold()
     if abs(len(first) - len(second)) > 1:
         return False
@@ -87,7 +89,7 @@ def near_file(name: str, folder: Path = Path()) -> str:
 
 
 def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """Return each candidate with few different letters, with its similarity in order, and in any order."""
+    """Return the similarities, in order and in any order, of each candidate with few different letters."""
     similarities, matcher = dict[str, tuple[float, float]](), SequenceMatcher(None, "", word)
     for candidate in candidates:
         shorter, longer = sorted((len(word), len(candidate)))
@@ -101,7 +103,7 @@ def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float
     return similarities
 
 
-def _extensions(name: str, candidates: Iterable[str]) -> list[str]:
+def _longer_names(name: str, candidates: Iterable[str]) -> list[str]:
     """Return the candidates that start with *name*, or contain it as a word."""
     if len(name) < _MIN_PREFIX:
         return []

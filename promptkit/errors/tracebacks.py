@@ -29,9 +29,9 @@ def format_exception(error: BaseException) -> str:
     """
     Format *error* and its causes with the author's frames only. Causes without such frames are omitted.
 
-    If no frame is the author's, as for recipes in an installed package, only the frames of packages other
-    than promptkit are kept. Without such frames, the error is not in a recipe, and all frames are kept. A
-    `ResultError` has no traceback, because its function has already returned.
+    If no frame is the author's, as with recipes in an installed package, only the frames of packages other
+    than promptkit are kept. If there are none either, the error is not in a recipe, and all frames are kept.
+    A `ResultError` has no traceback, because its function has already returned.
     """
     if isinstance(error, ResultError):
         return f"{error}\n"
@@ -82,21 +82,23 @@ def drop_internal_frames(error: BaseException) -> None:
 
 
 def is_authors_file(file: str) -> bool:
-    """Whether *file* is an author's file: not in the standard library, an installed package or promptkit."""
+    """
+    Return whether *file* is an author's file: not in the standard library, an installed package or promptkit.
+    """
     if file.startswith("<") or not INSTALLED.isdisjoint(Path(file).parts):
         return False
     return not (_is_below(file, _PACKAGE) or _is_below(file, _STANDARD_LIBRARY))
 
 
 def _is_of_another_package(file: str) -> bool:
-    """Whether *file* is in an installed package that is neither promptkit nor one of its libraries."""
+    """Return whether *file* is in an installed package that is neither promptkit nor one of its libraries."""
     parts = Path(file).parts
     is_ours = _is_below(file, _PACKAGE) or not _LIBRARIES.isdisjoint(parts)
     return not is_ours and not INSTALLED.isdisjoint(parts)
 
 
 def _is_below(file: str, folder: str) -> bool:
-    """Whether *file* is below *folder*, or is generated code."""
+    """Return whether *file* is below *folder*, or is generated code."""
     return file.startswith((folder + os.sep, "<frozen ", "<attrs generated ", "<cattrs generated "))
 
 
@@ -114,7 +116,7 @@ def _chain(root: "TracebackException") -> Iterator["TracebackException"]:
             ]
 
 
-#: Attributes of suspendable objects: the attribute of the frame, and that of the awaited object.
+#: For each kind of suspendable object, the attributes of its frame and of the object that it awaits.
 _SUSPENDED: Final = {"cr_frame": "cr_await", "ag_frame": "ag_await", "gi_frame": "gi_yieldfrom"}
 
 

@@ -23,7 +23,7 @@ from msgspec import Struct
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
-from promptkit.declarations.skill_markdown import check_fields, write_skill
+from promptkit.declarations.skill_markdown import check_fields, format_skill
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, template_of
 from promptkit.files.reading import HashedBytes
@@ -114,7 +114,7 @@ def freeze(
             Values by argument name, as a client sends them.
 
         lossy:
-            Whether to accept a text that is correct only for plain words, if there is no better one.
+            Whether to accept text that is correct only for plain words, if there is no better text.
 
     Raises:
         ClientFileError: If a required argument without a value is not free text, or an argument is
@@ -164,14 +164,14 @@ def _default(argument: Argument) -> Any:
 
 
 def _template(prompt: CompiledPrompt, fixed: Mapping[str, Any], *, lossy: bool) -> tuple[PromptTemplate, str]:
-    """Return the template with placeholders for the arguments that are not fixed, and how it differs."""
+    """Return a template for the arguments that are not fixed, and how it can differ from the rendering."""
     optional = [
         argument
         for argument in prompt.arguments.ordered
         if not argument.required and argument.name not in fixed
     ]
     blank = [argument.name for argument in optional if not argument.default]
-    # Clients insert lines as they are, and `fill` indents them.
+    # Clients insert lines as they are, but `fill` indents them.
     one_line = [argument.name for argument in optional]
     attempts = [(fixed, False)]
     without_blank = {**fixed, **dict.fromkeys(blank)}
@@ -245,7 +245,7 @@ def _argument_hint(prompt: CompiledPrompt) -> str:
 
 def target_word(target: str) -> str:
     """
-    Validate a target as a word of a shell command.
+    Return *target* if it can be a word of a shell command.
 
     Raises:
         ClientFileError: If a shell or a client would interpret a part of *target*.
@@ -322,7 +322,7 @@ def _claude_file(prompt: CompiledPrompt, hint: str, body: str, **fields: str) ->
         "disable-model-invocation": "true",
         **fields,
     }
-    return write_skill({key: value for key, value in frontmatter.items() if value}, body)
+    return format_skill({key: value for key, value in frontmatter.items() if value}, body)
 
 
 #: Characters that a multi-line TOML string must escape.
@@ -393,15 +393,15 @@ def skill_files(frozen: FrozenPrompt) -> dict[str, HashedBytes]:
     """
     prompt, parts = frozen.prompt, frozen.parts
     text = "".join(part for part in parts if isinstance(part, str))
-    opened, closed = "{{", "}}"
-    while opened in text or closed in text:  # braces in the text must not look like markers
-        opened, closed = f"{opened}{{", f"{closed}}}"
+    prefix, suffix = "{{", "}}"
+    while prefix in text or suffix in text:  # braces in the text must not look like markers
+        prefix, suffix = f"{prefix}{{", f"{suffix}}}"
     body = "".join(
-        f"{opened}{part.name}{closed}" if isinstance(part, Placeholder) else part for part in parts
+        f"{prefix}{part.name}{suffix}" if isinstance(part, Placeholder) else part for part in parts
     )
     if not frozen.placeholders:
         return _skill(prompt, body)
-    lines = _argument_lines(frozen.placeholders, opened, closed)
+    lines = _argument_lines(frozen.placeholders, prefix, suffix)
     intro = (
         "Replace each of these placeholders with the value that the user provides, and then follow the "
         "instructions below the line."
@@ -411,10 +411,10 @@ def skill_files(frozen: FrozenPrompt) -> dict[str, HashedBytes]:
 
 def live_skill_files(command: LiveCommand) -> dict[str, HashedBytes]:
     """
-    Return the files of a skill that runs the command to render a prompt.
+    Return the files of a skill with instructions to run the command that renders a prompt.
 
     Raises:
-        ClientFileError: If the format of skills does not allow it.
+        ClientFileError: If the prompt cannot be a skill.
     """
     prompt = command.prompt
     lines = [
@@ -432,24 +432,24 @@ def require_explicit_use(files: dict[str, HashedBytes]) -> dict[str, HashedBytes
     return {**files, "agents/openai.yaml": HashedBytes(b"policy:\n  allow_implicit_invocation: false\n")}
 
 
-def _argument_lines(arguments: Iterable[Argument], opened: str = "", closed: str = "") -> Iterator[str]:
+def _argument_lines(arguments: Iterable[Argument], prefix: str = "", suffix: str = "") -> Iterator[str]:
     """Yield a line for each argument."""
     for argument in arguments:
         text = f": {' '.join(argument.description.split())}" if argument.description else ""
-        yield f"- `{opened}{argument.name}{closed}`{'' if argument.required else ' (optional)'}{text}"
+        yield f"- `{prefix}{argument.name}{suffix}`{'' if argument.required else ' (optional)'}{text}"
 
 
 def _skill(prompt: CompiledPrompt, body: str) -> dict[str, HashedBytes]:
     fields = {"name": skill_name(prompt.name), "description": " ".join((prompt.description or "").split())}
     for problem in check_fields(fields, fields["name"]):
         reject(prompt, f"as a skill, {problem.message}: {problem.hint}")
-    return {SKILL_FILE: HashedBytes(write_skill(fields, body))}
+    return {SKILL_FILE: HashedBytes(format_skill(fields, body))}
 
 
-#: The requests, with what a grader expects of a run.
+#: The file with the requests, and with what a grader expects of each run.
 EVALS: Final = "evals/evals.json"
 
-#: The requests, with whether the skill should be chosen, for `run_eval.py --eval-set`.
+#: The file with the requests, and whether the skill should be chosen, for `run_eval.py --eval-set`.
 TRIGGERS: Final = "evals/triggers.json"
 
 

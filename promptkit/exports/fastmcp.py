@@ -27,7 +27,7 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
     Add prompts and their completions to a FastMCP server.
 
     To clients, the prompts and their error messages are the same as on a promptkit server. The requests pass
-    through the server's middleware. A server has a single ``completion`` handler: call this function after
+    through the server's middleware. A server has a single ``completion`` handler, so call this function after
     registering your own handler, which still receives all other requests.
 
     Args:
@@ -40,7 +40,7 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
     Raises:
         LoadError: If *target* does not exist.
 
-        CompileError: If a prompt does not compile; a `Catalog` serves the valid ones.
+        CompileError: If a prompt does not compile. From a `Catalog`, the valid prompts are served.
     """
     source = InProcessServer(target)
     for listed in source.list_prompts():

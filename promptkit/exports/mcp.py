@@ -29,7 +29,7 @@ from mcp.types import (
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.compilation import Target, sound
+from promptkit.compiler.compilation import Target, require_complete
 from promptkit.language.annotations import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.limits import Limits
@@ -62,7 +62,7 @@ def add_prompts(server: MCPServer[Any] | LowLevelServer[Any], target: Target) ->
     Raises:
         LoadError: If *target* does not exist.
 
-        CompileError: If a prompt does not compile; a `Catalog` serves the valid ones.
+        CompileError: If a prompt does not compile. From a `Catalog`, the valid prompts are served.
     """
     source = InProcessServer(target)
     low_level = server._lowlevel_server if isinstance(server, MCPServer) else server  # noqa: SLF001 (its own decorators do the same)
@@ -117,11 +117,11 @@ class InProcessServer:
     Raises:
         LoadError: If *target* does not exist.
 
-        CompileError: If a prompt or resource does not compile; a `Catalog` serves the valid ones.
+        CompileError: If a prompt or resource does not compile. From a `Catalog`, the valid items are served.
     """
 
     def __init__(self, target: Target) -> None:
-        catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
+        catalog = target if isinstance(target, Catalog) else require_complete(compiler.compile(target))
         self.catalog = catalog.visible_to(NO_SCOPES)
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._pending: dict[int, Future[dict[str, Any]]] = {}
@@ -216,7 +216,7 @@ class InProcessServer:
 
 
 def _meta(session: "ServerSession | None") -> dict[str, Any]:
-    """Return the ``_meta`` of a request from a client without capabilities, such as elicitation."""
+    """Return the ``_meta`` of a request. It declares no client capabilities, such as elicitation."""
     (revision,) = MODERN
     params = session.client_params if session is not None else None
     name, version = (params.client_info.name, params.client_info.version) if params else ("unknown", VERSION)

@@ -82,9 +82,9 @@ class Strictness(Struct, frozen=True):
         schema = answer_schema(answer)
         if not self.supports_any_root and schema.get("type") != "object":
             self._reject(answer_name(answer), "is not an object", "wrap it in a class with one field")
-        return self._adapted(schema, answer_name(answer))
+        return self._adapt(schema, answer_name(answer))
 
-    def _adapted(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
+    def _adapt(self, schema: Mapping[str, Any], path: str) -> dict[str, Any]:
         if "$ref" in schema and not self.supports_recursion:
             self._reject(path, "refers to itself", "declare a fixed number of levels")
         if "$ref" in schema:  # no other keywords are allowed next to it
@@ -93,16 +93,16 @@ class Strictness(Struct, frozen=True):
         if adapted.get("format") not in self.formats:
             adapted.pop("format", None)
         if "items" in adapted:
-            adapted["items"] = self._adapted(adapted["items"], f"{path}[]")
+            adapted["items"] = self._adapt(adapted["items"], f"{path}[]")
         if "anyOf" in adapted:
-            adapted["anyOf"] = [self._adapted(item, path) for item in adapted["anyOf"]]
+            adapted["anyOf"] = [self._adapt(item, path) for item in adapted["anyOf"]]
         for keyword in ("properties", "$defs"):
             if keyword in adapted:
                 members = adapted[keyword].items()
-                adapted[keyword] = {name: self._adapted(item, f"{path}.{name}") for name, item in members}
-        return self._closed(adapted, path) if adapted.get("type") == "object" else adapted
+                adapted[keyword] = {name: self._adapt(item, f"{path}.{name}") for name, item in members}
+        return self._close_object(adapted, path) if adapted.get("type") == "object" else adapted
 
-    def _closed(self, schema: dict[str, Any], path: str) -> dict[str, Any]:
+    def _close_object(self, schema: dict[str, Any], path: str) -> dict[str, Any]:
         """Return an object schema without additional properties."""
         if "properties" not in schema:
             if self.supports_any_names:
@@ -227,7 +227,7 @@ def openai_responses_request(
     See Also:
         https://platform.openai.com/docs/api-reference/responses/create
     """
-    request: dict[str, Any] = {"input": openai_responses(_turns(workflow), lossy=lossy)}
+    request: dict[str, Any] = {"input": openai_responses(_remove_system(workflow), lossy=lossy)}
     if workflow.system is not None:
         request["instructions"] = workflow.system.text
     if (answer_type := _answer(workflow, answer)) is not None:
@@ -318,11 +318,11 @@ def gemini_request(
         config["response_mime_type"] = "application/json"
         config["response_json_schema"] = GEMINI.schema(answer_type)
     config |= fields.pop("config", {})
-    request = {"contents": gemini_contents(_turns(workflow), lossy=lossy)}
+    request = {"contents": gemini_contents(_remove_system(workflow), lossy=lossy)}
     return {**request, **({"config": config} if config else {}), **fields}
 
 
-def _turns(workflow: Workflow) -> Workflow:
+def _remove_system(workflow: Workflow) -> Workflow:
     """Return the workflow without its system part, which has another field in the request."""
     return make_workflow(workflow.messages, cache_points=workflow.cache_points)
 

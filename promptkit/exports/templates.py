@@ -21,10 +21,10 @@ from promptkit.types.kinds import plain
 
 __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]
 
-#: The roles and texts of a rendering.
+#: The role and text of each message in a rendering.
 _Rendering: TypeAlias = list[tuple[Role | Literal["system"], str]]
 
-#: Texts that prompts can treat specially: omit, indent, escape, fence or truncate.
+#: Strings that prompts can treat specially: omit, indent, escape, fence or truncate.
 _TEXTS: Final = (
     "two words",
     "two\nlines",
@@ -58,7 +58,7 @@ class TemplateError(PromptkitError, ValueError):
             The reason, with a hint.
 
         is_close:
-            Whether a template exists that is correct for most texts.
+            Whether a template exists that is correct for most text.
     """
 
     def __init__(self, prompt: str, reason: str, *, is_close: bool = False) -> None:
@@ -93,7 +93,7 @@ class TemplateTurn(Struct, frozen=True):
             The message's role; ``"system"`` for the system part, which comes first.
 
         parts:
-            Texts and placeholders in order. Texts are not empty, and never adjacent.
+            Strings and placeholders, in order. Strings are not empty, and never adjacent.
     """
 
     role: Role | Literal["system"]
@@ -116,7 +116,7 @@ class PromptTemplate(Struct, frozen=True):
     turns: tuple[TemplateTurn, ...]
 
     def fill(self, texts: Mapping[str, str]) -> _Rendering:
-        """Fill in the placeholders, and return roles and texts."""
+        """Fill in the placeholders, and return the role and text of each message."""
         return [
             (turn.role, "".join(part if isinstance(part, str) else texts[part.name] for part in turn.parts))
             for turn in self.turns
@@ -135,7 +135,7 @@ def template_of(
 
     Every argument of type `str` without a value becomes a placeholder; other arguments have their values or
     defaults. The prompt is rendered with unique words to locate the placeholders, and then with many other
-    texts, for each of which the template must match the rendering.
+    strings. The template must match every rendering.
 
     Args:
         prompt:
@@ -145,10 +145,10 @@ def template_of(
             Fixed values by argument name, as a client sends them; None means the default.
 
         lossy:
-            Whether to accept a template that matches for plain words, but not for every text.
+            Whether to accept a template that matches for plain words, but not for all text.
 
         one_line:
-            The placeholders for which the template must match only texts of one line.
+            The placeholders for which the template must match only one-line text.
 
     Raises:
         TemplateError: If there is no such template. The message shows a value for which the rendering
@@ -216,7 +216,22 @@ class _Source:
 
     def render(self, texts: Mapping[str, str], where: str, name: str = "") -> _Rendering:
         """
-        Render the prompt with *texts*. If *name* is given, the text of that argument is not plain words.
+        Render the prompt with *texts*, and return the role and text of each message.
+
+        Args:
+            texts:
+                The text for each placeholder.
+
+            where:
+                A description of *texts*, for errors.
+
+            name:
+                The argument whose text is not plain words, if any.
+
+        Raises:
+            TemplateError: If rendering fails, or a message is not text.
+
+            ArgumentsError: If one of the fixed values is invalid.
         """
         try:
             workflow = self._prompt.render({**self._values, **texts})
@@ -257,14 +272,14 @@ def _replace_marks_with_names(text: str) -> str:
 
 
 def _excerpt(rendering: _Rendering, other: _Rendering) -> str:
-    """Return an excerpt of a rendering at the first difference."""
+    """Return an excerpt of a rendering at its first difference from *other*."""
     pairs = zip_longest(rendering, other, fillvalue=("", ""))
     turns = next(pair for pair in pairs if pair[0] != pair[1])
     has_role = turns[0][0] != turns[1][0]
     text, second = (
         _replace_marks_with_names(f"[{role}] {text}" if role and has_role else text) for role, text in turns
     )
-    # Different marks of an argument look the same here, so the texts can be equal.
+    # Different marks of an argument look the same here, so the strings can be equal.
     offset = 0 if text == second else common_length(text, second)
     start = offset - _CONTEXT if offset > _CONTEXT else 0
     return repr(f"{'...' if start else ''}{text[start : offset + _CONTEXT]}")

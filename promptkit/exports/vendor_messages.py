@@ -175,7 +175,7 @@ class Vendor:
             Whether parts of assistant turns can have a breakpoint.
 
         joins_assistant:
-            Whether to join consecutive assistant texts into one, with a blank line between them.
+            Whether to join consecutive assistant messages into one, with a blank line between them.
     """
 
     name: str
@@ -243,7 +243,7 @@ class _Marks:
     """
     The cache breakpoints of a request.
 
-    For each cache point, one breakpoint is on the last part before it that supports breakpoints.
+    Each cache point puts a breakpoint on the last part before it that supports breakpoints.
     """
 
     def __init__(self, workflow: Workflow, vendor: Vendor, mark: Callable[[Part], object]) -> None:
@@ -519,7 +519,7 @@ def _mark_for_anthropic(part: Part) -> None:
     part["cache_control"] = {"type": "ephemeral"}
 
 
-def _typed_text(text: str) -> Part:
+def _text_part(text: str) -> Part:
     return {"type": "text", "text": text}
 
 
@@ -530,7 +530,7 @@ def _source(file: File) -> dict[str, str]:
 def _document(resource: EmbeddedResource) -> Part:
     text = resource.text or ""
     if not text.strip() or len(resource.uri) > _MAX_TITLE:  # the API rejects such blocks
-        return _typed_text(str(resource))
+        return _text_part(str(resource))
     source = {"type": "text", "media_type": "text/plain", "data": text}
     return {"type": "document", "source": source, "title": resource.uri}
 
@@ -550,7 +550,7 @@ def _gemini_link(name: str) -> Callable[[str], Part]:
 #: https://platform.openai.com/docs/guides/file-inputs lists the files that each API accepts.
 _CHAT: Final = Vendor(
     "the OpenAI Chat Completions API",
-    _typed_text,
+    _text_part,
     request="openai_chat_request",
     files={
         **dict.fromkeys(IMAGE_TYPES, lambda file: _chat_image(file.data_url)),
@@ -581,7 +581,7 @@ _RESPONSES: Final = Vendor(
 
 _ANTHROPIC: Final = Vendor(
     "Anthropic",
-    _typed_text,
+    _text_part,
     request="anthropic_request",
     files={
         **dict.fromkeys(IMAGE_TYPES, lambda file: {"type": "image", "source": _source(file)}),

@@ -13,7 +13,7 @@ from msgspec import Struct
 from promptkit.files.folder import Folder
 from promptkit.files.reading import FILE, NEW
 
-#: Maximum size of a configuration file. The file of Claude Code contains its history as well.
+#: Maximum size of a configuration file. Claude Code's file also contains its history.
 _MAX_BYTES: Final = 16 << 20
 
 _CHANGED: Final = "another program changed it at the same time, so it was not written: run the command again"
@@ -21,7 +21,7 @@ _CHANGED: Final = "another program changed it at the same time, so it was not wr
 
 class FileEditError(Exception):
     """
-    A file cannot be read or written, and is unchanged.
+    A file cannot be read or written, so it is unchanged.
 
     Args:
         reason:
@@ -61,7 +61,7 @@ class FileContents(Struct, frozen=True):
 
     Args:
         folder:
-            The folder of the file, with links resolved. Links are not replaced; their targets are written.
+            The folder of the file, with links resolved. Writing changes the target of a link, not the link.
 
         name:
             The name of the file in *folder*.
@@ -100,12 +100,10 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
             The path of the file.
 
         project:
-            The folder that links must not leave, because they might be untrusted; None if links can point
-            anywhere.
+            The folder outside which untrusted links must not point; None if links can point anywhere.
 
     Raises:
-        FileEditError: If the path is not that of a regular file, the file cannot be read, or it is outside
-            the project.
+        FileEditError: If the file is not a regular file, cannot be read, or is outside the project.
     """
     path = Path(os.path.realpath(file))
     is_within = project is None or path.is_relative_to(os.path.realpath(project))
@@ -121,7 +119,7 @@ def read_file(file: Path, project: str | None = None) -> FileContents:
 
 def replace_file(contents: FileContents, data: bytes) -> Path | None:
     """
-    Replace the content of a file atomically: if the process is killed, the file is unchanged.
+    Replace the content of a file atomically, so that killing the process leaves the file unchanged.
 
     Args:
         contents:
@@ -183,7 +181,7 @@ def newline_of(text: str) -> str:
 
 
 def insert_lines(before: str, lines: str, after: str) -> str:
-    """Insert *lines* between two parts of a text, after a line ending if necessary. Return the whole text."""
+    """Insert *lines* between two parts of text, after a line ending if necessary. Return the whole text."""
     gap = newline_of(before) if before and not before.endswith("\n") else ""
     return f"{before}{gap}{lines}{after}"
 
@@ -201,7 +199,7 @@ def _check_writable(contents: FileContents) -> None:
     status = contents.folder.status(contents.name)
     if status is None:
         raise FileEditError(_CHANGED)
-    # Root must not write a read-only file either: it was made read-only for a reason.
+    # Root must not write a read-only file either, because it was made read-only for a reason.
     is_writable = status.st_mode & 0o222 and os.access(contents.path, os.W_OK)
     check(is_writable, "it is read-only: make it writable, or edit it yourself")
     check(status.st_nlink == 1, "it has other hard links, which would no longer be the same file")
@@ -241,7 +239,7 @@ def _copy_owner_and_mode(folder: Folder, name: str, scratch: int) -> None:
 
 def open_log(path: Path) -> int:
     """
-    Open a file, a pipe or a device from the user for appending, and return its descriptor.
+    Open a user's file, pipe or device for appending, and return its descriptor.
 
     Only its owner can read and write a new file. Raises OSError if the file cannot be opened.
     """
@@ -263,8 +261,8 @@ def write_new_secret(file: Path, data: bytes) -> None:
         with open(os.open(scratch, NEW, 0o600), "wb") as stream:
             stream.write(data)
             stream.flush()
-            os.fsync(stream.fileno())  # an empty file after a crash would never be replaced
-        with suppress(FileExistsError):  # another process has written the file meanwhile
+            os.fsync(stream.fileno())  # an empty file left by a crash would never be replaced
+        with suppress(FileExistsError):  # another process has written the file
             os.link(scratch, file)
     finally:
         with suppress(FileNotFoundError):

@@ -1,9 +1,9 @@
 """
-Confined access to a folder: files are read, written and removed without leaving it.
+Confined access to a folder, which reads, writes and removes files without leaving the folder.
 
-The folder can be part of an untrusted repository: paths must be plain and relative, links are not followed,
-and pipes, devices and hard links are not written to. If the system allows it, each name is opened relative to
-its parent folder, so that links created while a command runs are not followed either.
+The folder can be part of an untrusted repository, so paths must be plain and relative, links are not
+followed, and pipes, devices and hard links are not written to. If the system allows it, each name is opened
+relative to its parent folder, so that links created while a command runs are not followed either.
 """
 
 import errno
@@ -18,8 +18,8 @@ from typing import Final
 
 from promptkit.files.reading import FILE, NEW, HashedBytes, TooLargeError, check_regular, within_limit
 
-#: Whether names can be opened relative to an open folder. This is not possible on Windows, where creating
-#: links needs privileges.
+#: Whether names can be opened relative to an open folder. This is impossible on Windows, where creating links
+#: needs privileges.
 _HAS_DIR_FD: Final = os.open in os.supports_dir_fd
 
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -45,8 +45,8 @@ def check_plain(path: str) -> None:
         raise OSError(errno.EINVAL, "it is not a plain path within the folder", path)
 
 
-def _check_listed(path: str) -> None:
-    """Raise OSError unless *path*, as listed by this system, is the path of a file below a folder."""
+def _check_native(path: str) -> None:
+    """Raise OSError unless *path*, in this system's form, is the path of a file below a folder."""
     is_below = all(part not in ("", ".", "..") for part in path.split("/"))
     if not is_below or "\0" in path or (os.name == "nt" and any(char in path for char in "\\:")):
         raise OSError(errno.EINVAL, "it is not a path within the folder", path)
@@ -54,7 +54,7 @@ def _check_listed(path: str) -> None:
 
 class Folder:
     """
-    A folder with confined access: no operation leaves it.
+    A folder with confined access, which no operation leaves.
 
     Args:
         root:
@@ -80,7 +80,7 @@ class Folder:
         self._typed = os.fspath(root)
         self._root = os.path.abspath(root)
         self._subfolders = tuple(filter(None, within.split("/")))
-        self._check: Callable[[str], None] = check_plain if is_portable else _check_listed
+        self._check: Callable[[str], None] = check_plain if is_portable else _check_native
         self.path = Path(self._root, *self._subfolders)
         self.display_root = Path(os.path.normpath(os.path.join(self._typed, *self._subfolders)))
 
@@ -104,7 +104,7 @@ class Folder:
     @classmethod
     def inside(cls, root: str | os.PathLike[str], path: str | os.PathLike[str]) -> "Folder":
         """
-        Return a folder whose path can contain links, as long as they do not leave the trusted folder *root*.
+        Return a folder whose path can contain links, if these stay inside the trusted folder *root*.
 
         The links are resolved once. Links that appear later are rejected, as in all folders.
 
@@ -136,7 +136,7 @@ class Folder:
         return str(self.path)
 
     def display_path(self, path: str) -> str:
-        """Return the path of a file in this folder, for messages. It is relative if that of the folder is."""
+        """Return the path of a file in this folder, for messages. It is relative if the folder's path is."""
         return str(self.display_root / path)
 
     def exists(self) -> bool:
@@ -201,7 +201,7 @@ class Folder:
                 Called with the status of the file before it is read. Its exceptions are raised.
 
         Raises:
-            TooLargeError: If the file has more bytes. A file of a known size is not read in this case.
+            TooLargeError: If the file has more bytes. If its size is known, the file is not read at all.
 
             OSError: If the file does not exist, is a symbolic link, or is not a regular file.
         """
@@ -212,7 +212,7 @@ class Folder:
             return within_limit(limit, file.read(limit + 1), path)  # the file may have grown
 
     def digest(self, path: str, limit: int) -> str | None:
-        """Return the hexadecimal SHA-256 of a regular file of at most *limit* bytes; None on any error."""
+        """Return a regular file's SHA-256 in hexadecimal; None on any error, or above *limit* bytes."""
         try:
             return HashedBytes(self.read(path, limit)).digest
         except OSError:
@@ -243,9 +243,9 @@ class Folder:
         self, path: str, *data: bytes, mode: int = 0o666, finish: Callable[[int], object] = bool
     ) -> None:
         """
-        Write a file, replacing a regular file that exists there. Its parent folders are created.
+        Write a file, replacing any existing regular file, and create its parent folders.
 
-        The file is replaced atomically: if the process is killed, the previous content remains.
+        The file is replaced atomically, so the previous content remains if the process is killed.
 
         Args:
             path:
@@ -288,7 +288,7 @@ class Folder:
         If one of the files cannot be written, all created files and folders are removed.
 
         Raises:
-            OSError: If a file cannot be written. Its ``filename`` is the path to show. It is a
+            OSError: If a file cannot be written, with the path to show as ``filename``. This is a
                 FileExistsError if the path of a file exists, and a NotADirectoryError if a parent folder is a
                 file.
         """
@@ -315,7 +315,7 @@ class Folder:
 
     def remove(self, path: str) -> None:
         """
-        Remove a file, or a link, but not its target. Raises OSError for a folder, or if nothing is there.
+        Remove a file or a link, but not the target of a link. Raises OSError for a folder or a missing file.
         """
         with self._entry(path) as (parent, name):
             os.unlink(name, dir_fd=parent)
@@ -323,7 +323,7 @@ class Folder:
     def remove_empty_folders(self, path: str) -> None:
         """Remove the empty folders between the file *path* and this folder."""
         parts = path.split("/")[:-1]
-        with suppress(OSError):  # a folder that is not empty, or is in use, remains, and so do its parents
+        with suppress(OSError):  # a folder that is not empty or is in use remains, like its parents
             for end in range(len(parts), 0, -1):
                 with self._entry("/".join(parts[:end])) as (parent, name):
                     os.rmdir(name, dir_fd=parent)
@@ -333,7 +333,7 @@ class Folder:
         Return the sorted names in this folder, or in the folder *path* below it, each with its status.
 
         Raises:
-            OSError: If the path is not that of a folder, or the folder cannot be read.
+            OSError: If there is no folder at the path, or the folder cannot be read.
         """
         if path:
             self._check(path)
@@ -370,7 +370,7 @@ class Folder:
             parent = pending.pop()
             subfolders = []
             try:
-                # Each folder is opened from the root, so a deep chain would take quadratic time.
+                # Each folder is opened from the root, so deep nesting would take quadratic time.
                 if parent.count("/") >= _MAX_DEPTH:
                     msg = f"it is nested more than {_MAX_DEPTH} folders deep"
                     raise OSError(errno.ENAMETOOLONG, msg, parent)  # noqa: TRY301
@@ -391,7 +391,7 @@ class Folder:
     @contextmanager
     def locked(self, *, wait: bool = False) -> Iterator[None]:
         """
-        Hold the folder's lock. It needs no lock file, and is released at the latest when the process exits.
+        Hold the folder's lock, which needs no lock file. Exiting the process releases it.
 
         Args:
             wait:
@@ -400,7 +400,7 @@ class Folder:
         Raises:
             FolderLockedError: If another process holds the lock, unless *wait* is true.
         """
-        if sys.platform == "win32":  # open files already keep other processes out on Windows
+        if sys.platform == "win32":  # on Windows, open files already keep other processes out
             yield
             return
         import fcntl
@@ -427,7 +427,7 @@ class Folder:
             yield parent, self._path((*above, name)) if parent is None else name
 
     def _remove_new(self, files: Iterable[str], folders: Sequence[Path]) -> None:
-        """Remove new files, and those new folders that are then empty."""
+        """Remove new files, and new folders that are empty after that."""
         for file in files:
             with suppress(OSError):  # it was removed in the meantime
                 self.remove(file)
@@ -500,7 +500,7 @@ def _errors_with_path(path: str) -> Iterator[None]:
 
 def remove_outward_links(folder: Path) -> None:
     """
-    Remove all symbolic links below *folder* that point outside, so that no outside file is read through them.
+    Remove all symbolic links below *folder* that point outside, so that outside files cannot be read.
 
     Args:
         folder:

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-#: Identifies a version of a file without reading the file: its mtime, size, inode and ctime. Programs can set
+#: The mtime, size, inode and ctime of a file, which identify its version without reading it. Programs can set
 #: all of these except the ctime.
 Stamp: TypeAlias = tuple[int, int, int, int]
 
@@ -23,8 +23,8 @@ INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 #: Maximum size of a source file. Larger files are not written by hand, and could exhaust memory.
 MAX_SOURCE_BYTES: Final = 1 << 24
 
-#: Flags for opening any file. With these flags, opening a pipe fails or does not wait for the other end, and
-#: writing does not block.
+#: Flags for opening any file. With these flags, opening a pipe never waits for the other end, and writing
+#: does not block.
 FILE: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 #: Flags to create a file.
@@ -131,7 +131,7 @@ def file_stamp(path: str) -> Stamp | None:
     """Return the stamp of a file; None if the file does not exist."""
     try:
         status = os.stat(path)
-    except (OSError, ValueError):  # ValueError for a path with a NUL
+    except (OSError, ValueError):  # ValueError: the path contains a null character
         return None
     return status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns
 
@@ -140,7 +140,8 @@ def may_exist(path: str) -> bool:
     """
     Return whether a path from an untrusted source might exist.
 
-    For a network path, the result is always True: on Windows, looking it up would log in to another machine.
+    For a network path, the result is always True, because looking it up on Windows would log in to another
+    machine.
     """
     return path.startswith(("//", "\\\\")) or os.path.exists(path)
 
@@ -157,7 +158,7 @@ def check_regular(status: os.stat_result, path: str | os.PathLike[str]) -> None:
 
 def is_untrusted_user(uid: int) -> bool:
     """
-    Return whether a user is neither the user of this process, nor root, nor the user who called ``sudo``.
+    Return whether a user is someone other than root, this process's user, or the user who ran ``sudo``.
     """
     current = os.geteuid() if hasattr(os, "geteuid") else uid
     return uid not in (0, current) and not (current == 0 and os.environ.get("SUDO_UID") == str(uid))
@@ -243,7 +244,7 @@ def read_named_file(path: str | os.PathLike[str], limit: int) -> bytes:
             The maximum number of bytes.
 
     Raises:
-        TooLargeError: If it has more bytes. A file of a known size is not read in this case.
+        TooLargeError: If it has more bytes. If its size is known, the file is not read at all.
 
         OSError: If it cannot be read.
     """

@@ -28,5 +28,5 @@ def scratch_folder(prefix: str) -> Iterator[str]:
 
 
 def open_unnamed_file(prefix: str) -> IO[bytes]:
-    """Open an unnamed file, which no other process can open and which is removed when this process exits."""
+    """Open an unnamed file. No other process can open it, and it is removed when this process exits."""
     return TemporaryFile(prefix=prefix)

@@ -12,7 +12,7 @@ _TEXT: Final = re.compile(
     re.DOTALL,
 )
 
-#: A key with many parts, for which `tomllib` takes quadratic time.
+#: A key with many parts. `tomllib` takes quadratic time for such keys.
 _LONG_KEY: Final = re.compile(rb"(?:\.[ \t]*+[\w-]++[ \t]*+){100}")
 
 

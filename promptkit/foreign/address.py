@@ -13,7 +13,7 @@ from msgspec import Struct
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import read_named_file
 
-#: Maximum size of a file with the value of a header, in bytes.
+#: Maximum size of a file that contains a header value, in bytes.
 _MAX_HEADER: Final = 64 * 1024
 
 #: See https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2 and section 5.5.
@@ -23,7 +23,7 @@ _HEADER_VALUE: Final = r"[\t\x20-\x7e\x80-\xff]*"
 
 class ServerError(LoadError):
     """
-    A server cannot be reached, or does not answer as the protocol requires.
+    A server cannot be reached, or its answer violates the protocol.
 
     Args:
         target:
@@ -62,7 +62,7 @@ class ServerAddress(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """The command line, or the URL without the parts that can be secret."""
+        """The command line, or the URL without the parts that might be secret."""
         if not self.url:
             return shlex.join(self.words)
 
@@ -76,13 +76,13 @@ def parse_address(text: str, headers: Iterable[str] = (), variables: Iterable[st
 
     Args:
         text:
-            A command line, which is split as a POSIX shell does, but run without a shell; or a URL.
+            A URL, or a command line that is split like in a POSIX shell but runs without a shell.
 
         headers:
-            Texts ``NAME=VALUE``, or ``NAME=@FILE`` for the content of a file.
+            Strings ``NAME=VALUE``, or ``NAME=@FILE`` for the content of a file.
 
         variables:
-            Texts ``NAME=VALUE``, or ``NAME`` to pass on a variable of this process.
+            Strings ``NAME=VALUE``, or ``NAME`` to pass on a variable of this process.
 
     Raises:
         ValueError: If one of the arguments is invalid, or a file or a variable does not exist.

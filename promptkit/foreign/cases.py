@@ -20,7 +20,7 @@ CASES_FILE: Final = "cases.toml"
 
 def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
     """
-    Return the cases in a file by the name of their prompt; ``{}`` if the file does not exist.
+    Return the cases in a file, by the name of their prompt; ``{}`` if the file does not exist.
 
     Each table ``[PROMPT."case name"]`` has the arguments of one case, as text.
 
@@ -36,7 +36,7 @@ def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
         raise LoadError(file.name, error.strerror or str(error)) from None
     except ValueError as error:
         raise LoadError(file.name, f"it is not TOML: {error}") from None
-    lines = dict(_headers(data.decode("utf-8-sig")))
+    lines = dict(_table_headers(data.decode("utf-8-sig")))
     return {
         prompt: tuple(
             _case(file, lines, (prompt, name), arguments)
@@ -49,7 +49,7 @@ def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
 def lint_cases_file(
     cases: Mapping[str, tuple[Case, ...]], prompts: Mapping[str, Any]
 ) -> Iterator[Diagnostic]:
-    """Yield a diagnostic for each prompt that has cases, but does not exist on the server."""
+    """Yield a diagnostic for each prompt that has cases but does not exist on the server."""
     for name, own_cases in cases.items():
         if name not in prompts and own_cases:
             similar = nearest(name, prompts)
@@ -73,14 +73,14 @@ def _table(file: Path, header: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def _headers(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
+def _table_headers(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
     """Yield the keys of each table header, and the line of the header."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.lstrip().startswith("["):
             continue
         try:
             table: Any = tomllib.loads(line)
-        except ValueError:  # a line of a list, or of a text
+        except ValueError:  # a line of a list, or of a multi-line string
             continue
         keys: list[str] = []
         while isinstance(table, dict) and table:

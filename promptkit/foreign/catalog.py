@@ -1,4 +1,4 @@
-"""A server's lists as a catalog. Using a prompt or a resource of the catalog requests it from the server."""
+"""A catalog of a server's lists. Using a prompt or a resource of the catalog requests it from the server."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt, FunctionRenderer
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
-from promptkit.catalog.uri_templates import URITemplate, expanded
+from promptkit.catalog.uri_templates import URITemplate, expand_template
 from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, compile_skill
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
@@ -48,7 +48,7 @@ from promptkit.lints.prompts import with_lints
 from promptkit.lints.skills import lint_skill
 from promptkit.types.scalar_types import SCALARS
 
-#: Time limit of a call, in seconds. It is longer than that of the connection, whose error names the request.
+#: Time limit of a call, in seconds. The connection times out earlier, with an error that names the request.
 _TIMEOUT_S: Final = 35.0
 
 #: Maximum size of the files of all skills together, in bytes.
@@ -61,10 +61,10 @@ class OpenServer(Struct):
 
     Args:
         name:
-            The name and version that the server declares; its address if it declares none.
+            The name and version that the server declares, or otherwise its address.
 
         revision:
-            The revision of the protocol that both sides use.
+            The protocol revision that both sides use.
 
         listing:
             The lists of prompts, resources and skills, as the server sent them.
@@ -79,8 +79,8 @@ class OpenServer(Struct):
     catalog: Catalog
 
 
-class _Unconnected:
-    """The connection for lists that come from a file: every request fails."""
+class _NoConnection:
+    """A connection for lists from a file, on which every request fails."""
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:  # noqa: ARG002
         msg = f"{method} needs a server, and this is a file"
@@ -108,7 +108,7 @@ def open_server(
             The folder of ``cases.toml``; by default the current one.
 
     Raises:
-        ServerError: If the server cannot be reached, or does not speak MCP, or the official client is not
+        ServerError: If the server cannot be reached or does not speak MCP, or if the official client is not
             installed.
 
         LoadError: If ``cases.toml`` is invalid.
@@ -129,7 +129,7 @@ def open_server(
                 *catalog.diagnostics,
                 *lint_listing(listing, identity.instructions),
                 *lint_replies(listing, connection, identity.revision, render=sample),
-                *lint_stray_output(connection.seen.stray_lines, connection.seen.stray_line),
+                *lint_stray_output(connection.observations.stray_lines, connection.observations.stray_line),
                 *(diagnostic for skill in catalog.skills for diagnostic in lint_skill(skill)),
             ]
             catalog = with_lints(catalog.with_diagnostics(diagnostics))
@@ -152,8 +152,8 @@ def catalog_of(
             The lists.
 
         connection:
-            The connection to the server; None if the lists come from a file. The files of skills are then
-            missing.
+            The connection to the server; None if the lists come from a file. Such a catalog has no skills,
+            because their files cannot be read.
 
         cases:
             The saved cases by prompt.
@@ -162,7 +162,7 @@ def catalog_of(
             Whether prompts can be rendered with made-up arguments.
     """
     cases, diagnostics = cases or {}, [*listing.diagnostics]
-    requester = connection or _Unconnected()
+    requester = connection or _NoConnection()
     prompts = [
         _prompt(prompt, requester, cases.get(prompt.name, ()), sample=sample) for prompt in listing.prompts
     ]
@@ -204,7 +204,7 @@ def _prompt(
 
 
 def _argument(argument: ListedArgument) -> Argument:
-    """Return an argument. For all servers, the type of the argument is text."""
+    """Return an argument of type `str`, because servers do not list types."""
     default = NO_DEFAULT if argument.required else None
     arg = Arg(argument.description, title=argument.title)
     return Argument(argument.name, str, default, SCALARS[str], argument.title, argument.description, arg)
@@ -225,7 +225,7 @@ def _icons(icons: Sequence[Mapping[str, Any]] | None) -> tuple[Icon, ...]:
 
 
 def _render(connection: Requester, name: str, /, **arguments: str) -> Workflow:
-    """Return the messages of a prompt."""
+    """Request a rendering of a prompt, and return its messages."""
     result = _call(connection, "prompts/get", {"name": name, "arguments": arguments})
     try:
         return Workflow.from_messages(result["messages"])
@@ -235,7 +235,7 @@ def _render(connection: Requester, name: str, /, **arguments: str) -> Workflow:
 
 
 def read_resource(connection: Requester, uri: str) -> str | bytes:
-    """Return the content of a resource: all of its texts, or its first blob."""
+    """Return the content of a resource: the text of all its parts, or the first blob."""
     from pybase64 import b64decode  # not needed before the first file
 
     contents = _call(connection, "resources/read", {"uri": uri}).get("contents") or [{}]
@@ -251,7 +251,12 @@ def read_resource(connection: Requester, uri: str) -> str | bytes:
 
 def _call(connection: Requester, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """
-    Send a request. Raises PromptError for an error from the server, and ResultError without a valid answer.
+    Send a request, and return its result.
+
+    Raises:
+        PromptError: If the server answers with an error, or asks for more input.
+
+        ResultError: If the server's answer violates the protocol.
     """
     try:
         result = connection.request(method, params)
@@ -279,7 +284,7 @@ def _resource(
     variables = [_argument(ListedArgument(name, required=True)) for name in template.names]
 
     def read(**values: str) -> str | bytes:
-        return read_resource(connection, expanded(uri, values) if is_template else uri)
+        return read_resource(connection, expand_template(uri, values) if is_template else uri)
 
     return CompiledResource(
         uri_template=uri,

@@ -1,4 +1,4 @@
-"""A connection to a server, with the official client, in the era that the server speaks."""
+"""A connection to a server through the official client, which supports both eras of the protocol."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ from promptkit.version import VERSION
 
 
 class _AnyResult(RootModel[dict[str, Any]]):
-    """A result of any method, with all of its members."""
+    """A result of any method, with all of its fields."""
 
 
 class ServerIdentity(Struct, frozen=True):
@@ -37,13 +37,13 @@ class ServerIdentity(Struct, frozen=True):
 
     Args:
         name:
-            The server's name; ``""`` if it declares none.
+            The server's name; ``""`` if it does not declare one.
 
         version:
-            The server's version; ``""`` if it declares none.
+            The server's version; ``""`` if it does not declare one.
 
         revision:
-            The revision of the protocol that both sides use.
+            The protocol revision that both sides use.
 
         capabilities:
             The server's capabilities.
@@ -70,14 +70,14 @@ class Connection:
         portal:
             The event loop of the client, on its own thread.
 
-        seen:
+        observations:
             What the transport has observed.
     """
 
-    def __init__(self, client: Client, portal: BlockingPortal, seen: Observations) -> None:
+    def __init__(self, client: Client, portal: BlockingPortal, observations: Observations) -> None:
         self._client = client
         self._portal = portal
-        self.seen = seen
+        self.observations = observations
 
     @property
     def identity(self) -> ServerIdentity:
@@ -101,7 +101,7 @@ class Connection:
         try:
             result = await self._client.session.send_request(request, _AnyResult)
         except MCPError as error:
-            if self.seen.too_large:
+            if self.observations.too_large:
                 msg = f"sent a reply with more than {MAX_REPLY >> 20} MiB"
             elif error.error.code == mcp_types.REQUEST_TIMEOUT:
                 msg = f"did not answer {method} within {MAX_SECONDS:g} s"
@@ -120,7 +120,7 @@ class Connection:
 
 
 def _first_problem(error: ValidationError) -> str:
-    """Return the location and the message of the first problem, without the server's value."""
+    """Return the location and the message of the first problem, but not the server's value."""
     problem = error.errors(include_url=False, include_input=False)[0]
     path = ".".join(map(str, problem["loc"]))
     return f"{path}: {problem['msg']}" if path else problem["msg"]
@@ -129,15 +129,15 @@ def _first_problem(error: ValidationError) -> str:
 @contextmanager
 def connect(address: ServerAddress) -> Iterator[Connection]:
     """
-    Connect to a server. On exit, disconnect, and end the processes of a command.
+    Connect to a server. On exit, disconnect, and terminate the processes of a command.
 
     Raises:
         ServerError: If the server cannot be reached, or does not speak MCP.
     """
-    for name in ("mcp", "client", "httpx2"):  # they would log the server's texts to standard error
+    for name in ("mcp", "client", "httpx2"):  # they would log what the server sends to standard error
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    seen = Observations()
-    streams = http_streams(address, seen) if address.url else stdio_streams(address, seen)
+    observations = Observations()
+    streams = http_streams(address, observations) if address.url else stdio_streams(address, observations)
     client = Client(
         streams,
         read_timeout_seconds=MAX_SECONDS,
@@ -149,14 +149,16 @@ def connect(address: ServerAddress) -> Iterator[Connection]:
         try:
             entered.__enter__()
         except Exception as error:  # noqa: BLE001 (the client raises many types, in groups)
-            raise _connection_error(address, error, seen) from None
+            raise _connection_error(address, error, observations) from None
         try:
-            yield Connection(client, portal, seen)
+            yield Connection(client, portal, observations)
         finally:
             entered.__exit__(None, None, None)
 
 
-def _connection_error(address: ServerAddress, error: BaseException, seen: Observations) -> ServerError:
+def _connection_error(
+    address: ServerAddress, error: BaseException, observations: Observations
+) -> ServerError:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, ServerError):
@@ -164,7 +166,7 @@ def _connection_error(address: ServerAddress, error: BaseException, seen: Observ
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, MCPError):
         reason = f"it answered {error.error.message!r} (code {error.error.code})"
-        if seen.too_large:
+        if observations.too_large:
             reason = f"it sent a message with more than {MAX_REPLY >> 20} MiB"
         elif error.error.code == mcp_types.REQUEST_TIMEOUT:
             reason = f"it did not answer within {MAX_SECONDS:g} s"
@@ -172,7 +174,7 @@ def _connection_error(address: ServerAddress, error: BaseException, seen: Observ
             reason = "it ended before it answered"
     elif isinstance(error, ValidationError):
         reason = f"its answer is invalid: {_first_problem(error)}"
-    if seen.stray_line:
-        reason += f"; it printed {escape_invisible(seen.stray_line.strip(), one_line=True)!r}"
-    errors = seen.errors.decode(errors="replace").strip()
+    if observations.stray_line:
+        reason += f"; it printed {escape_invisible(observations.stray_line.strip(), one_line=True)!r}"
+    errors = observations.errors.decode(errors="replace").strip()
     return ServerError(address.label, f"{reason}; it wrote:\n{errors}" if errors else reason)

@@ -25,7 +25,7 @@ from promptkit.foreign.listing import (
 from promptkit.protocol.jsonrpc import InvalidParams, MethodNotFound, ResourceNotFound
 from promptkit.protocol.revisions import REVISIONS
 
-#: How many names a message lists.
+#: Maximum number of names in a message.
 _MAX_NAMED: Final = 5
 
 #: A name and a URI that no server has.
@@ -40,7 +40,7 @@ _JSON: Final = re.compile(
 
 _SCHEMA: Final = re.compile(r"\bschema: (?=\{)")
 
-#: The types of values whose JSON is what people would write anyway.
+#: The types whose values people would write like JSON anyway.
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean", "null"})
 
 #: The number of levels of a schema to search.
@@ -53,8 +53,8 @@ def lint_listing(listing: Listing, instructions: str | None = None) -> Iterator[
     """
     Yield probable mistakes in the lists of a server, and in its instructions for models.
 
-    Lints about certain clients and about renderings are not included, because promptkit's own prompts share
-    them.
+    Lints about certain clients and about renderings are not included here, because the prompts of a server
+    also pass through the lints for promptkit's own prompts.
     """
     for prompt in listing.prompts:
         yield from _lint_prompt(prompt)
@@ -96,7 +96,7 @@ def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
 
 
 def _needs_json(description: str) -> bool:
-    """Return whether the description of an argument asks for JSON, unless a number or a word is enough."""
+    """Return whether the description of an argument asks for JSON other than a number or a word."""
     if (match := _SCHEMA.search(description)) is not None:
         with suppress(ValueError):
             schema, _ = JSONDecoder().raw_decode(description, match.end())
@@ -145,18 +145,18 @@ def _schemas(schema: Any, depth: int = 0) -> Iterator[Mapping[str, Any]]:
 
 
 def _has_other_choices(schema: Mapping[str, Any]) -> bool:
-    """Return whether a schema has choices that are not text."""
+    """Return whether a schema has choices that are neither text nor null."""
     choices = chain.from_iterable(inner.get("enum") or () for inner in _schemas(schema))
     return any(not isinstance(choice, str | None) for choice in choices)
 
 
 def _has_positions(schema: Mapping[str, Any]) -> bool:
-    """Return whether a list in a schema has a type for each position."""
+    """Return whether a schema has a list with a separate type for each position."""
     return any("prefixItems" in inner or isinstance(inner.get("items"), list) for inner in _schemas(schema))
 
 
 def _is_recursive(schema: Mapping[str, Any]) -> bool:
-    """Return whether a schema or one of its definitions refers to itself, directly or through others."""
+    """Return whether a schema or one of its definitions refers to itself, directly or indirectly."""
     definitions = {**(schema.get("definitions") or {}), **(schema.get("$defs") or {})}
     references = {name: set(_references(definition)) for name, definition in definitions.items()}
     try:
@@ -172,7 +172,7 @@ def _references(schema: Any) -> Iterator[str]:
     return (reference.rpartition("/")[2] for reference in references if isinstance(reference, str))
 
 
-#: The losses of clients' converters: see the table in tests/clients/test_converters.py, and docs/tools.md.
+#: The losses of clients' converters, see the table in tests/clients/test_converters.py and docs/tools.md.
 _LOSSES: Final = (
     (
         lambda schema: "$schema" in schema,
@@ -198,7 +198,11 @@ _LOSSES: Final = (
 
 
 def lint_stray_output(lines: int, first: str) -> Iterator[Diagnostic]:
-    """Yield a diagnostic if a server has written *lines* to standard output that are not messages."""
+    """
+    Yield a diagnostic if a server has written lines to standard output that are not messages.
+
+    *lines* is the number of such lines, and *first* is the first one.
+    """
     if lines:
         message = f"it wrote {_count(lines, 'line')} other than messages to standard output: {first!r}"
         hint = "write logs to standard error: some clients end the connection"
@@ -209,7 +213,7 @@ def lint_replies(
     listing: Listing, connection: Requester, revision: str, *, render: bool = False
 ) -> Iterator[Diagnostic]:
     """
-    Yield a diagnostic for each invalid request that a server does not answer as the protocol requires.
+    Yield a diagnostic for each invalid request to which the server's answer violates the protocol.
 
     Args:
         listing:
@@ -219,7 +223,7 @@ def lint_replies(
             The connection.
 
         revision:
-            The revision of the protocol that both sides use.
+            The protocol revision that both sides use.
 
         render:
             Whether prompts can be requested without their required arguments.

@@ -12,10 +12,10 @@ from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.rules import Rule
 from promptkit.protocol.jsonrpc import MethodNotFound
 
-#: The location of all that a server declares, because there is no file.
+#: The location of everything that a server declares, because there is no file.
 SERVER: Final = Location("<server>")
 
-#: Maximum numbers of items and of bytes of JSON in all lists of a server together, and of pages of one list.
+#: Maximum number of items, and of bytes of JSON, in all lists of a server; and of pages in one list.
 MAX_ITEMS: Final = 10_000
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_PAGES: Final = 1_000
@@ -46,11 +46,11 @@ class RequestError(PromptkitError):
 
 
 class InvalidReplyError(PromptkitError):
-    """A server's answer violates the protocol. The message is a predicate of the server."""
+    """A server's answer violates the protocol. The message is a phrase whose subject is the server."""
 
 
 class NoReplyError(InvalidReplyError):
-    """A server did not answer, and will probably not answer other requests either."""
+    """A server did not answer, and will probably not answer any further requests."""
 
 
 class Requester(Protocol):
@@ -126,7 +126,7 @@ class ListedFile(Struct):
 
 
 class ListedSkill(Struct):
-    """An entry of ``skills/list``. The files of a dynamic skill are not known."""
+    """An entry of ``skills/list``. For a dynamic skill, whose files are not listed, `resources` is text."""
 
     uri: str
     frontmatter: dict[str, Any]
@@ -135,11 +135,11 @@ class ListedSkill(Struct):
 
 class _Kind(Struct, frozen=True):
     """
-    One of the lists.
+    A kind of list.
 
     Args:
         member:
-            The member of a reply that contains the items.
+            The field of a reply that contains the items.
 
         noun:
             A word for an item.
@@ -173,7 +173,7 @@ class Listing(Struct):
 
     Args:
         data:
-            The items as the server sent them, by the key of their list.
+            The items as the server sent them, by the field of the reply that contains them.
 
         prompts, resources, templates, tools, skills:
             The valid items. Of several items with the same name or URI, only the first is included.
@@ -234,7 +234,7 @@ def offered_methods(capabilities: Mapping[str, Any]) -> list[str]:
 
 def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> Listing:
     """
-    Return the lists that a server declares, as far as the limits allow.
+    Return the lists that a server declares, truncated at the limits.
 
     Args:
         connection:
@@ -254,7 +254,7 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
         except _PageError as error:
             report.add(error.rule, str(error), error.hint)
         except RequestError as error:
-            # Servers without templates often do not have the method for their list.
+            # Servers without templates often do not implement the method that lists them.
             if method != "resources/templates/list" or error.code != MethodNotFound.code:
                 hint = "answer it, or do not declare the capability"
                 report.add(Rule.INVALID_REPLY, f"it fails: {error}", hint)
@@ -267,7 +267,7 @@ def read_listing(connection: Requester, capabilities: Mapping[str, Any]) -> List
 
 
 class _PageError(Exception):
-    """The pages of a list cannot be read to the end. The items so far are valid."""
+    """A list cannot be read completely. The items so far are valid."""
 
     def __init__(self, rule: Rule, message: str, hint: str) -> None:
         super().__init__(message)
@@ -312,7 +312,7 @@ class _PageReader:
 
 def parse_listing(data: Mapping[str, Any]) -> Listing:
     """
-    Return the lists in a file that ``promptkit list --json`` wrote.
+    Return the lists in the data of a file that ``promptkit list --json`` wrote.
 
     Raises:
         ValueError: If *data* does not contain such lists.

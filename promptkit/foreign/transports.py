@@ -2,7 +2,7 @@
 Streams of messages from and to a server, with limits.
 
 The official client does not limit the size of a reply, and passes on what a server writes to standard error.
-Therefore these streams replace its transports.
+Therefore, these streams replace its transports.
 """
 
 import shutil
@@ -31,10 +31,10 @@ MAX_SECONDS: Final = 30.0
 #: Maximum size of a message from the server, in bytes.
 MAX_REPLY: Final = 16 * 1024 * 1024
 
-#: How many bytes are kept of the end of standard error, and of the start of a line that is not a message.
+#: Number of bytes to keep from the end of standard error, and from the start of a line that is not a message.
 _MAX_KEPT: Final = 2000
 
-#: How long a server may take to exit after the end of its input, and after SIGTERM, in seconds.
+#: Time in seconds for a server to exit after its input is closed, and after SIGTERM.
 _GRACE_S: Final = 1.0
 
 Streams: TypeAlias = tuple[ReadStream[SessionMessage | Exception], WriteStream[SessionMessage]]
@@ -42,7 +42,7 @@ Streams: TypeAlias = tuple[ReadStream[SessionMessage | Exception], WriteStream[S
 
 class Observations(Struct):
     """
-    Output of a server other than messages.
+    Output of a server that is not a message.
 
     Args:
         errors:
@@ -65,16 +65,16 @@ class Observations(Struct):
 
 
 @asynccontextmanager
-async def stdio_streams(address: ServerAddress, seen: Observations) -> AsyncGenerator[Streams]:
+async def stdio_streams(address: ServerAddress, observations: Observations) -> AsyncGenerator[Streams]:
     """
-    Start a command and yield its streams. On exit, its whole process group is ended.
+    Start a command and yield its streams. On exit, terminate its whole process group.
 
     Args:
         address:
             The command.
 
-        seen:
-            Receives the output other than messages.
+        observations:
+            Receives the output that is not a message.
 
     Raises:
         ServerError: If the command cannot be started.
@@ -86,7 +86,7 @@ async def stdio_streams(address: ServerAddress, seen: Observations) -> AsyncGene
     async def read() -> None:
         async with to_reader:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session has ended
-                async for message in _messages(process, seen):
+                async for message in _messages(process, observations):
                     await to_reader.send(message)
 
     async def write() -> None:
@@ -101,7 +101,7 @@ async def stdio_streams(address: ServerAddress, seen: Observations) -> AsyncGene
         assert process.stderr is not None  # noqa: S101 (it is a pipe)
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async for chunk in process.stderr:
-                seen.errors = (seen.errors + chunk)[-_MAX_KEPT:]
+                observations.errors = (observations.errors + chunk)[-_MAX_KEPT:]
 
     async with anyio.create_task_group() as tasks:
         for task in (read, write, keep_errors):
@@ -129,21 +129,21 @@ async def _start(address: ServerAddress) -> Process:
         raise ServerError(address.label, f"it cannot be started: {reason}") from None
 
 
-async def _messages(process: Process, seen: Observations) -> AsyncIterator[SessionMessage]:
-    """Yield the messages on standard output, except notifications, because no code waits for them."""
-    async for line in _lines(process, seen):
+async def _messages(process: Process, observations: Observations) -> AsyncIterator[SessionMessage]:
+    """Yield the messages on standard output, except notifications, for which no code waits."""
+    async for line in _lines(process, observations):
         try:
             message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
             if line.strip():
-                seen.stray_line = seen.stray_line or line[:_MAX_KEPT].decode(errors="replace")
-                seen.stray_lines += 1
+                observations.stray_line = observations.stray_line or line[:_MAX_KEPT].decode(errors="replace")
+                observations.stray_lines += 1
             continue
         if not isinstance(message, mcp_types.JSONRPCNotification):
             yield SessionMessage(message)
 
 
-async def _lines(process: Process, seen: Observations) -> AsyncIterator[bytes]:
+async def _lines(process: Process, observations: Observations) -> AsyncIterator[bytes]:
     """Yield the lines of standard output, up to the first line that is too long."""
     assert process.stdout is not None  # noqa: S101 (it is a pipe)
     stream = BufferedByteReceiveStream(process.stdout)
@@ -151,13 +151,13 @@ async def _lines(process: Process, seen: Observations) -> AsyncIterator[bytes]:
         while True:
             yield await stream.receive_until(b"\n", MAX_REPLY)
     except anyio.DelimiterNotFound:
-        seen.too_large = True
+        observations.too_large = True
     except (anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
         return
 
 
 async def _end(process: Process) -> None:
-    """End a process and its group: first by closing its standard input, then by signals."""
+    """Stop a process and its group, first by closing standard input, then by signals."""
     assert process.stdin is not None  # noqa: S101 (it is a pipe)
     with suppress(OSError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         await process.stdin.aclose()
@@ -172,7 +172,7 @@ async def _end(process: Process) -> None:
 
 
 @asynccontextmanager
-async def http_streams(address: ServerAddress, seen: Observations) -> AsyncGenerator[Streams]:
+async def http_streams(address: ServerAddress, observations: Observations) -> AsyncGenerator[Streams]:
     """
     Yield the streams of a server over Streamable HTTP.
 
@@ -180,16 +180,16 @@ async def http_streams(address: ServerAddress, seen: Observations) -> AsyncGener
         address:
             The URL and the headers.
 
-        seen:
-            Receives whether a reply was too large.
+        observations:
+            Records whether a reply was too large.
     """
 
     async def limit(response: httpx2.Response) -> None:
-        if response.headers.get("content-encoding", "identity") != "identity":  # it can expand without limit
+        if response.headers.get("content-encoding", "identity") != "identity":  # can expand without limit
             msg = "the reply is compressed, although this was not requested"
             raise httpx2.DecodingError(msg)
         assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 (of an asynchronous client)
-        response.stream = _LimitedStream(response.stream, seen)
+        response.stream = _LimitedStream(response.stream, observations)
 
     headers = {**address.headers, "Accept-Encoding": "identity"}
     async with (
@@ -204,16 +204,16 @@ async def http_streams(address: ServerAddress, seen: Observations) -> AsyncGener
 class _LimitedStream(httpx2.AsyncByteStream):
     """The body of a response, up to the maximum size of a message."""
 
-    def __init__(self, stream: httpx2.AsyncByteStream, seen: Observations) -> None:
+    def __init__(self, stream: httpx2.AsyncByteStream, observations: Observations) -> None:
         self._stream = stream
-        self._seen = seen
+        self._observations = observations
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._stream:
             size += len(chunk)
             if size > MAX_REPLY:
-                self._seen.too_large = True
+                self._observations.too_large = True
                 msg = f"the reply has more than {MAX_REPLY:,} bytes"
                 raise httpx2.ReadError(msg)
             yield chunk

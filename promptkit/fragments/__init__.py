@@ -1,8 +1,8 @@
 """
 Functions that build text. Each returns a `Text`, so the results can be nested and added.
 
-A `str` is raw and a `Text` is already composed: `tag` escapes only the former. A fragment has the
-annotations of the `Text` values in it. Its result is never parsed as a template.
+A `str` is raw and a `Text` is already composed, so `tag` escapes only strings. A fragment has the annotations
+of the `Text` values in it. Its result is never parsed as a template.
 """
 
 from promptkit.fragments.answers import answer_format

@@ -11,7 +11,7 @@ from promptkit.language.text import Text, plain_string
 from promptkit.types.caching import cached_by_type
 from promptkit.types.schemas import answer_schema
 
-#: Common names of the types of JSON Schema.
+#: Common names for JSON Schema types.
 _NAMES: Final = {"string": "string", "integer": "int", "number": "float", "boolean": "bool", "null": "null"}
 
 
@@ -19,7 +19,7 @@ def answer_format(
     answer: Any, example: Any = None, lead: str = "Answer with JSON in this form, and nothing else:"
 ) -> Text:
     """
-    Describe the required JSON format of an answer with an outline of a type, in the order of its fields.
+    Describe the JSON format of an answer with an outline of its type, whose fields keep their order.
 
     Descriptions (``msgspec.Meta(description=...)``, and string literals below the members of an ``Enum``)
     become comments, and all choices are listed. Docstrings are omitted. `promptkit.answers.parse_answer`

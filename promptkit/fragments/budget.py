@@ -1,4 +1,4 @@
-"""Text within a budget: required parts, and optional ones as far as they fit."""
+"""Text within a budget: all required parts, and as many optional parts as fit."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
@@ -13,13 +13,16 @@ from promptkit.language.content import note_repr
 from promptkit.language.text import Text, plain_string
 from promptkit.language.validation import checked_priority
 
-#: Returns the number of tokens, or of other units, of a text.
+#: Returns the size of a string, in tokens or other units.
 Counter: TypeAlias = Callable[[str], float]
 
-#: The part of a text that `truncate` keeps.
+#: The part of the text that `truncate` keeps.
 _KEEP: Final[dict[str, Keep]] = {"start": "tail", "end": "head", "middle": "both"}
 
 _GAP: Final = "\n\n"
+
+#: The average length of a token of English text, in characters.
+CHARACTERS_PER_TOKEN: Final = 4
 
 #: How often a part is measured to find its longest version that fits. The whole text is measured once more.
 _MAX_TRIALS: Final = 19
@@ -80,7 +83,7 @@ class Candidate(Struct, frozen=True, eq=False):
 
 class Fitted(Struct, frozen=True):
     """
-    The result of a call of `fit` that has dropped or cut parts.
+    The result of a `fit` call that dropped or cut parts.
 
     Args:
         budget:
@@ -107,8 +110,8 @@ fitted: Final[ContextVar[list[Fitted] | None]] = ContextVar("fitted", default=No
 
 
 def estimate_tokens(text: str) -> int:
-    """Return the approximate number of tokens: English text has about 4 characters per token."""
-    return -(-len(text) // 4)
+    """Return the approximate number of tokens."""
+    return -(-len(text) // CHARACTERS_PER_TOKEN)
 
 
 def optional(
@@ -154,9 +157,9 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
     """
     Join parts like `blocks`, and drop optional ones so that the text fits into a budget.
 
-    Required parts are always kept. Optional parts are added by descending priority, up to the first one that
-    does not fit, which is cut if it has *trim*. A larger budget therefore never removes anything. The parts
-    stay in the written order.
+    Required parts are always kept. Optional parts are added by descending priority until a part does not fit;
+    that part is cut if it has *trim*. A larger budget therefore never removes anything. The parts stay in the
+    written order.
 
     Args:
         *parts:
@@ -167,9 +170,9 @@ def fit(*parts: Part | OptionalPart, tokens: int, count: Callable[[str], float] 
             The maximum size of the text.
 
         count:
-            A function that returns the size of a text, such as a tokenizer's:
+            A function that returns the size of a string, such as a tokenizer's:
             ``lambda text: len(encoding.encode(text))``. It is called at most twice per part, and 20 times
-            more for a part that is cut. The default estimates one token for 4 characters, which suits English
+            more for a part that is cut. The default estimates one token per 4 characters, which suits English
             text.
 
     Returns:
@@ -226,7 +229,7 @@ def _select(ranked: list[Candidate], required: int, budget: int, measure: Counte
             The maximum size of the text.
 
         measure:
-            Returns the size of a text.
+            Returns the size of a string.
     """
     gap = measure(_GAP) if len(ranked) > 1 else 0
     selected, remaining = ranked[:required], budget + gap

@@ -10,7 +10,7 @@ _LINE_END: Final = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
 
 #: Unicode categories Cc, Cf, Co and Cs, and invisible characters of other categories, except for tab, line
 #: feed, the visible number and verse signs of Arabic, Syriac and Kaithi, and the characters of `_HELPER`.
-#: The pattern lists ranges, because categories differ between versions of Python.
+#: The pattern lists ranges, because categories differ between Python versions.
 _HIDDEN: Final = (
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls
@@ -42,7 +42,7 @@ def strip_invisible(text: str) -> str:
 
     All line endings become line feeds, and tabs are kept. After a character that is not ASCII,
     one variation selector and one joiner are kept: Persian, Hindi, Japanese names and most emoji need
-    them. More of them in a row, or after ASCII, can only hide text.
+    them. More of them in a row, or any after ASCII, can only hide text.
     """
     visible = re.sub(_HIDDEN, "", re.sub(_LINE_END, "\n", text))
     return re.sub(_HELPER, r"\1", visible)

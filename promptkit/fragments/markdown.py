@@ -170,7 +170,7 @@ def table(
     Raises:
         TypeError: If *rows*, a row or *header* is not a sequence, or a cell has a different type.
 
-        ValueError: If a row does not have one cell for each column (the message has the number of the row),
+        ValueError: If a row does not have one cell for each column (the message contains the row's number),
             or if the annotations of `Text` values differ.
     """
     all_rows = [

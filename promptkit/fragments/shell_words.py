@@ -25,7 +25,7 @@ def quoted(word: str, *, one_line: bool = True) -> str:
     """
     if sys.platform == "win32" or escape_invisible(word, one_line=one_line) == word:
         return distribution.quoted(word)
-    return f"$'{''.join(map(_escaped, word))}'"
+    return f"$'{''.join(map(_escape_character, word))}'"
 
 
 def quoted_path(path: str) -> str:
@@ -33,7 +33,7 @@ def quoted_path(path: str) -> str:
     return quoted(f"./{path}" if path.startswith(("-", "+")) else path)
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     code = ord(character)
     if character in _ESCAPES:
         return _ESCAPES[character]

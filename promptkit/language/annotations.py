@@ -28,7 +28,7 @@ def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
     return (values,) if isinstance(values, str) else tuple(values)
 
 
-def _complete(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
+def _completions(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
     """Return *source*, replacing an iterator with a tuple, which can be read more than once."""
     return tuple(source) if isinstance(source, Iterator) else source
 
@@ -80,7 +80,7 @@ class Arg:
     complete: Iterable[Any] | Callable[..., Any] | None = attrs.field(
         default=None,
         kw_only=True,
-        converter=_complete,
+        converter=_completions,
     )
     secret: bool = attrs.field(default=False, kw_only=True)
     timezone: str | tzinfo | None = attrs.field(default=None, kw_only=True)
@@ -119,7 +119,7 @@ def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
 @attrs.frozen(kw_only=True)
 class Tool:
     """
-    The annotations of a prompt as a tool. By default, a call only renders text.
+    The tool annotations of a prompt. By default, a call only renders text.
 
     Args:
         read_only:

@@ -1,4 +1,6 @@
-"""Limits for reading an author's iterators, which may be endless: at most the size of a reply is read."""
+"""
+Limits on reading authors' iterators, which may be endless: reading stops when a reply would be too large.
+"""
 
 from collections.abc import AsyncIterable, Iterable, Sequence
 from typing import Any, Final, TypeVar
@@ -8,8 +10,8 @@ from promptkit.language.text import Text
 
 T = TypeVar("T")
 
-#: Default limit of a reply in bytes. It also applies without a server, so that an oversized prompt fails in
-#: its tests as it would for a client, instead of filling the memory.
+#: Default size limit of a reply, in bytes. It also applies without a server, so that an oversized prompt
+#: fails in its tests as it would for a client, instead of exhausting memory.
 MAX_REPLY_BYTES: Final = 64 * 1024 * 1024
 
 #: Minimum overhead of each text in a reply to ``prompts/get``, in bytes.
@@ -17,7 +19,7 @@ _OVERHEAD: Final = len('{"role":"user","content":{"type":"text","text":""}},')
 
 
 class TooLongError(ValueError):
-    """Raised if an iterator, which may be endless, yields more than fits into a reply."""
+    """Raised if items, such as those of an endless iterator, do not fit into a reply."""
 
     path: tuple[int, ...] = ()  # as in `UnsendableError`; empty, because the result as a whole is too long
 
@@ -28,7 +30,7 @@ class Bound:
 
     Args:
         limit:
-            The limit of a reply, in bytes.
+            The size limit of a reply, in bytes.
 
         prefix:
             The start of the error message, which names the source of the items.
@@ -70,7 +72,11 @@ def _size(item: Any) -> int:
 
 
 def read_all(values: Iterable[T], prefix: str = "") -> Sequence[T]:
-    """Return all items of an author's iterable. Raises `TooLongError` if they do not fit into a reply."""
+    """
+    Return all items of an author's iterable; a list or tuple is returned unchanged.
+
+    Raises `TooLongError` if the items of any other iterable do not fit into a reply.
+    """
     if isinstance(values, list | tuple):
         return values
     bound, items = Bound(prefix=prefix), list[T]()

@@ -19,19 +19,45 @@ from promptkit.language.validation import (
     describe,
 )
 
-#: Collects the reprs of content that are made while a prompt renders, as in ``f"{[Image(...)]}"``. Formatting
-#: the content itself is an error. A container, however, formats its items with `repr`, which must not fail,
-#: because debuggers, logs and assertions need it. Therefore, a rendering that contains one of these reprs is
-#: rejected.
-noted_reprs: Final[ContextVar[list[str] | None]] = ContextVar("noted_reprs", default=None)
+
+class ReprNotes:
+    """
+    The reprs of content that are made while a prompt renders, as in ``f"{[Image(...)]}"``.
+
+    Formatting the content itself is an error. A container, however, formats its items with `repr`, which must
+    not fail, because debuggers, logs and assertions need it. Therefore, a prompt whose text contains one of
+    these reprs is rejected.
+
+    Args:
+        texts:
+            The reprs made so far; None if no prompt is being rendered.
+    """
+
+    __slots__ = ("texts",)
+
+    def __init__(self, texts: list[str] | None = None) -> None:
+        self.texts = texts
+
+
+#: The notes of the current context. They are set once for each thread and changed by each rendering, because
+#: setting a context variable for each rendering takes five times as long.
+repr_notes: Final[ContextVar[ReprNotes | None]] = ContextVar("repr_notes", default=None)
+
+
+def context_repr_notes() -> ReprNotes:
+    """Return the notes of the current context, which are created on the first call."""
+    notes = repr_notes.get()
+    if notes is None:
+        notes = ReprNotes()
+        repr_notes.set(notes)
+    return notes
 
 
 def note_repr(text: str) -> str:
-    """
-    Record *text*, the ``repr`` of a value that is not text, for the current rendering, and return *text*.
-    """
-    if (reprs := noted_reprs.get()) is not None:
-        reprs.append(text)
+    """Return *text*, the ``repr`` of a value that is not text, and record it for the current rendering."""
+    notes = repr_notes.get()
+    if notes is not None and notes.texts is not None:
+        notes.texts.append(text)
     return text
 
 
@@ -52,7 +78,7 @@ def human_size(size: int) -> str:
     return f"{size} GB"
 
 
-def _short(value: object) -> str:
+def _short_repr(value: object) -> str:
     if not isinstance(value, bytes):
         return repr(value)
 
@@ -60,7 +86,11 @@ def _short(value: object) -> str:
 
 
 class _Marked:
-    """A slot that marks a list. The slot is not a field: it is not compared, shown, copied or sent."""
+    """
+    A slot that marks a `Text` as a list.
+
+    The slot is not a field, so it is not compared, shown, copied or sent.
+    """
 
     __slots__ = ("_mark",)
 
@@ -68,7 +98,7 @@ class _Marked:
 @attrs.frozen(repr=False, eq=False)
 class Content(_Marked):
     """
-    The base of every kind of content, with its annotations: audience, priority and age.
+    The base class of all content, with annotations: audience, priority and time of the last change.
 
     Args:
         audience:
@@ -141,7 +171,8 @@ class Content(_Marked):
         fields = sorted(attrs.fields(type(self)), key=lambda field: field.name in Annotations.__annotations__)
         values = ((field, getattr(self, field.name)) for field in fields)
         arguments = (
-            (f"{field.name}=" if field.kw_only or field.default is not attrs.NOTHING else "") + _short(value)
+            (f"{field.name}=" if field.kw_only or field.default is not attrs.NOTHING else "")
+            + _short_repr(value)
             for field, value in values
             if value != field.default
         )

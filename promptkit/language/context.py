@@ -17,7 +17,7 @@ import attrs
 
 from promptkit.errors.exceptions import MissingClientCapabilityError
 
-#: Largest progress: clients parse numbers as floats.
+#: The largest progress value, because clients parse numbers as floats.
 _LARGEST: Final = sys.float_info.max
 
 _is_cancelled: ContextVar[Callable[[], bool]] = ContextVar("is_cancelled", default=bool)

@@ -31,7 +31,7 @@ _TEXT_TYPE: Final = (
     r"text/.+|.+\+(?:json|xml|yaml)|application/(?:javascript|json|sql|toml|x-sh|x-tex|x-yaml|xml|yaml)"
 )
 
-#: File extensions that some versions of Python do not know, or map to a different type.
+#: File extensions that some Python versions do not know, or map to a different type.
 _EXTENSIONS: Final = {
     ".js": "text/javascript",
     ".md": "text/markdown",
@@ -124,15 +124,15 @@ class EmbeddedResource(Content):
 
             uri:
                 The document's URI. The default is ``recipe:///`` and the path within the served folder or
-                within *root*, or only the file's name if the file is outside both. The default reveals no
-                other paths on the machine.
+                *root*, or only the file's name if the file is outside both. It reveals no other paths on the
+                machine.
 
             mime_type:
                 The MIME type. The default is detected from the bytes and the file extension.
 
             root:
-                The folder that *path* must stay in, relative to the recipe's folder. Always give it
-                when any part of *path* comes from outside.
+                The folder that *path* must stay in, relative to the recipe's folder. Always give it when any
+                part of *path* comes from a client.
 
             **annotations:
                 The ``audience``, ``priority`` and ``last_modified`` of `Content`.
@@ -155,7 +155,7 @@ class EmbeddedResource(Content):
         folder = source_folder(1) / (root or "")
         file = folder / path
         data = read_authors_file(file, MAX_FILE_BYTES) if root is None else read_below(path, folder)
-        detected_type, text = document_type(file.name, data, mime_type)
+        detected_type, text = document_type_and_text(file.name, data, mime_type)
         blob = data if text is None else None
         if uri is None:
             uri = recipe_uri(file, package_folder(1), folder)
@@ -227,13 +227,14 @@ class ResourceLink(Content):
         return f"{link}: {self.description}" if self.description else link
 
 
-def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
+def document_type_and_text(name: str, data: bytes, declared: str | None) -> tuple[str, str | None]:
     """
     Return the MIME type of a file, and its text; the text is None unless the file is a UTF-8 text document.
 
     Args:
         name:
-            The file's name. Its extension determines the type of text, which cannot be detected from bytes.
+            The file's name. Its extension determines the type of a text file, which cannot be detected from
+            bytes.
 
         data:
             The content of the file.
@@ -241,7 +242,7 @@ def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, st
         declared:
             The MIME type that the author declares; None to detect it.
     """
-    text, declared_or_named = _decoded(data), declared or _type_of_name(name)
+    text, declared_or_named = _decode_text(data), declared or _type_of_name(name)
     if text is not None and declared_or_named and re.fullmatch(_TEXT_TYPE, canonical_type(declared_or_named)):
         return declared_or_named, text
     detected = declared or sniff(data)
@@ -250,7 +251,7 @@ def document_type(name: str, data: bytes, declared: str | None) -> tuple[str, st
     return detected or declared_or_named or "application/octet-stream", None
 
 
-def _decoded(data: bytes) -> str | None:
+def _decode_text(data: bytes) -> str | None:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -266,5 +267,5 @@ def _type_of_name(name: str) -> str | None:
 def _types_by_extension() -> Mapping[str, str]:
     from mimetypes import MimeTypes  # imported on first use
 
-    # Only Python's built-in types: those of the system differ between machines.
+    # Only Python's built-in types, because the system's types differ between machines.
     return {**MimeTypes().types_map[1], **_EXTENSIONS}

@@ -1,5 +1,5 @@
 """
-Files that become content: the author's own, and those in one folder that clients can request by path.
+Files that become content: the author's files, and files in one folder that clients can request by path.
 
 Text files with placeholders are cached until they change. Their front matter is removed.
 """
@@ -30,13 +30,13 @@ from promptkit.language.placeholders import LINE_END, TextWithPlaceholders
 
 T = TypeVar("T")
 
-#: Limit of a client's path in characters. Common systems do not open longer ones.
+#: Length limit of a client's path, in characters. Common systems do not open longer paths.
 MAX_PATH_LENGTH: Final = 4096
 
-#: Default limit of a file in bytes.
+#: Default size limit of a file, in bytes.
 MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 
-#: Set while a server runs: cached text files are not checked until the server marks them as stale.
+#: Set while a server runs, so that cached text files are not checked until the server marks them as stale.
 reads_once: Final = Event()
 
 #: Collects the files that a module reads while the loader imports it.
@@ -52,13 +52,13 @@ class TextRead(Struct, frozen=True):
             The file of the calling code, and the line of the call.
 
         path:
-            The path of the text, as written in the recipe.
+            The path of the text file, as written in the recipe.
 
         text:
             The text without front matter.
 
         first_line:
-            The number of its first line in the file.
+            The line of the file on which the text starts.
 
         names:
             The names of the values for the placeholders.
@@ -77,7 +77,9 @@ texts_read: Final[ContextVar[list[TextRead] | None]] = ContextVar("texts_read", 
 
 @contextmanager
 def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
-    """Collect the items that are appended to *variable* within the ``with`` block."""
+    """
+    Set *variable* to the list *collected* within the ``with`` block, so that items are appended to that list.
+    """
     token = variable.set(collected)
     try:
         yield
@@ -85,7 +87,7 @@ def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iter
         variable.reset(token)
 
 
-#: Limit of the cache, because a path can be composed from an argument.
+#: Maximum number of cached files. A path can be composed from an argument, so there can be many.
 _MAX_TEXTS: Final = 1_000
 
 
@@ -125,7 +127,7 @@ def package_folder(depth: int) -> Path:
 
 def recipe_uri(file: str | Path, *folders: Path) -> str:
     """
-    Return a URI that hides where folders are: ``recipe:///`` and the path in a folder, or only the name.
+    Return a URI that hides where folders are: ``recipe:///`` and the path in a folder, or the file's name.
 
     Args:
         file:
@@ -155,7 +157,7 @@ def read_authors_file(path: Path, limit: int) -> bytes:
     try:
         return read_named_file(path, limit)
     except TooLargeError as error:
-        raise MediaError(_too_large(path, error.size, limit)) from None
+        raise MediaError(_file_too_large_message(path, error.size, limit)) from None
 
 
 def note_read(path: Path) -> None:
@@ -190,17 +192,17 @@ def confine(path: str | Path, root: Path) -> Path:
         names_folder = text.rpartition("/")[2] in ("", ".")
         inside, exists = file.is_relative_to(root), file.is_file() and not names_folder
     except (OSError, RuntimeError, ValueError):  # a name that is too long, a cycle of links, a lone surrogate
-        raise MediaError(_no_file(text, root)) from None
+        raise MediaError(_no_file_message(text, root)) from None
     if not inside:
         msg = f"{shortened(text)!r} is outside {root.name!r}"
         raise MediaError(msg)
     note_read(file)  # even if it is missing: the author may create it later
     if not exists:
-        raise MediaError(_no_file(text, root))
+        raise MediaError(_no_file_message(text, root))
     return file
 
 
-def _no_file(text: str, root: Path) -> str:
+def _no_file_message(text: str, root: Path) -> str:
     return f"there is no file {shortened(text)!r} in {root.name!r}"
 
 
@@ -240,9 +242,9 @@ def read_confined(file: Path, root: Path, path: str | Path, limit: int = MAX_FIL
     try:
         return Folder(folder, is_portable=False).read(file.relative_to(folder).as_posix(), limit)
     except TooLargeError as error:
-        raise MediaError(_too_large(path, error.size, limit)) from None
+        raise MediaError(_file_too_large_message(path, error.size, limit)) from None
     except NotRegularError:
-        raise MediaError(_no_file(str(path), root)) from None
+        raise MediaError(_no_file_message(str(path), root)) from None
     except OSError as error:
         msg = f"{shortened(str(path))!r} cannot be read: {error.strerror}"
         raise MediaError(msg) from error
@@ -253,13 +255,13 @@ def too_large_message(size: int, limit: int) -> str:
     return f"{size:,} B exceeds the {limit:,} B that clients accept: reduce its size first"
 
 
-def _too_large(path: str | Path, size: int, limit: int) -> str:
+def _file_too_large_message(path: str | Path, size: int, limit: int) -> str:
     return f"{shortened(str(path))!r}: {too_large_message(size, limit)}"
 
 
 @attrs.define
 class _CachedText:
-    """The text of a file, and its parsed placeholders for each set of names that it was filled with."""
+    """The text of a file, and its parsed form for each set of names that it was filled with."""
 
     path: str
     stamp: Stamp | None
@@ -321,7 +323,7 @@ def parsed_file_below(root: Path, path: str | Path, names: tuple[str, ...]) -> T
 
 
 def _note_text(path: str, file: "_CachedText", names: tuple[str, ...]) -> None:
-    """Record that the code three frames above fills the text of *file*, if such texts are collected."""
+    """Record that the code three frames above fills the text of *file*, if `texts_read` is set."""
     if (texts := texts_read.get()) is not None:
         frame = sys._getframe(3)  # noqa: SLF001 (as above)
         recipe = frame.f_globals.get("__file__") or "", frame.f_lineno

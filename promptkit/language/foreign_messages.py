@@ -12,13 +12,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.language.content import Content
-from promptkit.language.documents import EmbeddedResource, ResourceLink, document_type
+from promptkit.language.documents import EmbeddedResource, ResourceLink, document_type_and_text
 from promptkit.language.files import recipe_uri
 from promptkit.language.media import Audio, Image
 from promptkit.language.text import Text
 from promptkit.language.validation import Role, checked_uri, describe
 
-#: The members of a message, or of one of its parts, that have not been read yet.
+#: The fields of a message, or of one of its parts, that have not been read yet.
 Members: TypeAlias = dict[str, Any]
 
 #: A content block, and whether a cache point follows it.
@@ -31,7 +31,7 @@ _ROLES: Final[Mapping[object, Role | Literal["system"]]] = {
     **dict.fromkeys(("system", "developer"), "system"),
 }
 
-#: Members of a message that are not for models.
+#: Message fields that are not for models.
 _METADATA: Final = frozenset(
     (
         *("type", "id", "status", "model", "usage", "stop_reason", "stop_sequence", "stop_details"),
@@ -39,10 +39,10 @@ _METADATA: Final = frozenset(
     )
 )
 
-#: Members of a part with which a vendor marks a cached prefix.
+#: Fields that mark a part as the end of a vendor's cached prefix.
 _CACHE_MARKS: Final = frozenset(("cache_control", "prompt_cache_breakpoint"))
 
-#: Members of a part that are not for models, or that only change how the vendor processes the part.
+#: Fields of a part that are not for models, or that only change how the vendor processes the part.
 _SETTINGS: Final = _CACHE_MARKS | {
     *("id", "index", "detail", "annotations", "citations", "logprobs", "source_type", "_meta", "icons"),
 }
@@ -94,7 +94,9 @@ def read_message(message: object, label: str) -> tuple[Role | Literal["system"],
 
 
 def _members(value: object) -> Members | None:
-    """Return the members of a dictionary or of a pydantic model that have a value; None for other values."""
+    """
+    Return the fields of a dictionary or a pydantic model that are not null; None for any other value.
+    """
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         value = dump(by_alias=True)
@@ -104,7 +106,7 @@ def _members(value: object) -> Members | None:
 
 
 def _check_remaining(members: Members, ignored: frozenset[str], label: str) -> None:
-    """Raise ValueError if any member has a value and is not *ignored*."""
+    """Raise ValueError if a field that is not *ignored* has a value."""
     for name, value in members.items():
         if value and name not in ignored:
             msg = f"{label} has {name!r}, {_NO_COUNTERPART}"
@@ -135,7 +137,11 @@ def _read_part(part: object, label: str) -> ReadPart:
 
 
 def _take(members: Members, *names: str) -> Any:
-    """Remove and return the member with one of *names*. Raises ValueError if there is none."""
+    """
+    Remove the fields called *names*, which are alternatives, and return the value of the first field.
+
+    Raises ValueError if no such field exists.
+    """
     values = [members.pop(name) for name in names if name in members]
     if not values:
         msg = f"it has no {' or '.join(map(repr, names))}"
@@ -143,8 +149,8 @@ def _take(members: Members, *names: str) -> Any:
     return values[0]
 
 
-def _nested(members: Members, name: str) -> Members:
-    """Remove and return the object *name*. Raises ValueError if it is missing or not an object."""
+def _take_object(members: Members, name: str) -> Members:
+    """Remove and return the object in the field *name*. Raises ValueError if there is none."""
     nested = _members(_take(members, name))
     if nested is None:
         msg = f"its {name!r} is not an object"
@@ -172,11 +178,11 @@ def _audio(members: Members) -> Content:
 
 
 def _input_audio(members: Members) -> Content:
-    return Audio(_decode(_take(_nested(members, "input_audio"), "data")))
+    return Audio(_decode(_take(_take_object(members, "input_audio"), "data")))
 
 
 def _document(members: Members) -> Content:
-    title, source = members.pop("title", "document"), _nested(members, "source")
+    title, source = members.pop("title", "document"), _take_object(members, "source")
     if source.get("type") == "text":
         uri = _uri_of(title)
         return EmbeddedResource(uri, text=_take(source, "data"), mime_type=_mime_type(source))
@@ -186,7 +192,7 @@ def _document(members: Members) -> Content:
 def _file_part(members: Members) -> Content:
     if "file" not in members:  # LangChain's
         return _named_document(members.pop("filename", "document"), *_file(members))
-    return _input_file(_nested(members, "file"))
+    return _input_file(_take_object(members, "file"))
 
 
 def _input_file(members: Members) -> Content:
@@ -195,7 +201,7 @@ def _input_file(members: Members) -> Content:
 
 
 def _resource(members: Members) -> Content:
-    resource = _nested(members, "resource")
+    resource = _take_object(members, "resource")
     blob = resource.get("blob")
     return EmbeddedResource(
         str(_take(resource, "uri")),
@@ -213,8 +219,8 @@ def _resource_link(members: Members) -> Content:
 
 
 def _annotations(members: Members) -> dict[str, Any]:
-    """Remove and return MCP's annotations."""
-    if not isinstance(members.get("annotations"), Mapping):  # OpenAI's and LangChain's are citations
+    """Remove MCP's annotations, and return them as keyword arguments of `Content`."""
+    if not isinstance(members.get("annotations"), Mapping):  # citations in OpenAI and LangChain
         return {}
     sent = members.pop("annotations")
     names = {"audience": "audience", "priority": "priority", "lastModified": "last_modified"}
@@ -222,7 +228,7 @@ def _annotations(members: Members) -> dict[str, Any]:
 
 
 def _mime_type(members: Members) -> str | None:
-    """Remove and return the MIME type, by its name in each library."""
+    """Remove and return the MIME type, whose name differs between libraries; None if there is none."""
     names = [name for name in ("mimeType", "mime_type", "media_type") if name in members]
     mime_type: str | None = _take(members, *names) if names else None
     return mime_type
@@ -230,7 +236,7 @@ def _mime_type(members: Members) -> str | None:
 
 def _file(members: Members) -> tuple[bytes, str | None]:
     """Remove and return the bytes of a file, and its MIME type if it is given."""
-    file = _nested(members, "source") if "source" in members else members  # Anthropic nests it
+    file = _take_object(members, "source") if "source" in members else members  # Anthropic nests it
     mime_type = _mime_type(file)
     if "url" in file:
         return _decode_url(file.pop("url"))
@@ -252,20 +258,22 @@ def _decode(text: str) -> bytes:
 
 
 def _named_document(name: str, data: bytes, declared: str | None) -> EmbeddedResource:
-    mime_type, text = document_type(name, data, declared)
+    mime_type, text = document_type_and_text(name, data, declared)
     blob = data if text is None else None
     return EmbeddedResource(_uri_of(name), text=text, blob=blob, mime_type=mime_type)
 
 
 def _uri_of(name: str) -> str:
-    """Return the URI of a document with a title or file name, which can be a URI."""
+    """
+    Return *name*, the title or file name of a document, if it is a URI; otherwise a ``recipe:`` URI for it.
+    """
     try:
         return checked_uri(name)
     except ValueError:
         return recipe_uri(name or "document")
 
 
-#: Functions that read a part, by its type, and remove the members that they read.
+#: Functions that read a part and remove the fields that they read, by the part's type.
 _READERS: Final[Mapping[object, Callable[[Members], Content]]] = {
     **dict.fromkeys(("text", "input_text", "output_text"), _text),
     **dict.fromkeys(("image_url", "input_image"), _image_url),

@@ -28,10 +28,10 @@ AUDIO_TYPES: Final = frozenset(
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 // 4 * 3
 MAX_AUDIO_BYTES: Final = MAX_FILE_BYTES
 
-#: The longest side in pixels. The same API rejects longer sides, and then every later turn as well.
+#: The longest side in pixels. The same API rejects larger images, and then every later turn as well.
 MAX_IMAGE_SIDE: Final = 8000
 
-#: Registered names of types for which authors, or the detecting library, use other names.
+#: Registered names of MIME types, by other names that authors or the detection library use.
 _CANONICAL: Final = {
     "image/jpg": "image/jpeg",
     "audio/x-wav": "audio/wav",
@@ -133,8 +133,8 @@ class Media(Content):
                 The expected MIME type. The default is detected from the bytes.
 
             root:
-                The folder that *path* must stay in, relative to the recipe's folder. Always give it
-                when any part of *path* comes from outside.
+                The folder that *path* must stay in, relative to the recipe's folder. Always give it when any
+                part of *path* comes from a client.
 
             **annotations:
                 The ``audience``, ``priority`` and ``last_modified`` of `Content`.

@@ -16,13 +16,15 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
+from promptkit.language.blocks import to_block
 from promptkit.language.bounds import read_all
 from promptkit.language.content import Content, note_repr
-from promptkit.language.media import Image, Showable, render_png
-from promptkit.language.text import Text, plain_text
-from promptkit.language.validation import Role, UnsendableError, checked_role, describe
+from promptkit.language.media import Showable
+from promptkit.language.text import Text
+from promptkit.language.validation import Role, checked_role, describe
 
-#: What ``+`` joins with a message or a workflow. Text and content become user turns, and None is ignored.
+#: Values that ``+`` joins with a message or a workflow. Text and content become user turns, and None is
+#: ignored.
 Joinable: TypeAlias = "str | Content | Message | Workflow | None"
 
 CachePosition: TypeAlias = tuple[int, int]
@@ -30,24 +32,8 @@ CachePosition: TypeAlias = tuple[int, int]
 #: The message index of the system part.
 SYSTEM: Final = -1
 
-#: The length of the blank line between joined texts.
+#: The length of the blank line between joined strings.
 GAP: Final = len("\n\n")
-
-
-def to_block(value: object) -> Content | None:
-    """Return *value* as a content block, or None if it is empty. Raises UnsendableError for other values."""
-    if isinstance(value, str):
-        return plain_text(str.__str__(value)) if value and not value.isspace() else None
-    if isinstance(value, Text):
-        return value if value.text and not value.text.isspace() else None
-    if isinstance(value, Content):
-        return value
-    if value is None or value is False:
-        return None
-
-    if (png := render_png(value)) is not None:
-        return Image(png)
-    raise UnsendableError(value)
 
 
 def _system_part(text: str | Text | None) -> Text | None:
@@ -60,7 +46,11 @@ def _system_part(text: str | Text | None) -> Text | None:
 
 
 def system_text(*parts: Text | None) -> Text | None:
-    """Join system parts with blank lines between them. Raises ValueError if their annotations differ."""
+    """
+    Return the joined *parts*, with blank lines between them; None if all are None.
+
+    Raises ValueError if the annotations of the parts differ.
+    """
     texts = [part for part in parts if part is not None]
     return reduce(add, texts) if texts else None
 
@@ -78,8 +68,8 @@ class Message:
     """
     A content block with a role.
 
-    ``+`` joins a message with messages, workflows, content and strings to a `Workflow`. A message equals
-    a workflow that contains only this message, so that ``workflow[1] == assistant("...")`` can be true.
+    ``+`` joins a message with messages, workflows, content and strings into a `Workflow`. A message equals a
+    workflow that contains only this message, so that ``workflow[1] == assistant("...")`` can be true.
 
     Args:
         role:
@@ -210,8 +200,8 @@ class Workflow(Sequence[Message]):
                 ``PromptMessage`` of the official SDK, a ``Message`` of fastmcp, or messages of LangChain.
 
         Returns:
-            The workflow. For the messages of a vendor's request, it is the workflow that `promptkit.exports`
-            would convert to these messages.
+            The workflow. For a vendor's request, it is the workflow that `promptkit.exports` would convert to
+            these messages.
 
         Raises:
             TypeError: If *messages* is not a list of such messages.
@@ -356,11 +346,11 @@ class Workflow(Sequence[Message]):
         return note_repr(f"Workflow([{', '.join(map(repr, self.messages))}]{system})")
 
     def __add__(self, other: Joinable) -> "Workflow":
-        tail = other if isinstance(other, Workflow) else _joinable(other)
+        tail = other if isinstance(other, Workflow) else _to_workflow(other)
         return NotImplemented if tail is None else _sum(self, tail)
 
     def __radd__(self, other: Joinable) -> "Workflow":
-        return NotImplemented if (head := _joinable(other)) is None else _sum(head, self)
+        return NotImplemented if (head := _to_workflow(other)) is None else _sum(head, self)
 
 
 def _matches(message: Message, item: object) -> bool:
@@ -409,7 +399,7 @@ _set_messages, _set_system, _set_answer, _set_cache_points = (
 
 
 def end_of_system(texts: Iterable[Text]) -> int:
-    """Return the offset after the *texts* of a system part, at which the next part would start."""
+    """Return the offset at which the next part would start, after the *texts* of a system part."""
     return sum(len(text.text) + GAP for text in texts)
 
 
@@ -443,13 +433,17 @@ def shift_points(
 
 
 def resolve_points(points: Iterable[CachePosition], system: Text | None) -> tuple[CachePosition, ...]:
-    """Return the sorted points of joined workflows; *system* is the joined system part."""
+    """
+    Return the points of joined content, sorted.
+
+    Points beyond the end of *system*, the joined system part, move to its end.
+    """
     end = 0 if system is None else len(system.text)
     positions = {(message, min(offset, end) if message == SYSTEM else offset) for message, offset in points}
     return tuple(sorted(positions))
 
 
-def _joinable(value: Any) -> Workflow | None:
+def _to_workflow(value: Any) -> Workflow | None:
     """Return an operand of ``+`` as a workflow, or None if it cannot be joined."""
     if isinstance(value, Workflow):
         return value

@@ -1,7 +1,7 @@
 """
 Text with placeholders and optional lines, indentation of inserted text, and detection of unfilled syntax.
 
-A text is parsed once and filled many times. Inserted values are never parsed.
+Text is parsed once and filled many times. Inserted values are never parsed.
 """
 
 import re
@@ -42,10 +42,10 @@ class MarkError(ValueError):
             The name of the text.
 
         problem:
-            What is wrong with the mark.
+            The problem with the mark.
 
         hint:
-            What to write.
+            How to fix the problem.
 
         line:
             The line in the text, counted from 1.
@@ -120,7 +120,7 @@ class _Mark(Struct):
 
 class Insertion(Struct, frozen=True):
     """
-    One occurrence of a placeholder in a text.
+    One occurrence of a placeholder in text.
 
     Args:
         name:
@@ -137,7 +137,7 @@ class Insertion(Struct, frozen=True):
 
 class TextWithPlaceholders(Struct, frozen=True):
     """
-    A parsed text with placeholders and marks.
+    Parsed text with placeholders and marks.
 
     Args:
         pieces:
@@ -151,7 +151,7 @@ class TextWithPlaceholders(Struct, frozen=True):
         cls, text: str, names: Collection[str], label: str, first_line: int = 1
     ) -> "TextWithPlaceholders":
         """
-        Parse the placeholders and marks of a text.
+        Parse text with placeholders and marks.
 
         Args:
             text:
@@ -175,7 +175,7 @@ class TextWithPlaceholders(Struct, frozen=True):
         if unknown := [name for name in names if name not in placeholders]:
             listing = ", ".join(f"{{{{{name}}}}}" for name in placeholders) or "none"
             msg = f"{label}: the text has no placeholder {{{{{unknown[0]}}}}}; its placeholders: {listing}"
-            if halved := find_halved(text, unknown[0]):
+            if halved := find_single_braces(text, unknown[0]):
                 msg += f"; it has {halved}: an f-string and str.format turn {{{halved}}} into {halved}"
             raise ValueError(msg)
         pieces: list[str | _Line | _Mark] = []
@@ -211,7 +211,7 @@ class TextWithPlaceholders(Struct, frozen=True):
         )
 
     def insertions(self) -> Iterator[Insertion]:
-        """Yield the placeholders."""
+        """Yield each occurrence of a placeholder, in order."""
         marks = [frozenset[str]()]
         for piece in self.pieces:
             if isinstance(piece, _Line):
@@ -254,9 +254,7 @@ class TextWithPlaceholders(Struct, frozen=True):
 
 
 def is_present(value: Any) -> bool:
-    """
-    Return whether a value is not None, False or of length 0. Lines that depend on such a value are kept.
-    """
+    """Return whether a value counts as present: it is not None, not False, and not of length 0."""
     if value is None or value is False:
         return False
     return not hasattr(value, "__len__") or len(value) > 0
@@ -267,8 +265,8 @@ def placeholders_in(text: str) -> list[str]:
     return list(dict.fromkeys(match[2] for match in TAG.finditer(text)))
 
 
-def find_halved(text: str, name: str) -> str | None:
-    """Return the first placeholder or mark of a name in *text* that has single braces, or None."""
+def find_single_braces(text: str, name: str) -> str | None:
+    """Return the first placeholder or mark of *name* written with single braces, or None."""
     match = re.search(rf"(?<!\{{)\{{[ \t]*[#^/]?[ \t]*{re.escape(name)}[ \t]*\??[ \t]*\}}(?!\}})", text)
     return match and match[0]
 
@@ -304,7 +302,7 @@ def find_unfilled(text: str, names: Collection[str], first_line: int = 1) -> dic
 
 
 def _tagged_lines(text: str, names: Collection[str]) -> Iterator[tuple[int, str, list[re.Match[str]]]]:
-    """Yield the start and text of each line with placeholders or marks of *names*, and the matches in it."""
+    """Yield each line that has placeholders or marks of *names*: its start, its text, and their matches."""
     end = 0
     for first in TAG.finditer(text):
         if first.start() < end or first[2] not in names:
@@ -331,7 +329,9 @@ def _parse_line(line: str, tags: list[re.Match[str]], number: int, label: str) -
 
 def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> None:
     """
-    Add an opening mark to *open_marks*, or close the last open mark, with *end* as the index of its end.
+    Add an opening mark to *open_marks*; for a closing mark, remove the opening mark and set its end to *end*.
+
+    Raises MarkError if the last open mark has a different name.
     """
     if mark.sign != "/":
         open_marks.append(mark)
@@ -347,7 +347,7 @@ def _match_mark(mark: _Mark, open_marks: list[_Mark], end: int, label: str) -> N
 
 
 class _Lines:
-    """Lines that are joined without the blank lines that omitted lines would leave."""
+    """Lines to join. The blank lines before and after omitted lines are merged."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -356,16 +356,16 @@ class _Lines:
         self._blank_start: int | None = 0
 
     def omit(self) -> None:
-        """Omit a line here."""
+        """Record that a line is omitted at this position."""
         self._is_omitted = True
 
     def add_filled(self, line: str) -> None:
-        """Add a line that contains values."""
+        """Add a line with filled placeholders."""
         self._texts.append(line)
         self._is_omitted, self._blank_start = False, None
 
     def add_literal(self, lines: str) -> None:
-        """Add lines of the text."""
+        """Add lines without placeholders."""
         if self._is_omitted and self._is_after_blank() and (blank := _LEADING_BLANK_LINES.match(lines)):
             lines = lines[blank.end() :]
             self._cut(keep_one=True)
@@ -374,11 +374,11 @@ class _Lines:
             self._is_omitted, self._blank_start = False, _blank_start(lines)
 
     def _is_after_blank(self) -> bool:
-        """Return whether there is no line yet, or the last one is a blank line of the text."""
+        """Return whether there is no line yet, or the last line is blank and not an inserted value."""
         return not self._texts or (self._blank_start is not None and self._blank_start < len(self._texts[-1]))
 
     def _cut(self, *, keep_one: bool) -> None:
-        """Remove the blank lines at the end, except for one of them if *keep_one*."""
+        """Remove the blank lines at the end; with *keep_one*, leave one."""
         if self._texts and self._blank_start is not None:
             last = self._texts[-1]
             end = last.index("\n", self._blank_start) + 1 if keep_one else self._blank_start
@@ -393,7 +393,7 @@ class _Lines:
 
 
 def _blank_start(lines: str) -> int:
-    """Return where the blank lines at the end of *lines* begin, or the length of *lines* without any."""
+    """Return the offset of the blank lines at the end of *lines*; the length of *lines* if there are none."""
     content = len(lines.rstrip(" \t\r\n"))
     if content == 0:
         return 0
@@ -414,8 +414,8 @@ def append_indented(before: str, text: str) -> str:
     return before + hanging_indent(text, "", re.sub(r"[^\s>]", " ", indentation[0]))
 
 
-#: Kinds of syntax from Jinja, Handlebars, Mustache and the commands of Claude Code, Gemini CLI and VS Code.
-#: Where several kinds match, the first one counts.
+#: Kinds of syntax from Jinja, Handlebars, Mustache, and Claude Code, Gemini CLI and VS Code commands. Where
+#: several kinds match, the first one counts.
 _SYNTAX: Final = re.compile(
     r"""
     (?P<condition>
@@ -449,7 +449,7 @@ _HINTS: Final = {
     "other": "write {{name}} instead, and give it a value: name=...",
 }
 
-#: Words of Handlebars that look like the name of a placeholder or a mark.
+#: Handlebars keywords that look like placeholder or mark names.
 FOREIGN_WORDS: Final = frozenset(("each", "else", "if", "this", "unless"))
 
 

@@ -1,9 +1,10 @@
-"""Conversion of the results of prompts, which are returned or yielded, to workflows."""
+"""Conversion of prompts' results, whether returned or yielded, to workflows."""
 
 from collections.abc import Iterator, Sequence
 from io import IOBase
 from typing import Any, Final
 
+from promptkit.language.blocks import to_block
 from promptkit.language.bounds import MAX_REPLY_BYTES, Bound
 from promptkit.language.messages import (
     CachePosition,
@@ -14,7 +15,6 @@ from promptkit.language.messages import (
     resolve_points,
     shift_points,
     system_text,
-    to_block,
 )
 from promptkit.language.text import Text
 from promptkit.language.validation import UnsendableError, is_role_tuple
@@ -98,7 +98,7 @@ class MessageBuilder:
         try:
             block = to_block(value)
         except UnsendableError:
-            # Sets have no order, and the lines of files are not messages.
+            # Sets are rejected because they have no order, and files because their lines are not messages.
             is_sequence = isinstance(value, Sequence | Iterator) and not is_role_tuple(value)
             if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
                 raise UnsendableError(value, path) from None

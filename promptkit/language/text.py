@@ -26,7 +26,7 @@ class Text(Content):
     """
     Text content. It also accepts the keyword arguments of `Content`.
 
-    ``+`` joins a `Text` and a string or another `Text` to one block, with a blank line between them, and
+    ``+`` joins a `Text` and a string or another `Text` into one block, with a blank line between them, and
     raises ValueError if the annotations differ. An f-string inserts the plain text.
 
     Args:
@@ -142,12 +142,12 @@ class Text(Content):
 #: Values with one obvious text form.
 Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 
-#: Values for placeholders and marks. Only those for placeholders are inserted, and must have a text form.
+#: Values for placeholders and marks. Values for placeholders are inserted, so they must have a text form.
 PlaceholderValue: TypeAlias = object
 
 
 def mark_as_list(text: Text) -> Text:
-    """Mark a new `Text` as a list and return it. Texts composed from it do not inherit the mark."""
+    """Mark a new `Text` as a list and return it. Composed text does not inherit the mark."""
     object.__setattr__(text, _MARK, "list")
     return text
 
@@ -182,7 +182,9 @@ def _join(before: str, after: str) -> str:
 
 def with_annotations(sources: Iterable[object], text: str) -> Text:
     """
-    Return *text* with the annotations of the `Text` values in *sources*. Raises ValueError if they differ.
+    Return *text* with the annotations of the `Text` values in *sources*.
+
+    Raises ValueError if these annotations differ.
     """
     texts = [source for source in sources if isinstance(source, Text)]
     if any(other.annotations != texts[0].annotations for other in texts):
@@ -233,7 +235,12 @@ def filled_text(
 
 
 def _placeholder_text(value: object, name: str, label: str) -> str:
-    """Return the text of a placeholder's value: scalars, lists of scalars, and JSON for other values."""
+    """
+    Return the text to insert for a placeholder's value.
+
+    Scalars become text, lists of scalars are joined with commas, and other values become JSON. Raises
+    TypeError for values that cannot be inserted.
+    """
     if value is None or isinstance(value, bool):
         hint = f"write {{{{{name}?}}}} if its line should be omitted, or pass an empty string"
         if value is not None:
@@ -257,7 +264,7 @@ def _placeholder_text(value: object, name: str, label: str) -> str:
 
 
 def _is_part(value: object) -> bool:
-    """Return whether a value is a message, or a part of a message or of `fit` that is not text."""
+    """Return whether a value is a message, content other than text, or a result of `optional`."""
     is_own = type(value).__module__.startswith("promptkit.language.") or is_optional_part(value)
     return is_own and not isinstance(value, Text)
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, TypeAlias, final
 
+from promptkit.language.blocks import to_block
 from promptkit.language.content import Content, note_repr
 from promptkit.language.media import Showable
 from promptkit.language.messages import (
@@ -15,7 +16,6 @@ from promptkit.language.messages import (
     message_of,
     resolve_points,
     system_text,
-    to_block,
 )
 from promptkit.language.text import Text, plain_text
 from promptkit.language.validation import Role, UnsendableError, describe
@@ -26,7 +26,7 @@ Part: TypeAlias = "str | Content | Showable | CachePoint | Literal[False] | None
 
 @final
 class CachePoint(Workflow):
-    """A workflow without messages that marks its position."""
+    """A workflow without messages, whose position is a cache point."""
 
     __slots__ = ()
 
@@ -145,7 +145,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
         return make_workflow((message_of(role, plain_text(text)),))  # most turns are one string
     blocks: list[Content] = []
-    run: list[str] = []  # adjacent texts that become one block
+    run: list[str] = []  # adjacent strings that become one block
     points: list[CachePosition] = []
     for position, part in enumerate(parts, 1):
         if isinstance(part, str):  # the most common kind
@@ -171,14 +171,14 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:
-    """Move the texts in *run* to *blocks*, as one block."""
+    """Move the strings in *run* to *blocks*, as one block."""
     if run:
         blocks.append(plain_text("\n\n".join(run)))
         run.clear()
 
 
 def _append(block: Content, blocks: list[Content]) -> None:
-    """Add a block, or join it to the last one."""
+    """Add a block; if it and the last block are text with equal annotations, join them instead."""
     last = blocks[-1] if blocks else None
     if isinstance(block, Text) and isinstance(last, Text) and block.annotations == last.annotations:
         blocks[-1] = last + block
@@ -187,7 +187,9 @@ def _append(block: Content, blocks: list[Content]) -> None:
 
 
 def _next_in_turn(blocks: Sequence[Content], run: Sequence[str]) -> CachePosition:
-    """Return the position of a turn's next part, assuming that it joins *run* or the last block."""
+    """
+    Return the position at which the next part of a turn would start if it were joined to the text before it.
+    """
     if run:
         return len(blocks), len("\n\n".join(run)) + GAP
     if blocks and isinstance(last := blocks[-1], Text):

@@ -63,12 +63,12 @@ def checked_uri(uri: str) -> str:
         if not re.match(_SCHEME, uri):
             msg = f"{uri!r} is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
         else:
-            msg = f"{uri!r} has characters that a URI cannot have: write {_quoted(uri)!r}"
+            msg = f"{uri!r} has characters that a URI cannot have: write {_percent_encode(uri)!r}"
         raise ValueError(msg)
     return str.__str__(uri)  # converts an instance of a subclass
 
 
-def _quoted(uri: str) -> str:
+def _percent_encode(uri: str) -> str:
     """Percent-encode the characters that URIs do not allow, preserving existing escapes."""
     from urllib.parse import quote
 
@@ -230,14 +230,16 @@ def is_role_tuple(value: object) -> bool:
 
 
 def _is_foreign_message(value: object) -> bool:
-    """Return whether *value* looks like a message or request that `Workflow.from_messages` could convert."""
+    """
+    Return whether *value* looks like a message, or a request with messages, for `Workflow.from_messages`.
+    """
     if isinstance(value, Mapping):
         return "messages" in value or {"role", "content"} <= value.keys()
     return hasattr(value, "content") and hasattr(value, "model_dump")
 
 
 def _is_other_message(value: object) -> bool:
-    """Return whether *value* looks like any other message, or like a part of one."""
+    """Return whether *value* looks like a message in another format, or like a part of a message."""
     if isinstance(value, Mapping):
         return not {"role", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
     if not hasattr(value, "content") and not hasattr(value, "parts"):
@@ -267,7 +269,7 @@ def _is_iterable(value: object) -> bool:
 
 
 def _turn_hint(value: Any) -> str:
-    """Return the hint for a tuple with a role."""
+    """Return the hint for a tuple that starts with a role."""
     return _SYSTEM_HINT if value[0] in ("system", "developer") else _TURN_HINT
 
 

@@ -1,4 +1,4 @@
-"""Lints for calls: commands, paths that callers choose, `str.format`, and `Text` of `typing`."""
+"""Lints for calls: deprecated prompts, commands, paths of callers, `str.format`, and `Text` of `typing`."""
 
 import ast
 import glob
@@ -19,6 +19,16 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Audio, Image
 from promptkit.lints.static_analysis import Scope, list_choices
+
+
+def lint_deprecated(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report a call to a prompt that its author has deprecated."""
+    match node:
+        case ast.Call(ast.Attribute(called, ("render" | "render_async"))) | ast.Call(called):
+            prompt = scope.value(called)
+            if isinstance(prompt, Prompt) and prompt.options.deprecated is not None:
+                message = f"it calls {ast.unparse(called)}(...), which is deprecated"
+                report.add(Rule.CALLS_DEPRECATED, message, prompt.options.deprecated, node)
 
 
 def lint_typing_text(tree: ast.Module, report: Report) -> None:
@@ -42,7 +52,7 @@ def _is_used(name: str, tree: ast.Module) -> bool:
 
 
 def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report values and fields without a counterpart in a call of `str.format` with a known text."""
+    """Report values without a field, and fields without a value, in a `str.format` call on a known string."""
     match node:
         case ast.Call(ast.Attribute(owner, "format"), arguments, keywords) if (
             text := _text_of(owner, scope)
@@ -52,7 +62,7 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
             return
     try:
         fields = set(_fields(text))
-    except ValueError:  # single braces, for which Python raises an error that names them
+    except ValueError:  # single braces, which are named in the error that Python raises
         return
     names = {keyword.arg for keyword in keywords if keyword.arg is not None}
     unused, unfilled = names - fields, {field for field in fields - names if field.isidentifier()}
@@ -68,7 +78,7 @@ def lint_format(node: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def _text_of(node: ast.expr, scope: Scope) -> str | None:
-    """Return the text of a literal, or of a name that has a literal as its value; None if it is unknown."""
+    """Return the text of a literal, or of a name whose value is a literal; None if the text is unknown."""
     node = scope.resolve(node)
     value = node.value if isinstance(node, ast.Constant) else scope.value(node)
     return value if isinstance(value, str) else None
@@ -95,7 +105,7 @@ _ENDS: Final = ("--", "--end-of-options")
 
 
 def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report parameters that come before the word that ends the options of a command."""
+    """Report parameters that a command can parse as options, because they come before ``--``."""
     if not isinstance(node, ast.Call) or not _runs_command(node.func, scope):
         return
     words = [word.value if isinstance(word, ast.Constant) else None for word in node.args]
@@ -111,14 +121,14 @@ def lint_command(node: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def _runs_command(called: ast.expr, scope: Scope) -> bool:
-    """Return whether a called function is `run` or `run_async`, without importing them."""
+    """Return whether a called function is promptkit's `run` or `run_async`, without importing these."""
     value = scope.value(called)
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     return module == "promptkit.workspace.commands" and name in ("run", "run_async")
 
 
 def _leading_parameters(word: ast.expr, scope: Scope) -> Iterator[str]:
-    """Yield the parameters whose text can be the start of a word."""
+    """Yield the parameters whose value can start a word of a command."""
     match word:
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
             if _is_any_text(scope.arguments[name], scope):
@@ -138,20 +148,20 @@ _FILE_METHODS: Final = (
     *("open", "read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "glob", "rglob", "unlink"),
 )
 
-#: Functions that return their arguments as one path or text, and methods that return a path from a path.
+#: Functions that join their arguments into one path or string, and methods that derive a path from a path.
 _PATH_FUNCTIONS: Final = (
     *(str, os.fspath, os.path.join, os.path.abspath, os.path.expanduser, os.path.normpath),
     os.path.realpath,
 )
 _PATH_METHODS: Final = ("joinpath", "resolve", "absolute", "expanduser", "with_suffix", "strip")
 
-#: Attributes whose use in a function shows that it checks that a path stays in a folder.
+#: Attributes whose use shows that a function checks whether a path stays within a folder.
 _PATH_CHECKS: Final = ("is_relative_to", "relative_to", "commonpath")
 
 
 def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a file or folder whose path is a parameter of a prompt or resource, which callers choose."""
-    path, function = _opened_path(node, scope), scope.syntax
+    """Report a file or folder whose path callers choose through a parameter of a prompt or resource."""
+    path, function = _find_opened_path(node, scope), scope.syntax
     if path is None or not isinstance(function, Function):
         return
     if not isinstance(scope.module.get(function.name), Prompt | Resource):
@@ -163,8 +173,8 @@ def lint_caller_path(node: ast.AST, scope: Scope, report: Report) -> None:
             report.add(Rule.CALLERS_PATH, message, hint, path)
 
 
-def _opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
-    """Return the path that an expression opens, including by passing one of its methods to a thread."""
+def _find_opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
+    """Return the path that an expression opens, directly or by passing a method of the path to a thread."""
     match node:
         case ast.Attribute(path, attribute) if attribute in _FILE_METHODS:
             return path
@@ -199,7 +209,7 @@ def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
 
 
 def _path_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
-    """Return the expressions of which a path is composed."""
+    """Return the expressions that make up a path."""
     match node:
         case ast.JoinedStr(parts):
             return [part.value for part in parts if isinstance(part, ast.FormattedValue)]

@@ -33,7 +33,7 @@ _CONTENT_HINTS: Final[dict[Kind, str]] = {
 _ONE_WORD_TYPES: Final = (int, float, bool, bytes, Decimal, date, time, UUID)
 
 
-#: Names and descriptions of arguments whose text contains no spaces.
+#: Names and descriptions that mark an argument as a single word.
 _ONE_WORD_NAME: Final = (
     r"(?:.*[_-])?(?:url|uri|id|email|limit|count|n)|.*[a-z](?:Url|URL|Uri|URI|Id|ID|Email)"
 )
@@ -79,7 +79,7 @@ def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tupl
         UnknownClientError: If there is no such client.
     """
     report = Report(f"prompt {prompt.name!r}", prompt.location)
-    _lint_messages(get_client(name), SentMessages.of_rendering(workflow), report)
+    _lint_messages(get_client(name), SentMessages.from_rendering(workflow), report)
     return tuple(report.without_duplicates())
 
 
@@ -92,7 +92,7 @@ def _lint_prompt(client: ClientProfile, prompt: CompiledPrompt) -> list[Diagnost
         return report.found
     _lint_arguments(client, prompt, report)
     if (scope := Scope.of(prompt.renderer.function, prompt.location)) is not None:
-        _lint_messages(client, SentMessages.of_source(scope), report)
+        _lint_messages(client, SentMessages.from_source(scope), report)
     return report.without_duplicates()
 
 
@@ -145,7 +145,7 @@ def _lint_argument(client: ClientProfile, argument: Argument, report: Report) ->
 
 
 def shows_form(client: ClientProfile, prompt: CompiledPrompt) -> bool:
-    """Return whether a client that has no form of its own shows one for the arguments of a prompt."""
+    """Return whether a client relies on the server's form for missing arguments of a prompt."""
     return client.refuses_missing and prompt.elicit is not False
 
 
@@ -155,7 +155,7 @@ def typed_arguments(client: ClientProfile, arguments: Iterable[Argument]) -> tup
 
 
 def find_invalid_positions(client: ClientProfile, arguments: Iterable[Argument]) -> dict[str, str]:
-    """Return the invalid positions, such as ``$2``, that a client sends for required arguments, by name."""
+    """Return the positions, such as ``$2``, that are invalid as values of required arguments, by name."""
     return {
         argument.name: f"${position}"
         for position, argument in enumerate(arguments, 1)

@@ -79,14 +79,14 @@ class SentMessages(Struct, frozen=True):
             The messages of each execution path.
 
         content:
-            All messages of a rendering; from a source, all content that is not text.
+            All messages of a rendering, or all content in a source that is not text.
     """
 
     conversations: Sequence[Conversation]
     content: Iterable[SentMessage]
 
     @classmethod
-    def of_rendering(cls, workflow: Workflow) -> "SentMessages":
+    def from_rendering(cls, workflow: Workflow) -> "SentMessages":
         """Return the messages of a rendering."""
         sent = tuple(
             SentMessage(each.role, _KINDS.get(type(each.content), "unknown")) for each in workflow.sent
@@ -94,8 +94,8 @@ class SentMessages(Struct, frozen=True):
         return cls([sent], sent)
 
     @classmethod
-    def of_source(cls, scope: Scope) -> "SentMessages":
-        """Infer the messages that a function can send. Functions that it calls are not analyzed."""
+    def from_source(cls, scope: Scope) -> "SentMessages":
+        """Infer the messages that a function can send, without analyzing the functions that it calls."""
         return cls(_conversations_in(scope), _content_in(scope))
 
 
@@ -132,7 +132,7 @@ def get_role(maker: Any) -> str | None:
 
 
 def content_kind(maker: ast.expr, scope: Scope) -> Kind | None:
-    """Return the kind of content that a callable, such as `Image` or a resource's `embed`, creates."""
+    """Return the kind of content that a callable such as `Image` or a resource's `embed` creates, or None."""
     owner = scope.value(maker)
     if isinstance(maker, ast.Attribute) and owner is None:
         owner = scope.value(maker.value)
@@ -173,7 +173,7 @@ def _combinations(items: Iterable[ast.expr], scope: Scope) -> list[Conversation]
 
 
 def _turn(role: str, parts: Conversation) -> Conversation:
-    """Return the messages of a turn, joining adjacent texts. Unknown parts are treated as text."""
+    """Return the messages of a turn, joining adjacent text. Unknown parts are treated as text."""
     blocks: list[SentMessage] = []
     for is_text, run in groupby(parts, key=lambda part: part.kind in ("text", "unknown")):
         messages = list(run)

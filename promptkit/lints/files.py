@@ -1,5 +1,5 @@
 """
-Lints for a file: undefined names, and paths relative to the current folder.
+Lints for a file: undefined names, paths relative to the current folder, and the lints of other modules.
 
 In the body of a function, these errors would only occur when a client requests the prompt.
 """
@@ -9,26 +9,56 @@ import builtins
 import glob
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.declarations.name_hints import undefined_name
+from promptkit.declarations.name_hints import undefined_name_hint
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
-from promptkit.lints.calls import lint_typing_text
-from promptkit.lints.functions import LINTS
+from promptkit.lints.calls import (
+    lint_caller_path,
+    lint_command,
+    lint_deprecated,
+    lint_format,
+    lint_typing_text,
+)
+from promptkit.lints.placeholders import lint_placeholders
 from promptkit.lints.static_analysis import Scope
+from promptkit.lints.texts import lint_blocks, lint_docstring, lint_object, lint_shifted_lines, lint_text
 
 #: Methods of a path that read a file or a folder.
 _READ_METHODS: Final = ("read_text", "read_bytes", "glob", "rglob", "iterdir")
 
 #: Functions that list a folder.
 _LIST_FUNCTIONS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
+
+#: The lints of each type of node.
+_LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]] = {
+    "FunctionDef": (lint_docstring,),
+    "AsyncFunctionDef": (lint_docstring,),
+    "Return": (lint_text,),
+    "Yield": (lint_text,),
+    "Call": (
+        lint_text,
+        lint_deprecated,
+        lint_object,
+        lint_placeholders,
+        lint_shifted_lines,
+        lint_command,
+        lint_caller_path,
+        lint_format,
+    ),
+    "Attribute": (lint_caller_path,),
+    "JoinedStr": (lint_blocks,),
+    "TemplateStr": (lint_blocks,),
+    "FormattedValue": (lint_object,),
+    "BinOp": (lint_object,),
+}
 
 
 def lint_source(file: Path) -> tuple[Diagnostic, ...]:
@@ -50,7 +80,7 @@ def lint_source(file: Path) -> tuple[Diagnostic, ...]:
 
 
 def _helpers(file: Path, tree: ast.Module) -> Iterator[Path]:
-    """Yield the helper modules in the same folder that a file imports."""
+    """Yield the helper modules (``_*.py``) that a file imports from its own folder."""
     imports: list[ast.Import | ast.ImportFrom] = nodes_of(tree, ast.Import, ast.ImportFrom)
     for node in imports:
         for name in (getattr(node, "module", None) or "", *(alias.name for alias in node.names)):
@@ -69,7 +99,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
         node, scope, function_report = pending.pop()
         children = _executed_children(node)
         if isinstance(node, SCOPES):
-            pending += [(each, scope, function_report) for each in _executed_outside(node)]
+            pending += [(each, scope, function_report) for each in _nodes_outside_body(node)]
             scope = Scope(node, names, scope)
             children = [*node.body] if isinstance(node.body, list) else [node.body]
             if isinstance(node, Function):
@@ -80,7 +110,7 @@ def _lint_source(file: Path, tree: ast.Module, module: ModuleType) -> list[Diagn
         if function_report is not None:
             if isinstance(node, ast.Name) and node.id not in known:
                 _lint_name(node, scope, file_report)
-            for lint in LINTS.get(type(node).__name__, ()):
+            for lint in _LINTS.get(type(node).__name__, ()):
                 lint(node, scope, function_report)
         pending += [(each, scope, function_report) for each in children[::-1]]
     return [diagnostic for report in reports for diagnostic in report.without_duplicates()]
@@ -104,7 +134,7 @@ def _executed_children(node: ast.AST) -> list[ast.AST]:
     return nodes_below(node)
 
 
-def _executed_outside(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AST]:
+def _nodes_outside_body(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AST]:
     """Return the nodes evaluated at a function's or class's definition: decorators, defaults and bases."""
     if isinstance(node, ast.ClassDef):
         return [*node.decorator_list, *node.bases, *node.keywords]
@@ -125,7 +155,7 @@ def _report_of(function: Function, file: Path, names: Mapping[str, Any]) -> Repo
 def _lint_name(node: ast.Name, scope: Scope, report: Report) -> None:
     """Report an undefined name in a function."""
     if node.id not in scope.local:
-        hint = undefined_name(node.id, {*scope.module, *scope.local}) or "define it, or correct the name"
+        hint = undefined_name_hint(node.id, {*scope.module, *scope.local}) or "define it, or correct the name"
         report.add(Rule.UNDEFINED_NAME, f"{node.id!r} is not defined", hint, node)
 
 
@@ -142,24 +172,24 @@ def _lint_path(call: ast.Call, scope: Scope, report: Report) -> None:
             is_read = attribute in _READ_METHODS
         case _:
             return
-    if is_read and (text := _relative(path, scope)) is not None:
+    if is_read and (text := _relative_path(path, scope)) is not None:
         explanation = "it is looked up in the folder in which the client starts the server"
         hint = f"resolve it from the recipe's folder: Path(__file__).parent / {text!r}"
         report.add(Rule.RELATIVE_PATH, f"{text!r} has no folder: {explanation}", hint, call)
 
 
-def _relative(node: ast.expr, scope: Scope) -> str | None:
+def _relative_path(node: ast.expr, scope: Scope) -> str | None:
     """Return the path of an expression if it is known to be relative, or None."""
     node = scope.resolve(node)
     match node:
         case ast.JoinedStr(values=[ast.Constant() as start, *_]):
-            return _relative(start, scope) and ast.unparse(node)[2:-1]
+            return _relative_path(start, scope) and ast.unparse(node)[2:-1]
         case ast.BinOp(left=left, op=ast.Div()):
-            return _relative(left, scope)
+            return _relative_path(left, scope)
         case ast.Call(func=function, args=[start, *_]):
             kind = scope.value(function)
             is_path = isinstance(kind, type) and issubclass(kind, PurePath)
-            return _relative(start, scope) if is_path else None
+            return _relative_path(start, scope) if is_path else None
     path: Any = node.value if isinstance(node, ast.Constant) else scope.value(node)
     text = str(path) if isinstance(path, str | PurePath) else ""
     return text if text and not PurePath(text).is_absolute() and text[0] not in "~/\\" else None
@@ -178,5 +208,5 @@ def _module_of(file: str) -> ModuleType | None:
 
 
 def _file_of(module: object) -> str | None:
-    # sys.modules can have any objects, whose attributes could trigger imports.
+    # `sys.modules` can contain any object, and reading its attributes could trigger imports.
     return vars(module).get("__file__") if isinstance(module, ModuleType) else None

@@ -1,7 +1,7 @@
 """
 The linter: lints files, catalogs and renderings, and drops the diagnostics that authors have suppressed.
 
-Authors suppress diagnostics with comments, or with settings, which are in `Checks`.
+Authors suppress diagnostics with comments, or with the settings in `Checks`.
 """
 
 import ast
@@ -58,7 +58,11 @@ class _Comment(Struct, frozen=True):
     lines: range
 
     def suppresses(self, diagnostic: Diagnostic, call: range) -> bool:
-        """Return whether the comment suppresses a diagnostic; *call* has the lines of the call around it."""
+        """
+        Return whether the comment suppresses a diagnostic.
+
+        *call* is the range of lines of the innermost call around the diagnostic.
+        """
         is_here = diagnostic.location.line in self.lines or self.location.line in call
         return is_here and diagnostic.is_ignorable and diagnostic.rule.value in self.codes
 
@@ -75,7 +79,7 @@ def _is_suppressed(diagnostic: Diagnostic) -> bool:
 
 
 def _lines_of_call(location: Location) -> range:
-    """Return the lines of the innermost call that contains a location; none outside of calls."""
+    """Return the lines of the innermost call that contains a location; an empty range if there is none."""
     tree, line = tree_of(location.file), location.line
     calls = [
         call
@@ -210,7 +214,7 @@ class Checks(Struct, frozen=True):
                 The text files that the prompt has read.
 
             known:
-                The diagnostics of sources, which have more precise locations. They are not repeated.
+                Diagnostics from the source. They are not repeated, because their locations are more precise.
         """
         known_messages = {(diagnostic.rule, diagnostic.message) for diagnostic in known}
         report = Report(f"prompt {prompt.name!r}", prompt.location)
@@ -221,6 +225,8 @@ class Checks(Struct, frozen=True):
         return tuple(each for each in diagnostics if (each.rule, each.message) not in known_messages)
 
     def without_ignored(self, diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-        """Return the distinct diagnostics that neither the configuration nor a comment ignores."""
+        """
+        Return the diagnostics without duplicates, and without those to ignore by configuration or comment.
+        """
         distinct = dict.fromkeys(diagnostics)
         return without_suppressed(each for each in distinct if each.rule.value not in self.ignore)

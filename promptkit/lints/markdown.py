@@ -1,4 +1,4 @@
-"""Lints for Markdown prompts: unused arguments, values that can be None, and marks of other tools."""
+"""Lints for Markdown prompts: front matter, arguments, values that can be None, and misplaced marks."""
 
 import re
 from collections.abc import Iterator

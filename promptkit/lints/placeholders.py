@@ -1,4 +1,4 @@
-"""Lints for texts with placeholders: where the source shows them, and in files that a rendering has read."""
+"""Lints for placeholders, in text that the source shows and in files that a rendering has read."""
 
 import ast
 import inspect
@@ -20,7 +20,7 @@ from promptkit.language.placeholders import (
     FOREIGN_WORDS,
     MarkError,
     TextWithPlaceholders,
-    find_halved,
+    find_single_braces,
     find_template_syntax,
     find_unfilled,
     placeholders_in,
@@ -29,25 +29,23 @@ from promptkit.language.text import Text
 from promptkit.lints.static_analysis import Scope
 from promptkit.loader.targets import display_path
 
-#: Functions and methods that preserve the placeholders of a text.
+#: Functions and methods that preserve placeholders.
 _PRESERVING: Final = (textwrap.dedent, inspect.cleandoc)
 _STRIPPING: Final = ("strip", "lstrip", "rstrip")
 
-#: Limit of the number of possible texts of one call, because alternatives multiply.
+#: Limit on the number of possible strings of one call, because alternatives multiply.
 _MAX_TEXTS: Final = 64
 
 
 def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
-    """
-    Report values and placeholders without a counterpart, and unreadable files, if the source shows the text.
-    """
+    """Report unmatched values and placeholders, and unreadable files, if the source shows the text."""
     match call:
         case ast.Call(function, [text]) if scope.value(function) is fill:
             literals = _literals(text, scope)
             for literal in literals:
                 _lint_call(call, literal, 1, "", scope, report)
             if not literals:
-                _lint_formatted(call, text, report)
+                _lint_f_string(call, text, report)
         case ast.Call(ast.Attribute(owner, "from_path"), [path]) if scope.value(owner) is Text:
             for file in _literals(path, scope):
                 if (read := _read(file, call, report)) is not None:
@@ -55,7 +53,7 @@ def lint_placeholders(call: ast.AST, scope: Scope, report: Report) -> None:
 
 
 def lint_texts_read(texts: Iterable[TextRead], report: Report) -> None:
-    """Report the placeholders without a value in the text files that a rendering has read."""
+    """Report the invalid placeholders and marks in the text files that a rendering has read."""
     for read in texts:
         for rule, message, hint in _problems(read.text, read.names, read.first_line, read.path):
             report.add(rule, message, hint, Location(*read.recipe))
@@ -71,7 +69,7 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
     try:
         parsed = TextWithPlaceholders.parse(text, {*values}.intersection(placeholders_in(text)), file)
     except MarkError:
-        return  # it is one of the problems
+        return  # already reported
     reported = set[str]()
     for insertion in parsed.insertions():
         name, value = insertion.name, values[insertion.name]
@@ -83,26 +81,28 @@ def _lint_call(  # noqa: PLR0913, PLR0917 (the text has three properties)
         if rejected and name not in reported:
             reported.add(name)
             kinds = " or ".join(map(str, sorted(rejected, key=str)))
-            message = f"{name!r} can be {kinds}, which {_placeholder(name)}{_in(file)} does not accept"
+            message = (
+                f"{name!r} can be {kinds}, which {_placeholder(name)}{_location_suffix(file)} does not accept"
+            )
             hint = f"write {_placeholder(name + '?')} if its line should be omitted"
             if True in rejected:
                 hint = f"write {{{{#{name}}}}} and {{{{/{name}}}}} around the lines that depend on it"
             report.add(Rule.ABSENT_VALUE, message, f"{hint}, or give it a text for each case", value)
 
 
-def _lint_formatted(call: ast.Call, text: ast.expr, report: Report) -> None:
-    """Report a placeholder in an f-string, which makes single braces of double ones."""
+def _lint_f_string(call: ast.Call, text: ast.expr, report: Report) -> None:
+    """Report a placeholder in an f-string, which turns double braces into single ones."""
     if isinstance(text, ast.JoinedStr):
         literal = "".join(str(part.value) for part in text.values if isinstance(part, ast.Constant))
         for name in (keyword.arg for keyword in call.keywords if keyword.arg):
-            if name not in placeholders_in(literal) and find_halved(literal, name):
+            if name not in placeholders_in(literal) and find_single_braces(literal, name):
                 report.add(*_unknown_placeholder(literal, name, ""), call)
 
 
 def _unknown_placeholder(text: str, name: str, file: str) -> tuple[Rule, str, str]:
     """Return the rule, message and hint for a value without a placeholder in *text*."""
     hint = f"write {_placeholder(name)} where the value belongs"
-    if halved := find_halved(text, name):
+    if halved := find_single_braces(text, name):
         hint = f"an f-string turns {{{halved}}} into {halved}: remove the prefix f"
     elif suggestion := nearest(name, placeholders_in(text)):
         hint = f"did you mean {suggestion!r}?"
@@ -114,7 +114,7 @@ def _problems(
     text: str, names: Iterable[str], first_line: int, file: str, *, is_complete: bool = True
 ) -> Iterator[tuple[Rule, str, str]]:
     """
-    Yield the rule, message and hint for each problem of a text.
+    Yield the rule, message and hint for each problem in a text.
 
     Args:
         text:
@@ -127,7 +127,7 @@ def _problems(
             The number of the text's first line in the file.
 
         file:
-            The text's file; ``""`` for a text in the source.
+            The file that contains the text; ``""`` for a literal in the source.
 
         is_complete:
             Whether *names* contains the names of all values.
@@ -137,20 +137,20 @@ def _problems(
     marks = {*names, *(name for name, _ in unfilled.values())}
     for syntax, start, hint in find_template_syntax(text, marks):
         line = first_line + text.count("\n", 0, start)
-        yield Rule.TEMPLATE_SYNTAX, f"{syntax!r}{_in(file, line)} is sent literally", hint
+        yield Rule.TEMPLATE_SYNTAX, f"{syntax!r}{_location_suffix(file, line)} is sent literally", hint
     for name in names:
         if name not in placeholders:
             yield _unknown_placeholder(text, name, file)
     try:
         TextWithPlaceholders.parse(text, {*names}.intersection(placeholders), file, first_line)
     except MarkError as error:
-        yield Rule.MISPLACED_MARK, f"{error.problem}{_in(file, error.line)}", error.hint
+        yield Rule.MISPLACED_MARK, f"{error.problem}{_location_suffix(file, error.line)}", error.hint
     if is_complete:
         for placeholder, (name, line) in unfilled.items():
             hint = f"give it a value: {name}=..., or {name}='{placeholder}' to send the placeholder itself"
             if suggestion := nearest(name, names):
                 hint = f"did you mean {placeholder.replace(name, suggestion)}? Otherwise, {hint}"
-            message = f"{placeholder}{_in(file, line)} gets no value and is sent literally"
+            message = f"{placeholder}{_location_suffix(file, line)} gets no value and is sent literally"
             yield Rule.UNFILLED_PLACEHOLDER, message, hint
 
 
@@ -158,7 +158,7 @@ def _placeholder(name: str) -> str:
     return f"{{{{{name}}}}}"
 
 
-def _in(file: str, line: int = 0) -> str:
+def _location_suffix(file: str, line: int = 0) -> str:
     """Return the location in a text file, as part of a message; ``""`` without a file."""
     if not file:
         return ""
@@ -166,7 +166,9 @@ def _in(file: str, line: int = 0) -> str:
 
 
 def _read(path: str, call: ast.Call, report: Report) -> tuple[str, int] | None:
-    """Return a text file and the number of its first line; report it and return None if it is unreadable."""
+    """
+    Return the text of a file and the number of its first line. Report an unreadable file, and return None.
+    """
     folder = Path(report.location.file).parent
     try:
         return text_below(folder, path)
@@ -180,7 +182,7 @@ def _read(path: str, call: ast.Call, report: Report) -> tuple[str, int] | None:
 
 
 def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a list of cases)
-    """Return the texts that an expression can have, or nothing if the source does not show all of them."""
+    """Return the strings that an expression can evaluate to; none if the source does not show all of them."""
     node = scope.resolve(node)
     match node:
         case ast.Constant(str(text)):
@@ -189,7 +191,7 @@ def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a li
             choices = [_literals(then, scope), _literals(otherwise, scope)]
             return [text for texts in choices for text in texts] if all(choices) else []
         case ast.JoinedStr(parts):
-            return _joined([_literals(part, scope) for part in parts])
+            return _join_choices([_literals(part, scope) for part in parts])
         case ast.FormattedValue(value, -1, None):
             return _literals(value, scope)
         case ast.Call(ast.Attribute(inner, method), []) if method in _STRIPPING:
@@ -202,7 +204,7 @@ def _literals(node: ast.expr, scope: Scope) -> list[str]:  # noqa: PLR0911 (a li
     return [constant] if isinstance(constant, str) else []
 
 
-def _joined(parts: list[list[str]]) -> list[str]:
+def _join_choices(parts: list[list[str]]) -> list[str]:
     count = 1
     for part in parts:
         count *= len(part)
@@ -210,7 +212,7 @@ def _joined(parts: list[list[str]]) -> list[str]:
 
 
 def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
-    """Return the texts of a parameter whose type is `Literal`."""
+    """Return the strings in the `Literal` that annotates a parameter; an empty list for other types."""
     choices: list[Any] = []
     match annotation:
         case ast.Subscript(kind, choice) if scope.value(kind) is Literal:

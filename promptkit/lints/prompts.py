@@ -20,13 +20,14 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.tools import MAX_TOOL_DESCRIPTION
 from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
-from promptkit.declarations.signature import read_hints
+from promptkit.declarations.signature import read_type_hints
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report
-from promptkit.errors.exceptions import ArgumentsError, CompileError, MediaError
+from promptkit.errors.exceptions import ArgumentsError, MediaError
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import own_nodes
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import hint_for, is_role_tuple
+from promptkit.lints.cases import lint_cases
 from promptkit.lints.conversations import SentMessages, content_kind, get_role
 from promptkit.lints.skills import lint_routing, lint_skill_names
 from promptkit.lints.static_analysis import Scope, Unawaited, execution_paths, list_choices, list_items
@@ -34,32 +35,6 @@ from promptkit.loader.targets import display_path
 from promptkit.types.functions import notes_of
 from promptkit.types.kinds import fits
 from promptkit.types.unstructuring import text_of
-
-
-def lint_cases(item: CompiledPrompt | CompiledResource) -> Iterator[Diagnostic]:
-    """
-    Yield the diagnostics of the saved cases of a prompt or a resource, without rendering them.
-
-    Args:
-        item:
-            The prompt or the resource.
-    """
-    owner = Owner(f"{item.arguments.kind} {item.name!r}", item.location)
-    first: dict[str, str] = {}
-    for case in item.saved():
-        subject = f"case {case.name!r}"
-        if case.name in first:
-            message = f"{subject}: another one at {first[case.name]} has this name"
-            hint = "give each case a different name"
-            yield owner.diagnostic(Rule.BAD_CASE, message, hint, case.location)
-        first.setdefault(case.name, str(case.location))
-        try:
-            case.sent()
-        except (TypeError, CompileError) as error:
-            hint = f"pass arguments that the {item.arguments.kind} accepts, or save text with case_wire(...)"
-            message = str(error).removeprefix(f"{owner.subject}: ")
-            yield owner.diagnostic(Rule.BAD_CASE, f"{subject}: {message}", hint, case.location)
-
 
 #: Packages whose metadata in ``Annotated`` is for other frameworks.
 _OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
@@ -95,7 +70,7 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
         _lint_empty_result(scope, report)
         if arguments is not None:
             _lint_values(scope, report)
-            sent = SentMessages.of_source(scope)
+            sent = SentMessages.from_source(scope)
             _lint_system(sent, report)
             _lint_first(sent, report)
             _lint_media(scope, report)
@@ -200,7 +175,7 @@ def _lint_first(sent: SentMessages, report: Report) -> None:
 def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
     """Return the diagnostics of a rendering's first message; `lint_prompt` does the same from the source."""
     report = Report(f"prompt {prompt.name!r}", prompt.location)
-    _lint_first(SentMessages.of_rendering(workflow), report)
+    _lint_first(SentMessages.from_rendering(workflow), report)
     return tuple(report.found)
 
 
@@ -232,7 +207,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
     if sys.modules.keys().isdisjoint(_OTHER_FRAMEWORKS):
         return
     compiled = Report("", prompt.location)  # discarded: compilation has reported these diagnostics
-    for name, annotation in read_hints(prompt.function, prompt.names, compiled).items():
+    for name, annotation in read_type_hints(prompt.function, prompt.names, compiled).items():
         for note in notes_of(annotation):
             module = type(note).__module__.partition(".")[0]
             if module in _OTHER_FRAMEWORKS:
@@ -269,7 +244,7 @@ def accepts(argument: Argument, value: Any) -> bool:
 
 
 def with_lints(catalog: Catalog) -> Catalog:
-    """Return *catalog* with the diagnostics of combinations of its items."""
+    """Return *catalog* with the diagnostics of cases, of descriptions, and of combinations of items."""
     diagnostics = [*catalog.diagnostics, *_lint_similar_names(catalog.prompts)]
     diagnostics += _lint_template_scopes(catalog.resources)
     diagnostics += _lint_descriptions(catalog.prompts)
@@ -293,7 +268,7 @@ def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnosti
 
 
 def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
-    """Report prompts whose descriptions are too long for a tool, unless they are not offered as tools."""
+    """Report prompts that can be offered as tools, but whose descriptions are too long for a tool."""
     for prompt in prompts:
         length = len(prompt.description or "")
         if prompt.tool is not False and length > MAX_TOOL_DESCRIPTION:
@@ -312,7 +287,7 @@ def lint_instructions(instructions: str, location: Location) -> Iterator[Diagnos
 
 
 def _lint_template_scopes(resources: Collection[CompiledResource]) -> Iterator[Diagnostic]:
-    """Report resources with scopes whose URIs a template with fewer scopes also serves."""
+    """Report resources whose URIs also match a template that does not require all of their scopes."""
     hint = (
         "require these scopes for the template as well, or give the resource a URI that no template matches"
     )

@@ -26,7 +26,7 @@ _PATH: Final = re.compile(
     r"(?<![\w./:@~$}>\\-])(?:\./)?(?:references|scripts|assets)/[\w./*?{}<>$\[\]-]*\w\.\w+\b(?![/{<*-])"
 )
 
-#: Words of texts about skills in general, whose paths are examples.
+#: Words that mark a path as an example, as in text about skills in general.
 _EXAMPLE: Final = re.compile(r"\b(?:examples?|e\.g\.|for instance|such as|would|could)(?!\w)", re.IGNORECASE)
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|/|#|~")
@@ -73,7 +73,7 @@ class Reference(Struct, frozen=True):
 
 def find_references(markdown: str) -> Iterator[Reference]:
     """
-    Yield the references in a text: links, and paths in ``references/``, ``scripts/`` and ``assets/``.
+    Yield the references in Markdown: links, and paths in ``references/``, ``scripts/`` and ``assets/``.
 
     Code blocks, HTML and comments are examples rather than references. So are paths with placeholders.
     """
@@ -93,28 +93,27 @@ def _references_in(tokens: Collection[Any], line: int) -> Iterator[Reference]:
         line += token.type in ("softbreak", "hardbreak")
         if token.type in ("link_open", "image"):
             target = str(token.attrs.get("href") or token.attrs.get("src") or "")
-            path = _plain(unquote(target))
+            path = _plain_path(unquote(target))
             if path and not _SCHEME.match(path) and not _PLACEHOLDER.search(path):
                 yield Reference(path, line, is_link=True)
         elif token.type in ("text", "code_inline") and not is_example:
             for match in _PATH.findall(token.content):
-                path = _plain(match)
+                path = _plain_path(match)
                 if path and not _PLACEHOLDER.search(path):
                     yield Reference(path, line, is_link=False)
 
 
-def _plain(target: str) -> str:
-    """Return a path without the variable of the skill's folder, the query and the fragment."""
+def _plain_path(target: str) -> str:
+    """Return a path without the variable for the skill's folder, the query and the fragment."""
     path = _SKILL_FOLDER.sub("", target, count=1)
     return path.partition("#")[0].partition("?")[0] if "#" in path or "?" in path else path
 
 
-#: Recommended limits of SKILL.md. A token has about four characters.
+#: Recommended limits of SKILL.md.
 _MAX_LINES: Final = 500
 _MAX_TOKENS: Final = 5000
-_CHARACTERS_PER_TOKEN: Final = 4
 
-#: Limit of texts that are searched for the names of files, in characters.
+#: Maximum length of a text file that is searched for file names, in characters.
 _MAX_SEARCHED: Final = 64 * 1024
 
 #: Files for people, and files that programs find by name. The skill's other files need not mention them.
@@ -130,7 +129,7 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
     report = Report(f"skill {skill.name!r}", skill.location)
     texts = {file.path: text for file in skill.files if isinstance(text := file.read(), str)}
     body = texts[SKILL_FILE]
-    lines, tokens = body.count("\n") + 1, len(body) // _CHARACTERS_PER_TOKEN
+    lines, tokens = body.count("\n") + 1, estimate_tokens(body)
     if lines > _MAX_LINES or tokens > _MAX_TOKENS:
         message = f"its SKILL.md has {lines:,} lines and about {tokens:,} tokens"
         hint = f"keep it below {_MAX_LINES} lines and {_MAX_TOKENS:,} tokens, and move details to references/"
@@ -143,19 +142,21 @@ def lint_skill(skill: CompiledSkill) -> list[Diagnostic]:
 
 
 def _lint_fields(skill: CompiledSkill, report: Report) -> None:
-    """Report fields that hosts accept although they break the format, or that they read differently."""
+    """
+    Report fields that break the format although hosts accept them, and fields that hosts read differently.
+    """
     data, file = skill.files[0].content.data, skill.location.file
     lines = lines_of_fields(data)
     for problem in check_fields(skill.frontmatter, Path(file).parent.name):
         location = Location(file, lines.get(problem.key, 1))
         report.add(Rule.SKILL_FIELDS, problem.message, problem.hint, location)
-    for key, value in _different(skill.frontmatter, read_as_yaml_1_1(data)):
+    for key, value in _differing_fields(skill.frontmatter, read_as_yaml_1_1(data)):
         shown = repr(value) if isinstance(value, bool | int | float) else describe(value)
         message = f"hosts with YAML 1.1 read its {key!r} as {shown}, and may reject the skill"
         report.add(Rule.SKILL_FIELDS, message, "write the value in quotes", Location(file, lines.get(key, 1)))
 
 
-def _different(fields: Mapping[str, Any], others: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+def _differing_fields(fields: Mapping[str, Any], others: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
     """Yield each field whose value differs in *others*, with its value in *others*."""
     for key, value in fields.items():
         other = others.get(key)
@@ -196,7 +197,9 @@ def _lint_files(skill: CompiledSkill, texts: Mapping[str, str], report: Report) 
 
 
 def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
-    """Yield the diagnostics of skills with the same name, which would share a folder in clients."""
+    """
+    Yield the diagnostics of skills that would share a folder in clients, because they have the same name.
+    """
     by_name = dict[str, CompiledSkill]()
     for skill in catalog.skills:
         if (other := by_name.setdefault(skill.name, skill)) is not skill:
@@ -209,7 +212,7 @@ def lint_skill_names(catalog: Catalog) -> Iterator[Diagnostic]:
 #: Default budget for the names and descriptions of all skills, in tokens.
 LISTING_TOKENS: Final = 2000
 
-#: Descriptions with a larger cosine overlap, and how many such pairs are reported.
+#: The cosine overlap above which two descriptions are reported, and the maximum number of reported pairs.
 _OVERLAP: Final = 0.5
 _MAX_PAIRS: Final = 10
 
@@ -268,7 +271,7 @@ def lint_listing(catalog: Catalog, limit: int) -> Iterator[Diagnostic]:
 
 
 def ranking_of(skills: Sequence[CompiledSkill]) -> Ranking:
-    """Return the ranking of skills by what a model reads of them before it chooses one."""
+    """Return the ranking of skills by the text that a model reads before it chooses one."""
     return Ranking([f"{skill.name} {skill.description}" for skill in skills])
 
 
@@ -291,7 +294,7 @@ def case_problem(
 
 
 def is_english(text: str) -> bool:
-    """Guess whether a text is English: nearly all of its letters are in ASCII."""
+    """Guess whether text is English: whether nearly all of its letters are in ASCII."""
     letters = [character for character in text if character.isalpha()]
     return sum(map(str.isascii, letters)) >= 0.95 * len(letters)
 

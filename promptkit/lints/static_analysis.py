@@ -23,18 +23,18 @@ from promptkit.errors.sources import Function, function_at, own_nodes, parameter
 #: Limit of execution paths, whose number grows exponentially with the branches of a function.
 MAX_PATHS: Final = 32
 
-#: Functions and classes of promptkit that create messages or text with their arguments unchanged.
+#: promptkit's functions and classes that create messages or text from unchanged arguments.
 _TEXT_FUNCTIONS: Final = (
     *("user", "assistant", "system", "Text", "Message"),
     *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
 )
 
-#: Methods of strings whose result contains the same text.
+#: String methods whose result contains the same text.
 TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
 
 _FOLLOWED: Final = (*TEXT_METHODS, "append")
 
-#: The value of an expression that is unknown until it runs.
+#: The value of an expression that is only known at run time.
 _UNKNOWN: Final = object()
 
 #: Types whose values need not be distinguished, each with a representative value.
@@ -269,16 +269,16 @@ class Scope:
             case ast.Subscript(value=annotation):
                 pass
         kind = self.value(annotation)
-        return next(iter(kind), _UNKNOWN) if isinstance(kind, EnumMeta) else _plain(kind)
+        return next(iter(kind), _UNKNOWN) if isinstance(kind, EnumMeta) else _representative_value(kind)
 
 
-def _plain(kind: Any) -> Any:
+def _representative_value(kind: Any) -> Any:
     return next((value for plain, value in _PLAIN if kind is plain), _UNKNOWN)
 
 
 def _call_result(called: Any) -> Any:
     """Return a representative value for a call."""
-    if (value := _plain(called)) is not _UNKNOWN:
+    if (value := _representative_value(called)) is not _UNKNOWN:
         return value
     if (getattr(called, "__module__", None) or "").startswith("promptkit.fragments"):
         return ""
@@ -320,7 +320,7 @@ def list_choices(node: ast.expr) -> list[ast.expr]:
 
 
 def list_items(node: ast.expr) -> list[ast.expr]:
-    """Return the items of a sum, list, tuple or comprehension, in order; a comprehension has one item."""
+    """Return the items of a sum, list or tuple, or the one item of a comprehension; none for other nodes."""
     added = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):  # may exceed the recursion limit
         added.append(node.right)

@@ -39,12 +39,12 @@ _TOOL_FILES: Final = frozenset(
 #: The ending of the names of Markdown prompts.
 MARKDOWN_ENDING: Final = ".prompt.md"
 
-#: Names of files that mark a folder as a virtual or conda environment, or as a skill. Python files in such
-#: folders are not recipes.
+#: Names of files that mark their folder as a virtual or conda environment, or as a skill. Python files in
+#: such folders are not recipes.
 _ENVIRONMENT: Final = frozenset({"pyvenv.cfg", "conda-meta"})
 _SKILL: Final = "skill.md"  # compared without case, to recognize misspelt names as well
 
-#: How many bytes of a file are searched, and the strings to search for, which occur in files with prompts.
+#: The number of bytes of a file to search, and the strings that identify files with prompts.
 _READ_BYTES: Final = 1 << 16
 _DECORATORS: Final = (b"@prompt", b"@resource", b"@skill", b".prompt", b".resource", b".skill")
 
@@ -56,13 +56,13 @@ _GIT: Final = ".git"
 
 
 def is_recipe(name: str) -> bool:
-    """Return whether a file of that name is a recipe, in a folder that is searched."""
+    """Return whether a file of that name, in a folder that is searched, is a recipe."""
     # Editors and archives create files whose names start with a dot.
     return name.endswith(".py") and not name.startswith(("_", ".")) and not (is_test(name) or is_cases(name))
 
 
 def is_markdown(name: str) -> bool:
-    """Return whether a file of that name is a Markdown prompt, in a folder that is searched."""
+    """Return whether a file of that name, in a folder that is searched, is a Markdown prompt."""
     return name.endswith(MARKDOWN_ENDING) and not name.startswith(("_", "."))
 
 
@@ -85,11 +85,11 @@ def may_enter(name: str) -> bool:
 
 def mentions_prompts(path: str) -> bool:
     """Guess from its first bytes whether a file defines prompts or resources."""
-    text = _beginning(path)
+    text = _read_beginning(path)
     return b"promptkit" in text and any(decorator in text for decorator in _DECORATORS)
 
 
-def _beginning(path: str) -> bytes:
+def _read_beginning(path: str) -> bytes:
     """Return the first bytes of a file; ``b""`` if it cannot be read."""
     try:
         return read_beginning(path, _READ_BYTES)
@@ -101,7 +101,7 @@ def is_for_promptkit(path: str) -> bool:
     """
     Return whether the text of a file uses promptkit. Next to folders of skills, only such files are imported.
     """
-    text = _beginning(path)
+    text = _read_beginning(path)
     return b"promptkit" in text or any(decorator in text for decorator in _DECORATORS[:3])
 
 
@@ -128,7 +128,7 @@ def holds_skills(folder: str) -> bool:
 def mentions_skills(folder: str) -> bool:
     """Guess whether a folder contains skills, either as folders or declared in recipes."""
     return holds_skills(folder) or any(
-        is_recipe(entry.name) and b"@skill" in _beginning(entry.path)
+        is_recipe(entry.name) and b"@skill" in _read_beginning(entry.path)
         for _, entries in FolderWalk(folder)
         for entry in entries
     )
@@ -160,10 +160,11 @@ class DiscoveredFiles(NamedTuple):
             The folders that cannot be searched, each with the reason.
 
         outside:
-            The symbolic links to folders outside that seem to contain recipes or skills.
+            The symbolic links that lead out of the folder to other folders that seem to contain recipes or
+            skills.
 
         hidden:
-            The folders that seem to contain skills, but have names that start with a dot.
+            The folders that seem to contain skills, but whose names start with a dot.
 
         unserved:
             The Python files that are not recipes: tests, cases, and ``__init__.py``.
@@ -206,9 +207,9 @@ def find_recipes(folder: str, project: str = "", *, runs_all: bool = False) -> D
             See `FolderWalk`.
 
         runs_all:
-            Whether all Python files are recipes. If not, and the folder contains folders of skills, only
-            files that declare prompts are recipes. The other files may be programs of a repository that was
-            cloned only to be read.
+            Whether all Python files are recipes. Otherwise, if the folder contains folders of skills, only
+            files that declare prompts are recipes, because the remaining files may be programs of a
+            repository that was cloned only to be read.
 
     Raises:
         OSError: If the folder cannot be read.
@@ -274,8 +275,8 @@ class FolderWalk:
     """
     A walk through a folder and its subfolders: an iterator over the path and the entries of each folder.
 
-    Links are followed to folders within the folder, which Kubernetes ConfigMaps use, and to folders of the
-    project that contain recipes or skills. No folder is entered twice.
+    A link is followed if it leads to a folder within the walked folder, as in Kubernetes ConfigMaps, or to a
+    folder of the project that contains recipes or skills. No folder is entered twice.
 
     Args:
         folder:
@@ -288,8 +289,8 @@ class FolderWalk:
             The approximate number of entries after which the walk ends.
 
         private:
-            Whether to enter folders without recipes whose files recipes may read: folders with a leading
-            ``_``, and skills.
+            Whether to also enter folders that contain no recipes, but may contain files that recipes read:
+            skills, and folders whose names start with ``_``.
 
         project:
             The root of the project, in which links are followed; ``""`` to follow only links within the
@@ -303,7 +304,7 @@ class FolderWalk:
             The folders that cannot be entered, each with the reason.
 
         outside:
-            The symbolic links to folders outside, except those to a parent of the folder.
+            The symbolic links that lead out of the folder, except those to one of its parents.
 
         hidden:
             The folders whose names start with a dot, which are not entered.
@@ -354,11 +355,11 @@ class FolderWalk:
                     self.hidden += [entry.path] if entry.name.startswith(".") and entry.name != _GIT else []
                 elif not entry.is_symlink():
                     folders.append((entry.path, os.path.join(real, entry.name), level + 1))
-                elif target := self._followed(entry.path, root):
+                elif target := self._follow(entry.path, root):
                     links.append((entry.path, target, level + 1))
 
-    def _followed(self, link: str, root: str) -> str:
-        """Return the folder to which a link leads, or ``""`` if it is not followed."""
+    def _follow(self, link: str, root: str) -> str:
+        """Return the folder to which a link leads, or ``""`` if the link is not followed."""
         target = resolve_link(link)
         if target.startswith(os.path.join(root, "")):
             return target

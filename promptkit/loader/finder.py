@@ -9,7 +9,6 @@ import importlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -54,10 +53,10 @@ class Execution(Struct, eq=False):
             The module; None if its execution failed.
 
         declared:
-            The declarations of the module, without those of modules that it imported.
+            The module's own declarations, without those of modules that it imported.
 
         read:
-            The files that the module read, without the files that modules imported by it have read.
+            The files that the module itself read, without those that its imports read.
 
         stamp:
             The file's stamp when the module was executed.
@@ -193,22 +192,22 @@ def place_module(name: str, module: ModuleType) -> None:
         setattr(parent, own, module)
 
 
-def _first_spec(finders: Iterable[Any], name: str, path: SearchPath) -> ModuleSpec | None:
-    """Return the spec from the first finder that knows a module."""
+def _find_first_spec(finders: Iterable[Any], name: str, path: SearchPath) -> ModuleSpec | None:
+    """Return the spec from the first finder that finds a module."""
     specs = (finder.find_spec(name, path) for finder in list(finders))
     return next((spec for spec in specs if spec is not None), None)
 
 
 class RecipeFinder:
     """
-    A finder of the modules of recipes, for one load of one folder.
+    A finder for recipe modules, for one load of one folder.
 
     - The folder is a package. Each load executes its modules again, unless it reuses them.
-    - ``import helpers`` in a recipe finds the module of the package (``recipes.helpers``), unless another
-      module of that name can be imported, so that each module exists once.
-    - The modules of the recipes' project can be imported while the finder is installed. They are executed
-      once, as always in Python, until one of them changes: an edit of a recipe does not repeat the side
-      effects of their import.
+    - ``import helpers`` in a recipe finds the module of the package (``recipes.helpers``), so that each
+      module exists once. Any other module of that name that can be imported has precedence.
+    - The modules of the recipes' project can be imported while the finder is installed. As always in Python,
+      they are executed once, until one of them changes. Editing a recipe therefore does not repeat the side
+      effects of importing them.
 
     The class does not derive from a class in `importlib.abc`, whose import is slow.
 
@@ -272,10 +271,10 @@ class RecipeFinder:
         """
         Stop finding modules, and remove the modules next to the recipes, because another folder has its own.
         """
-        with suppress(ValueError):
-            sys.meta_path.remove(self)
-        # Compared by identity: an equal entry that is a different object was added by other code.
-        sys.path[:] = [entry for entry in sys.path if entry is not self.root]
+        # New lists, because an import on another thread that iterates over a list would skip an entry.
+        sys.meta_path = [finder for finder in sys.meta_path if finder is not self]
+        # Compared by identity, because an equal entry that is a different object was added by other code.
+        sys.path = [entry for entry in sys.path if entry is not self.root]
         if self._siblings:
             for name in [name for name in list(sys.modules) if name.partition(".")[0] in self._siblings]:
                 del sys.modules[name]
@@ -330,7 +329,7 @@ class RecipeFinder:
     # Modules next to the recipes.
 
     def _is_package_module(self, name: str, path: SearchPath = None) -> bool:
-        """Whether a module is in the package, although it is imported without the package's name."""
+        """Return whether a module is in the package, although it is imported without the package's name."""
         if path is not None:
             return name.partition(".")[0] in self._siblings
         if not self.has_own_module(name) or any(
@@ -372,7 +371,7 @@ class RecipeFinder:
         if path is not None and not any(str(place).startswith(self.root) for place in path):
             return None
         # The finders after this one, including those of editable installations.
-        spec = _first_spec(sys.meta_path[sys.meta_path.index(self) + 1 :], name, path)
+        spec = _find_first_spec(sys.meta_path[sys.meta_path.index(self) + 1 :], name, path)
         if spec is None:
             base = os.path.join(self.root, *name.split("."))
             self.missing |= {base, f"{base}.py", os.path.join(base, "__init__.py")}
@@ -394,7 +393,7 @@ class RecipeFinder:
         return None
 
     def _is_own(self, file: str) -> bool:
-        """Whether a file belongs to the author, and not to a package that is installed inside the project."""
+        """Return whether a file belongs to the author, not to a package installed inside the project."""
         if not file.startswith(os.path.join(self.root, "")) or file.startswith(_STDLIB):
             return False
         return INSTALLED.isdisjoint(file.split(os.sep))
@@ -402,7 +401,7 @@ class RecipeFinder:
     @property
     def has_changed_project(self) -> bool:
         """Whether a module of the project has changed, or is replaced by a file next to the recipes."""
-        modules = list(self.project.items())  # copied, because a prompt may import another module meanwhile
+        modules = list(self.project.items())  # copied, because a running prompt may import another module
         return any(
             stamp != file_stamp(file) or self._is_package_module(name) for name, (file, stamp) in modules
         )
@@ -411,14 +410,14 @@ class RecipeFinder:
         """Remove the modules of the project, so that they are imported again."""
         self._remove(set(self.project))
 
-    def leave(self) -> None:
+    def forget_unreachable(self) -> None:
         """
         Remove the project's modules that only this finder can import, or all modules if one has changed.
 
         Modules that other finders can import from the same file stay, because other code may use their
         classes.
         """
-        self._remove(set(self.project) if self.has_changed_project else self._unreachable())
+        self._remove(set(self.project) if self.has_changed_project else self._find_unreachable())
 
     def _remove(self, names: set[str]) -> None:
         for name in names:
@@ -426,14 +425,14 @@ class RecipeFinder:
             del self.project[name]
         self.has_missing_modules = self.has_missing_modules or bool(names)
 
-    def _unreachable(self) -> set[str]:
+    def _find_unreachable(self) -> set[str]:
         """Return the names of modules that cannot be imported from their files without this finder."""
         forget_folders()
         names = set[str]()
         for name in sorted(self.project):  # packages before their modules
             parent = name.rpartition(".")[0]
             path = None if parent in names else getattr(sys.modules.get(parent), "__path__", None)
-            spec = _first_spec(sys.meta_path, name, path) if path is not None or not parent else None
+            spec = _find_first_spec(sys.meta_path, name, path) if path is not None or not parent else None
             if self._file_of(spec) != self.project[name][0]:
                 names.add(name)
         return names

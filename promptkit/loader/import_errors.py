@@ -16,14 +16,14 @@ from typing import Any, Final
 from promptkit.declarations.name_hints import (
     did_you_mean,
     foreign_name_hint,
-    missing_name,
+    missing_name_hint,
     modules_of,
     operand_hint,
     public_names,
-    undefined_name,
+    undefined_name_hint,
 )
 from promptkit.errors.diagnostics import Diagnostic, Location, printable
-from promptkit.errors.distribution import other_package, pip, quoted
+from promptkit.errors.distribution import other_package_hint, pip, quoted
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import nearest
@@ -35,9 +35,9 @@ from promptkit.loader.targets import display_path, project_root
 
 
 def hint_for_missing_module(name: str, file: Path) -> str:
-    """Return a hint for *file*, which imports a module that cannot be found, *name*."""
+    """Return a hint for *file*, which imports *name*, a module that cannot be found."""
     parent, _, last = name.rpartition(".")
-    if parent.partition(".")[0] == "promptkit" and (hint := other_package()) is not None:
+    if parent.partition(".")[0] == "promptkit" and (hint := other_package_hint()) is not None:
         return hint
     if (package := sys.modules.get(parent)) is None:
         top = name.partition(".")[0]
@@ -129,14 +129,14 @@ def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, P
         case ModuleNotFoundError(name=str(name)):
             return hint_for_missing_module(name, file)
         case ImportError(name=str(module)):
-            other = other_package() if module.partition(".")[0] == "promptkit" else None
+            other = other_package_hint() if module.partition(".")[0] == "promptkit" else None
             match = _CANNOT_IMPORT.search(str(error))
-            return other or (missing_name(match[1], module) if match else None)
+            return other or (missing_name_hint(match[1], module) if match else None)
         case AttributeError(name=str(name)) if error.obj is not None:
             return _hint_for_missing_attribute(name, error.obj)
         case NameError(name=str(name)):
             known = {*(frame := _last_frame(error)).f_globals, *frame.f_locals}
-            return undefined_name(name, known) or "define it, or correct the name"
+            return undefined_name_hint(name, known) or "define it, or correct the name"
         case FileNotFoundError(filename=str(name)) if name and not os.path.isabs(name):
             return _hint_for_missing_file(name, file)
         case KeyError(args=(str(name),)) if _last_frame(error).f_globals.get("__name__") == "os":
@@ -173,14 +173,14 @@ def _hint_for_missing_attribute(name: str, owner: Any) -> str | None:
     if owner is str and hasattr(Text, name):  # typing.Text
         return "write 'from promptkit import Text': typing.Text is another name for str"
     if isinstance(owner, ModuleType):
-        return missing_name(name, owner.__name__)
+        return missing_name_hint(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")
     other_hint = (foreign_name_hint("names", name) or _hint_for_call(owner.__name__)) if is_ours else None
     return did_you_mean(name, dir(owner)) or other_hint
 
 
 def _hint_for_missing_file(path: str, file: Path) -> str:
-    """Return a hint for a file with a relative path that *file* cannot open."""
+    """Return a hint for a relative *path* that the recipe *file* cannot open."""
     folder = file.absolute().parent
     message, advice = f"it was looked up in {Path.cwd()}", f"write Path(__file__).parent / {path!r}"
     if (folder / path).exists():
@@ -200,7 +200,7 @@ def _hint_for_call(name: str) -> str | None:
 
 
 def _hint_for_unknown_option(name: str, option: str) -> str | None:
-    """Return a hint for *option*, a keyword argument that *name* of promptkit does not take."""
+    """Return a hint for *option*, unknown to promptkit's function *name*; None for other functions."""
     if (home := public_names().get(name)) is None:
         return None
     if (hint := foreign_name_hint(f"options of {name}", option)) is not None:
@@ -214,7 +214,7 @@ def _hint_for_unknown_option(name: str, option: str) -> str | None:
 _DECORATORS: Final = frozenset({"prompt", "resource", "skill"})
 
 #: The parts that are removed from Python's message: the path of the module, and the suggestion that some
-#: versions add, because the hint contains a suggestion.
+#: versions add, because the hint already contains one.
 _CUT: Final = re.compile(
     r"(?:\. Did you (?:mean|forget)\b[^?]*\?| \((?:[^()]+\.(?:py|pyd|so)|unknown location)\))+$"
 )
@@ -238,7 +238,7 @@ def diagnose_import(file: Path, folder: Path | None, error: BaseException) -> Di
         KeyboardInterrupt: If *error* is a KeyboardInterrupt that was raised by the user's Ctrl-C, and not by
             a recipe.
     """
-    # Servers handle SIGINT themselves: with their handler, the exception can only come from a recipe.
+    # Servers replace Python's SIGINT handler. Without this handler, only a recipe can raise the exception.
     if type(error) is KeyboardInterrupt and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         raise error
     try:
@@ -275,8 +275,8 @@ def diagnose_unserved(
             The files that are not recipes because of their names, although they seem to define prompts.
 
         loaded:
-            The declarations of the recipes. A likely file that a recipe has imported is served, so it is not
-            reported.
+            The declarations of the recipes. A likely file is not reported if a recipe has imported it,
+            because its prompts are then served.
     """
     diagnostics = {
         path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable
@@ -285,30 +285,32 @@ def diagnose_unserved(
         name = os.path.basename(path)
         message = f"the folder {name!r} is not served: {reason}"
         hint = "make it readable, or start its name with '_' if it contains no prompts"
-        diagnostics[path] = _not_served(path, message, hint)
+        diagnostics[path] = _unserved_diagnostic(path, message, hint)
     for path in files.outside:
         name = os.path.basename(path)
         message = f"the folder {name!r} is not served: it is a link to a folder outside the target"
         hint = f"pass {os.path.realpath(path)} as another target, or start the link's name with '_'"
-        diagnostics[path] = _not_served(path, message, hint)
+        diagnostics[path] = _unserved_diagnostic(path, message, hint)
     for path in files.hidden:
         name = os.path.basename(path)
         message = f"the skills in {name!r} are not served: a folder with a leading dot is for other programs"
         hint = f"to serve them, pass {display_path(path)!r} as a target"
-        diagnostics[path] = _not_served(path, message, hint)
+        diagnostics[path] = _unserved_diagnostic(path, message, hint)
     served = {str(file.file) for file in loaded}  # a package that cannot be imported is already reported
     served.update(definition.location.file for file in loaded for definition in file.definitions)
     diagnostics |= {
-        path: diagnostic for path in likely if path not in served and (diagnostic := _unserved_prompts(path))
+        path: diagnostic
+        for path in likely
+        if path not in served and (diagnostic := _diagnose_unserved_file(path))
     }
     return [LoadedFile(Path(path), diagnostics=(diagnostic,)) for path, diagnostic in diagnostics.items()]
 
 
-def _not_served(path: str, message: str, hint: str, line: int = 0) -> Diagnostic:
+def _unserved_diagnostic(path: str, message: str, hint: str, line: int = 0) -> Diagnostic:
     return Diagnostic(Rule.NOT_SERVED, printable(message), printable(hint), Location(path, line))
 
 
-def _unserved_prompts(path: str) -> Diagnostic | None:
+def _diagnose_unserved_file(path: str) -> Diagnostic | None:
     """
     Return the diagnostic for a file that has prompts, but not a recipe's name; None if it contains tests.
     """
@@ -321,7 +323,9 @@ def _unserved_prompts(path: str) -> Diagnostic | None:
     why = "is a package module" if file.name == "__init__.py" else "is a pytest file by its name"
     why = "is a file of cases by its name" if is_cases(file.name) else why
     message = f"{first.name!r} is not served: {file.name} {why}"
-    return _not_served(path, message, "rename the file, or move its prompts to another file", first.lineno)
+    return _unserved_diagnostic(
+        path, message, "rename the file, or move its prompts to another file", first.lineno
+    )
 
 
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:

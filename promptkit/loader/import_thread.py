@@ -17,7 +17,7 @@ from promptkit.loader.packages import abandon_imports
 from promptkit.loader.targets import Targets, locate_target, targets_of
 from promptkit.standard_error import say
 
-#: An import is slow, and is reported, after this many seconds.
+#: Number of seconds after which an import is reported as slow.
 _REPORT_AFTER_S: Final = 5.0
 
 #: Interval in seconds between two checks for a slow import.
@@ -31,7 +31,7 @@ class ImportClock:
         self.begin(None)
 
     def begin(self, file: Path | None) -> None:
-        """Start timing the import of *file*; None for no file."""
+        """Start timing the import of *file*, or of no file in particular if *file* is None."""
         self._current, self._is_reported = (file, time.monotonic()), False
 
     def current(self) -> tuple[Path | None, float]:
@@ -160,11 +160,11 @@ class Importer(Generic[T]):
             frames = _frames(current_frames().get(thread.ident or 0))
             running = {str(file), *(frame.f_code.co_filename for frame in frames)}
             with lock:
-                if clock.current()[0] != file:  # the import of the file has ended
+                if clock.current()[0] != file:  # the import of the file has finished
                     continue
                 abandoned.set()
             abandon_imports(thread.ident or 0)
-            # The file may already be fixed: the version that hangs is the one from before the import.
+            # The file may already be fixed. The version that hangs is the one that existed before the import.
             self._hanging[file] = {
                 path: known[path] if path in known else file_stamp(path) for path in running
             }
@@ -174,7 +174,9 @@ class Importer(Generic[T]):
         return outcome
 
     def _is_hanging(self, file: Path) -> bool:
-        """Whether the import of a file hung, and none of the files whose code was running has changed."""
+        """
+        Return whether the import of a file hung, and none of the files whose code was running has changed.
+        """
         stamps = self._hanging.get(file)
         return stamps is not None and all(file_stamp(path) == stamp for path, stamp in stamps.items())
 

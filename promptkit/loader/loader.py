@@ -29,15 +29,15 @@ from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases, 
 from promptkit.loader.finder import Execution, Executions, RecipeFinder
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved, hint_for_hidden_module
 from promptkit.loader.packages import import_package, imported_files, install_finders
-from promptkit.loader.recipes import LoadedFile, Recipes, declared_in, named_declarations
+from promptkit.loader.recipes import LoadedFile, Recipes, collect_declarations, named_declarations
 from promptkit.loader.targets import (
     PREFIX_RULE,
     Targets,
     find_markdown,
     is_markdown_target,
     is_within,
-    linked_root,
     project_root,
+    root_for_links,
     split_prefix,
     split_target,
     suggest,
@@ -74,7 +74,9 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         report.add(error.rule, str(error), error.hint)
         return LoadedFile(main_file, diagnostics=tuple(report.found)), read
     base = root.parent if Path(folder) == root else root
-    skills = tuple(_skill(Path(folder, inner), base, _files_below(inner, files)) for inner in _roots(files))
+    skills = tuple(
+        _skill(Path(folder, inner), base, _files_below(inner, files)) for inner in _skill_folders(files)
+    )
     return LoadedFile(main_file, skills=skills), read
 
 
@@ -89,7 +91,7 @@ def _check_name(paths: Iterable[str]) -> None:
         raise SkillError(msg, f"rename it to {SKILL_FILE}")
 
 
-def _roots(files: Iterable[str]) -> list[str]:
+def _skill_folders(files: Iterable[str]) -> list[str]:
     """Return the folders that contain a ``SKILL.md``, as relative paths; ``""`` is the outermost folder."""
     return [folder for folder, _, name in (path.rpartition("/") for path in files) if name == SKILL_FILE]
 
@@ -172,8 +174,8 @@ class FolderImport:
             See `promptkit.loader.packages.import_package`.
 
         skills:
-            Folders that were skills in an earlier load. A folder that briefly has no ``SKILL.md`` is still a
-            skill: its programs are not recipes.
+            Folders that were skills in an earlier load. A folder that briefly has no ``SKILL.md`` still
+            counts as a skill, so its programs are not recipes.
     """
 
     def __init__(  # noqa: PLR0913 (each is an option of a load)
@@ -211,7 +213,7 @@ class FolderImport:
         """
         if (failure := self._failure) is None:
             imported = {name: self._import(name) for name in self.names}
-            by_file = [self._declarations(name, result) for name, result in imported.items()]
+            by_file = [self._select_declarations(name, result) for name, result in imported.items()]
         else:
             failed = (LoadedFile(self.folder / name, diagnostics=failure.diagnostics) for name in self.names)
             by_file = [*failed, failure]
@@ -256,18 +258,20 @@ class FolderImport:
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             return LoadedFile(file, diagnostics=(diagnose_import(file, self.folder, error),))
 
-    def _declarations(self, name: str, imported: ModuleType | LoadedFile) -> LoadedFile:
+    def _select_declarations(self, name: str, imported: ModuleType | LoadedFile) -> LoadedFile:
         """Return the object that the target names in a file, or all declarations."""
-        file, module = self.folder / name, self._module_of(name)
+        file, module_name = self.folder / name, self._module_of(name)
         if isinstance(imported, LoadedFile):
             return imported
         if attribute := self._explicit_names.get(name):
             return named_declarations(f"{file}:{attribute}", file, imported, attribute)
         if name not in self._explicit_names and is_cases(os.path.basename(name)):
             return LoadedFile(file)
-        declared = self._executions.declared.get(module, ())
+        declared = self._executions.declared.get(module_name, ())
         package = None if name in self._explicit_names else self._package
-        return declared_in(file, imported, declared, module, package=package, recipes=self._recipes)
+        return collect_declarations(
+            file, imported, declared, module_name, package=package, recipes=self._recipes
+        )
 
     def _load_skills(self, files: DiscoveredFiles) -> list[tuple[LoadedFile, set[str]]]:
         """Return the declarations in the folders of skills, and the paths that were read for each."""
@@ -311,16 +315,16 @@ def load(
             tests and names with a leading ``_``; a file; a dotted module; ``module:object`` or
             ``file.py:object``, where the object is a prompt, a resource, or several; or a pattern of Markdown
             files, such as ``commands/**/*.md``. Or several of these, each with ``PREFIX=`` before it if its
-            prompts and skills need their own name space.
+            prompts and skills need their own namespace.
 
         before_import:
             Called with each file of a folder before it is imported. If it raises, the file is not imported,
             and the exception is reported as an error of the file.
 
         keep:
-            Whether to reuse modules that are already imported, no matter which code imported them: a test may
-            have patched them. If a file has changed since it was imported here, all modules are imported
-            again.
+            Whether to reuse modules that are already imported, no matter which code imported them, because a
+            test may have patched them. If one that the loader imported has changed since, all modules are
+            imported again.
 
         cases:
             Whether to import the case files (``cases_*.py``) next to the recipes as well.
@@ -402,7 +406,7 @@ def _add_folder(target: str, folders: dict[str, _Folder]) -> bool:
         return False
     if not is_folder and not path.endswith(".py"):
         raise LoadError(target, "it is neither Python nor Markdown: pass such a file, or a folder of recipes")
-    _check_apart(target, path, folders)
+    _check_overlap(target, path, folders)
     if is_folder:
         files = _find_in(path, target)
         folders[path] = _Folder(target, [*files.names], prefixes={"": prefix}, files=files)
@@ -421,7 +425,7 @@ def _cases_in(path: str, folder: _Folder) -> Iterable[str]:
     return sorted({*filter(is_cases, os.listdir(path))}.difference(folder.names))
 
 
-def _check_apart(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
+def _check_overlap(target: str, path: str, folders: Mapping[str, _Folder]) -> None:
     """Raise LoadError if two targets share files, because these files would be imported twice."""
     for folder, other in folders.items():
         loaded_paths = (
@@ -510,7 +514,7 @@ class ModuleImport(Struct, frozen=True):
                 finder, names, self.before_import, explicit_names, files=files, keep=True
             ).finish()
         own = [declaration for declaration in declared if declaration.__module__ == self.name]
-        return Recipes(by_file=[declared_in(file, module, own, self.name)])
+        return Recipes(by_file=[collect_declarations(file, module, own, self.name)])
 
 
 def _extend_path(name: str) -> None:
@@ -523,6 +527,6 @@ def _extend_path(name: str) -> None:
 
 def _find_in(folder: str, target: str, *, runs_all: bool = False) -> DiscoveredFiles:
     try:
-        return find_recipes(folder, linked_root(folder), runs_all=runs_all)
+        return find_recipes(folder, root_for_links(folder), runs_all=runs_all)
     except OSError as error:
         raise LoadError(target, f"it cannot be read: {error.strerror}") from None

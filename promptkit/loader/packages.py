@@ -30,10 +30,10 @@ from promptkit.loader.finder import (
     forget_folders,
     place_module,
 )
-from promptkit.loader.recipes import declared_in
+from promptkit.loader.recipes import collect_declarations
 from promptkit.loader.targets import package_of, project_root
 
-#: Held while loading: each load replaces the previous one.
+#: Held while loading, because each load replaces the previous one.
 _loading: Final = RLock()
 
 #: The finder of the last load of each folder and its project's root.
@@ -69,7 +69,7 @@ def install_finders(folders: Sequence[Path], companions: Collection[RecipeFinder
     for finder in installed:
         last[finder.folder, finder.root] = finder
         if (finder.folder, finder.root) not in locations:
-            finder.leave()
+            finder.forget_unreachable()
     finders = [
         _install_finder(name, *location, last.get(location))
         for name, location in zip(names, locations, strict=True)
@@ -90,8 +90,8 @@ def import_package(finder: RecipeFinder, *, keep: bool = False) -> None:
             The finder.
 
         keep:
-            Whether to use modules of the folder that are already imported. If any module that was
-            imported here has changed, all are imported again.
+            Whether to reuse modules of the folder that are already imported. If one that the loader imported
+            has changed since, all modules are imported again.
 
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
@@ -174,7 +174,11 @@ def _install_finder(name: str, folder: Path, root: str, last: RecipeFinder | Non
 
 
 def _reusable_modules(name: str, folder: Path, last: RecipeFinder | None) -> Executions | None:
-    """Return a package's modules, whichever code imported them; None if one has changed since its import."""
+    """
+    Return a package's modules, whichever code imported them.
+
+    Return None if the package is not imported, or if one of its modules has changed since its import.
+    """
     if name not in sys.modules or not _is_package(name, folder) or (last is not None and last.has_changed):
         return None
     known = {} if last is None else last.executions.by_name
@@ -192,7 +196,7 @@ def _reusable_modules(name: str, folder: Path, last: RecipeFinder | None) -> Exe
 
 
 def _is_package(name: str, folder: Path) -> bool:
-    """Whether the module of that name is the package in *folder*."""
+    """Return whether the module of that name is the package in *folder*."""
     module, init = sys.modules[name], folder / "__init__.py"
     file = str(init) if init.is_file() else None
     return getattr(module, "__file__", None) == file and str(folder) in map(
@@ -205,14 +209,14 @@ def _package_name(folder: Path, used_names: set[str]) -> str:
     parent, parts = package_of(folder)
     if len(parts) > 1 and parent not in sys.path:
         sys.path.append(parent)
-    name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
+    name = ".".join(parts) if len(parts) > 1 else _find_free_name(folder)
     while name in used_names:  # two targets may have the same name
         name = f"recipes_{name}"
     used_names.add(name)
     return name
 
 
-def _free_name(folder: Path) -> str:
+def _find_free_name(folder: Path) -> str:
     """Return a name for the package in *folder* that no other module has."""
     name = "".join(c if c.isalnum() else "_" for c in folder.name) or "recipes"
     if not name.isidentifier() or name in sys.stdlib_module_names or name == "promptkit":
@@ -250,7 +254,7 @@ def _remove_package(name: str, finder: RecipeFinder, *, removes_all: bool) -> No
         del sys.modules[key]  # served code may still use the old package and its modules
 
 
-def reduced(declared: Any) -> tuple[Any, ...]:
+def reduce_declaration(declared: Any) -> tuple[Any, ...]:
     """
     Return the result of `object.__reduce__` for a prompt, a resource or a skill.
 
@@ -263,7 +267,7 @@ def reduced(declared: Any) -> tuple[Any, ...]:
     return declared_at, (*location, kind, key)
 
 
-def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
+def reduce_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
     """
     Return the result of `object.__reduce__` for a compiled prompt, which is recompiled from its `Prompt`.
 
@@ -278,10 +282,10 @@ def reduced_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
     if own is None or not (own is compiled or own.with_prefix(compiled.prefix) == compiled):
         description = f"<compiled prompt {compiled.name!r} at {compiled.location}>"
         raise _pickling_error(description, function)
-    return _compiled_with_prefix, (prompt, compiled.prefix)
+    return _restore_compiled, (prompt, compiled.prefix)
 
 
-def _compiled_with_prefix(prompt: Prompt[..., Any], prefix: str) -> CompiledPrompt:
+def _restore_compiled(prompt: Prompt[..., Any], prefix: str) -> CompiledPrompt:
     """Return a compiled prompt that was pickled by reference."""
     return prompt.compiled.with_prefix(prefix) if prefix else prompt.compiled
 
@@ -333,7 +337,7 @@ def _pickling_error(description: str, function: Any) -> PicklingError:
 
 
 def _key_of(declared: Any) -> str:
-    """The name or URI template, unique among declarations of the same kind."""
+    """Return the name or URI template of a declaration, unique among declarations of the same kind."""
     return str(declared.options.name if isinstance(declared, Prompt) else declared.uri_template)
 
 
@@ -346,11 +350,13 @@ def _locate_module(name: str) -> tuple[str, str, str]:
 
 
 def _find_declared(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
-    """Return the declaration of an imported module with that name or URI template; None if there is none."""
+    """
+    Return the declaration in an imported module whose name or URI template is *key*; None if there is none.
+    """
     module, declared = _find_module(folder, package, inner)
     if module is None:
         return None
-    definitions = declared_in(Path(), module, declared, module.__name__).definitions
+    definitions = collect_declarations(Path(), module, declared, module.__name__).definitions
     return next((item for item in definitions if type(item) is kind and _key_of(item) == key), None)
 
 

@@ -69,8 +69,7 @@ class LoadedFile(Struct, frozen=True):
             The recipe file; None if the prompts and resources were not loaded from a file.
 
         prompts:
-            The prompts that the file declares, and the prompts that it imports from modules of its package
-            that are not recipes.
+            The prompts that the file declares, or imports from modules of its package that are not recipes.
 
         resources:
             The resources in its namespace.
@@ -163,13 +162,13 @@ class Recipes:
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Errors of imports, without duplicates."""
+        """The errors found when the files were loaded, without duplicates."""
         return tuple(
             dict.fromkeys(diagnostic for loaded in self.by_file for diagnostic in loaded.diagnostics)
         )
 
 
-def declared_in(  # noqa: PLR0913 (each affects the result)
+def collect_declarations(  # noqa: PLR0913 (each affects the result)
     file: Path,
     module: ModuleType,
     declared: Iterable[Decorated],
@@ -189,17 +188,16 @@ def declared_in(  # noqa: PLR0913 (each affects the result)
             The module.
 
         declared:
-            The declarations that were made from the module's functions. Looking at the module's names is not
-            enough: a later definition may have reused a name, and several decorators of one function share
-            its name.
+            The declarations that were made from the module's functions. Looking up the module's names would
+            miss some, because a later definition can reuse a name, and several decorators of one function
+            share its name.
 
         name:
             The module's full name.
 
         package:
-            The package whose prompts are included. Imported prompts of other modules are not included.
-            With None, the module itself is the target: then all prompts that it imports, or has in a list,
-            are included.
+            The package whose prompts are included. Prompts imported from elsewhere are not. If None, the
+            module itself is the target, and all prompts that it imports or has in a list are included.
 
         recipes:
             The names of all modules of the package that are recipes.
@@ -253,7 +251,9 @@ def _instances_of(values: Iterable[Any], kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _is_stale(declaration: Decorated, module: ModuleType) -> bool:
-    """Whether a declaration comes from an earlier execution of *module* that failed in a circular import."""
+    """
+    Return whether a declaration is from an earlier execution of *module* that failed in a circular import.
+    """
     function = declaration.function
     while isinstance(function, Decorated):
         function = function.function

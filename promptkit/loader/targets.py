@@ -1,7 +1,7 @@
 """
 Targets: the folder, file, module or object that a user asks to load.
 
-``PREFIX=TARGET`` is a target whose prompts and skills have their own name space.
+``PREFIX=TARGET`` is a target whose prompts and skills have their own namespace.
 """
 
 import os
@@ -34,7 +34,7 @@ PREFIX_RULE: Final = (
     "with '-' or '_'"
 )
 
-#: Maximum number of folders listed in an error without a single suggestion.
+#: Maximum number of folders that an error lists if several are possible.
 _MAX_SUGGESTIONS: Final = 5
 
 
@@ -54,7 +54,7 @@ def with_markdown(targets: Iterable[str], patterns: Iterable[str]) -> list[str]:
 
 
 def target_of(file: str, targets: Sequence[str]) -> str:
-    """Return the served target that contains a file."""
+    """Return the served target that contains a file; for a file outside of all folders, the first module."""
     paths = {target: os.path.realpath(split_target(target)[0]) for target in targets}
     holding = (target for target, path in paths.items() if is_within(os.path.realpath(file), path))
     modules = (target for target in targets if locate_target(target) is None)
@@ -69,14 +69,12 @@ def is_within(path: str, folder: str) -> bool:
 
 
 def is_prefix(text: str) -> bool:
-    """Return whether a text can be the prefix of a target."""
+    """Return whether a string can be the prefix of a target."""
     return re.fullmatch(_PREFIX, text) is not None
 
 
 def split_prefix(target: str) -> tuple[str, str]:
-    """
-    Split ``PREFIX=TARGET`` into its parts. The prefix is ``""`` if there is none, or *target* is a path.
-    """
+    """Split ``PREFIX=TARGET`` into its parts. The prefix is ``""`` if *target* has none or is a path."""
     prefix, _, rest = target.partition("=")
     if not rest or not is_prefix(prefix):
         return "", target
@@ -127,8 +125,8 @@ def find_markdown(target: str) -> tuple[str, list[str]]:
     folder of a skill or in a folder that is never searched.
 
     Returns:
-        The folder, which is that of the file or the fixed part of the pattern, resolved; and the paths of the
-        files, relative to this folder, sorted.
+        The resolved folder (the file's folder, or the fixed part of the pattern), and the sorted paths of the
+        files, relative to this folder.
     """
     _, path = split_prefix(target)
     if not _is_pattern(path):
@@ -224,10 +222,8 @@ def project_root(folder: str | Path) -> str:
     return ancestor
 
 
-def linked_root(folder: str) -> str:
-    """
-    Return the root of the project within which links in a folder are followed; ``""`` without a project.
-    """
+def root_for_links(folder: str) -> str:
+    """Return the root of the project in which a folder's links are followed; ``""`` without a project."""
     root = folder if is_project(folder, folder) else project_root(folder)
     return os.path.realpath(root) if is_project(root, folder) else ""
 
@@ -285,6 +281,6 @@ def _recipes_below(folder: str | Path) -> list[str]:
 
 
 def _is_package(folder: str) -> bool:
-    """Whether a folder can be imported from its parent folder."""
+    """Return whether a folder can be imported from its parent folder."""
     name = os.path.basename(folder)
     return name != "" and "." not in name and os.path.isfile(os.path.join(folder, "__init__.py"))

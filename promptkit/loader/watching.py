@@ -1,8 +1,8 @@
 """
 Watches the files that recipes depend on, and records their state.
 
-Uses the Rust backend of watchfiles. The package itself is not imported: it loads multiprocessing, logging and
-2 MiB of code that is not needed here.
+Uses the Rust backend of watchfiles. The package itself is not imported, because it loads multiprocessing,
+logging and 2 MiB of code that is not needed.
 """
 
 import os
@@ -27,7 +27,7 @@ from promptkit.loader.discovery import (
     may_enter,
     resolve_link,
 )
-from promptkit.loader.targets import linked_root
+from promptkit.loader.targets import root_for_links
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -72,7 +72,9 @@ class WatchedFiles(Struct, frozen=True):
     def folders_to_watch(self) -> list[str]:
         """The folders that contain the files."""
         folders = {*self.scanned, *map(os.path.dirname, self.files)}
-        return sorted(folder for folder in folders if self.folders[folder] is not None and _is_text(folder))
+        return sorted(
+            folder for folder in folders if self.folders[folder] is not None and _is_unicode(folder)
+        )
 
     @property
     def is_in_place(self) -> bool:
@@ -132,7 +134,7 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
     scanned, skipped = dict[str, str](), list[str]()
     for folder, suffix in folders.items():
         path = os.path.realpath(folder)
-        walk = FolderWalk(path, depth=0 if suffix else inf, private=True, project=linked_root(path))
+        walk = FolderWalk(path, depth=0 if suffix else inf, private=True, project=root_for_links(path))
         for entry in (entry for _, entries in walk for entry in entries):
             path = entry.path
             if not entry.name.endswith(suffix) or not _is_visible(entry.name) or is_folder(entry):
@@ -142,15 +144,15 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
                 link_targets.append(resolve_link(path))
         scanned |= dict.fromkeys(walk.entered, suffix)
         skipped += [f"{path!a}: {reason}" for path, reason in walk.skipped]
-        skipped += [f"{path!a}: its name is not UTF-8" for path in walk.entered if not _is_text(path)]
+        skipped += [f"{path!a}: its name is not UTF-8" for path in walk.entered if not _is_unicode(path)]
     outside = [path for path in dict.fromkeys((*link_targets, *read)) if path and path not in files]
     files.update({path: file_stamp(path) for path in outside})
     parents = {*map(str, folders), *scanned, *map(os.path.dirname, outside)}
     return WatchedFiles(files, {path: _identity(path) for path in parents}, scanned, tuple(skipped))
 
 
-def _is_text(path: str) -> bool:
-    """Whether *path* is valid Unicode: the library that watches folders accepts no other paths."""
+def _is_unicode(path: str) -> bool:
+    """Return whether *path* is valid Unicode. The library that watches folders accepts no other paths."""
     return not any("\ud800" <= character <= "\udfff" for character in path)
 
 
@@ -217,7 +219,7 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
     watcher = _backend()(
         list(folders),
         debug=False,
-        force_polling=_polls(),
+        force_polling=_must_poll(),
         poll_delay_ms=_POLL_EVERY_MS,
         recursive=False,
         ignore_permission_denied=False,
@@ -244,8 +246,8 @@ def _backend() -> "type[RustNotify]":
     return backend
 
 
-def _polls() -> bool:
-    """Whether to poll the files. This is decided like in watchfiles, by the same environment variable."""
+def _must_poll() -> bool:
+    """Return whether to poll the files, as watchfiles decides it from the environment and the platform."""
     import platform  # slow to import, and not needed before the first reply
 
     if setting := os.environ.get("WATCHFILES_FORCE_POLLING"):

@@ -1,4 +1,4 @@
-"""Access control: only a local browser that has opened the URL with the token can see the pages."""
+"""Access control, so that only a local browser that has opened the URL with the token can see the pages."""
 
 import hmac
 import secrets
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from promptkit.preview.templating import render_template
 
-#: The query parameter with the token. No argument of a prompt can have this name.
+#: The query parameter with the token. No prompt argument can have this name.
 TOKEN: Final = "access-token"  # noqa: S105 (the parameter's name)
 
 #: Public files, so that the page for rejected requests is styled as well.
@@ -49,7 +49,7 @@ _UNAUTHORIZED: Final = (
 
 class PageGuard:
     """
-    Accepts only requests for this host that come from its own pages and have the token.
+    A guard that accepts only requests with the token, for an allowed host, from its own pages.
 
     The first URL contains the token. The response sets a cookie with another secret, which scripts cannot
     read and other sites cannot send. A link on another page leads to a confirmation page, so that following
@@ -90,7 +90,7 @@ class PageGuard:
         await response(scope, receive, send_guarded)
 
     def _intercept(self, scope: Scope) -> Response | None:
-        """Return the response that replaces the page; None to serve the page."""
+        """Return a response to send in place of the page; None to serve the page."""
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if host not in self._hosts:
@@ -110,11 +110,10 @@ class PageGuard:
         return None if _matches(cookie, self._cookie) else self._reject(_UNAUTHORIZED)
 
     def _accept_token(self, path: str, host: str, headers: Headers) -> Response:
-        """Set the cookie, and redirect to the page without the token."""
+        """Return a response that sets the cookie, and redirects to the page without the token."""
         response: Response
         if _is_cross_origin(headers):
-            # For a navigation that another page or file started, browsers omit the cookie even from the
-            # redirected request.
+            # If another page or a file started a navigation, browsers omit the cookie even after a redirect.
             response = self._confirm(path, 200)
             response.headers["refresh"] = f"0;url={path}"
         else:
@@ -123,7 +122,7 @@ class PageGuard:
         return response
 
     def _confirm(self, path: str, status: int = 403) -> Response:
-        """Return a page with a link to *path*, which the browser follows as a same-origin request."""
+        """Return a page with a link to *path*. When users click it, browsers send a same-origin request."""
         return self._render("confirm.html", status, path=path)
 
     def _reject(self, reason: str) -> Response:
@@ -148,7 +147,7 @@ def _is_cross_origin(headers: Headers) -> bool:
 
 
 def _is_navigation(headers: Headers) -> bool:
-    """Return whether the request loads a whole page, as when the user follows a link."""
+    """Return whether the request loads a whole page, for instance because the user follows a link."""
     return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 

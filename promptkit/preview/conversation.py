@@ -16,13 +16,13 @@ from promptkit.language.text import Text
 from promptkit.preview.media import MediaKind, MediaStore, classify_media
 from promptkit.preview.templating import SHORT, format_markdown
 
-#: Maximum length of Markdown to format, in characters; formatting longer texts takes too long.
+#: Maximum length of Markdown to format, in characters. Formatting longer Markdown takes too long.
 _MAX_MARKDOWN: Final = 50_000
 
-#: Number of messages that are shown unless the user requests all.
+#: Number of messages that are shown until the user requests all of them.
 _MAX_TURNS: Final = 200
 
-#: Passed in place of the number of a turn, to show all turns in full.
+#: Pass this instead of the number of a turn to show all turns in full.
 ALL_TURNS: Final = -1
 
 
@@ -54,11 +54,11 @@ class TextView:
 @attrs.frozen
 class MediaView:
     """
-    An image, audio, or a file of another kind.
+    An image, audio, or any other file.
 
     Args:
         kind:
-            How it is shown: ``image``, ``audio`` or ``file``.
+            How the page shows it: ``image``, ``audio`` or ``file``.
 
         mime_type:
             Its MIME type.
@@ -116,7 +116,7 @@ class TurnView:
             Its content.
 
         tokens:
-            The approximate number of tokens of its text; 0 if it has none.
+            The approximate number of tokens of its text; 0 if it has no text.
 
         redact:
             Hides secrets in the text of a link.
@@ -154,14 +154,14 @@ class ConversationBuilder:
 
     def build_turns(self, workflow: Workflow, full_turn: int = 0) -> list[TurnView]:
         """
-        Return the turns of a workflow, truncating long conversations and long texts.
+        Return the turns of a workflow, truncating long conversations and long text.
 
         Args:
             workflow:
                 The workflow to show.
 
             full_turn:
-                The number of a turn that is shown in full; 0 for none, `ALL_TURNS` for all turns.
+                The number of a turn to show in full; 0 for no turn, `ALL_TURNS` for all turns.
         """
         messages = workflow.shown if full_turn == ALL_TURNS else workflow.shown[: max(full_turn, _MAX_TURNS)]
         turns = []

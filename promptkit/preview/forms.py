@@ -1,12 +1,11 @@
 """
 Forms: the fields of a prompt's arguments, and the submitted values as a client would send them.
 
-A field is sent under its argument's name. Related fields are sent under that name, a dot and a word, which
-cannot be an argument's name: ``notes.file``.
+A field is sent under its argument's name. Related fields are sent under that name with a dot and a word, such
+as ``notes.file``, which cannot be an argument's name.
 
-The control of a field is chosen by type in one table. A control is used only if the browser sends its value
-back unchanged. Otherwise the next control for the type is tried. If none works, the value is stored but not
-shown.
+One table lists the controls for each type. The first control whose value the browser sends back unchanged is
+used. If there is no such control, the value is stored but not shown.
 """
 
 import math
@@ -22,29 +21,29 @@ from zlib import crc32
 
 import attrs
 
-from promptkit.catalog.arguments import Argument, Arguments, alternative_of
+from promptkit.catalog.arguments import Argument, Arguments, schema_without_null
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.media import Upload, UploadStore, parse_number
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enumerable, is_list, members_of, plain
 from promptkit.types.parsing import reader_of
-from promptkit.types.unstructuring import can_be_sent, text_of, typed_text
+from promptkit.types.unstructuring import can_be_sent, text_as_entered, text_of
 
-#: Controls that show which values are possible, and need no hint.
+#: Controls that show the possible values, and therefore need no hint.
 _SELF_EXPLANATORY: Final = frozenset({"radios", "select", "file"})
 
 #: Controls that contain the digest of a value instead of the value.
 _HIDDEN: Final = frozenset({"file", "stored"})
 
-#: Maximum length of a link's query in characters; longer URLs are rejected by servers and unwieldy.
+#: Maximum length of a link's query in characters. Servers reject longer URLs, which are also unwieldy.
 _MAX_QUERY: Final = 6_000
 
-#: Characters that browsers change: they normalize carriage returns, and pages cannot contain NUL or
-#: surrogates.
+#: Characters that browsers change, because they normalize carriage returns, and because pages cannot contain
+#: NUL or surrogates.
 _UNTYPEABLE: Final = re.compile("[\r\0\ud800-\udfff]")
 
-#: Maximum number of choices as radio buttons; more are a drop-down list.
+#: Maximum number of choices as radio buttons. More choices become a drop-down list.
 _MAX_RADIOS: Final = 4
 
 #: The syntax of numbers that HTML inputs accept.
@@ -58,7 +57,7 @@ class Choice:
 
     Args:
         value:
-            The value to send; ``""`` for none.
+            The value to send; ``""`` to send no value.
 
         label:
             The label for users.
@@ -144,13 +143,13 @@ class Field:
             Whether its value can be read from several files.
 
         upload:
-            The uploaded value, if any, including a value that cannot be sent.
+            The upload, if any, even if its value cannot be sent.
 
         read_count:
             How often its text was read from a file.
 
         has_value:
-            Whether it has a value, so that its errors are shown immediately.
+            Whether it has a value, in which case its errors are shown immediately.
 
         is_unknown:
             Whether the prompt has no such argument.
@@ -176,10 +175,10 @@ class Field:
     @property
     def shape(self) -> str:
         """
-        A checksum that is the same for fields whose controls differ only in the typed value.
+        A checksum of everything about the control but the typed value.
 
-        A page keeps a control with the same shape, because replacing the control would disturb users while
-        they type.
+        A page keeps a control whose shape is unchanged, because replacing it would disturb users while they
+        type.
         """
         control = self.control
         labels = [choice.label for choice in control.choices]
@@ -230,7 +229,7 @@ def build_fields(
             The submitted values.
 
         store:
-            Stores the values that no control can show.
+            A store for the values that no control can show.
 
         errors:
             The errors of the values.
@@ -281,7 +280,8 @@ def build_query(arguments: Arguments, values: Mapping[str, str]) -> str:
     """
     Return the query of a link that shows the same page.
 
-    It omits secrets, uploads, texts that browsers would change, and texts that would make the link too long.
+    The query omits secrets, uploads, and values that browsers would change or that would make the link too
+    long.
 
     Args:
         arguments:
@@ -302,7 +302,7 @@ def build_query(arguments: Arguments, values: Mapping[str, str]) -> str:
 
 
 def _read_value(form: Any, name: str, arguments: Arguments) -> str | None:
-    """Return the submitted value of an argument; None without one. The values of checkboxes are joined."""
+    """Return the submitted value of an argument, or None. The values of checkboxes are joined."""
     argument, text = arguments.by_name.get(name), form.get(name)
     if argument is not None and _is_choice_list(argument):
         text = _join_choices(value for value in form.getlist(name) if isinstance(value, str) and value)
@@ -370,10 +370,10 @@ def _build_placeholder(argument: Argument) -> dict[str, str]:
     default = argument.default
     if default is NO_DEFAULT or default is None or argument.arg.secret:
         return {}
-    return {"placeholder": typed_text(default)} if can_be_sent(default) else {}
+    return {"placeholder": text_as_entered(default)} if can_be_sent(default) else {}
 
 
-#: Takes an argument and its value (``""`` for none). Returns None if the control cannot show the value.
+#: Takes an argument and its value (``""`` for no value). Returns None if the control cannot show the value.
 _ControlFactory: TypeAlias = Callable[[Argument, str], Control | None]
 
 
@@ -407,14 +407,14 @@ def _is_line_list(argument: Argument) -> bool:
 
 
 def _accepts_json(argument: Argument) -> bool:
-    """Return whether the value of an argument is always, or can be, JSON."""
+    """Return whether the value of an argument must or can be JSON."""
     core = plain(argument.annotation, core=True)
     readers = map(reader_of, members_of(core) or [core])
     return any(reader is not None and reader.is_json for reader in readers)
 
 
 def _is_typeable(text: str) -> bool:
-    """Return whether browsers send a text unchanged."""
+    """Return whether browsers send *text* unchanged."""
     return _UNTYPEABLE.search(text) is None
 
 
@@ -438,7 +438,7 @@ def _single_line(value: str, attributes: Mapping[str, str]) -> Control | None:
 
 
 def _text(argument: Argument, value: str) -> Control | None:
-    """Return a text area; None for an argument with completions, which is usually a one-line name."""
+    """Return a text area; None for an argument with completions, whose value is usually a one-line name."""
     return None if argument.completer is not None else _area(argument, value)
 
 
@@ -451,11 +451,11 @@ def _file(_: Argument, value: str) -> Control | None:
 
 
 def _number(argument: Argument, value: str) -> Control | None:
-    """Return a number input with its bounds; None for a value that a number input cannot show."""
+    """Return a number input with its bounds; None for a value that such an input cannot show."""
     number = value.strip()
     if value and not _is_number(number):
         return None
-    schema = alternative_of(argument)
+    schema = schema_without_null(argument)
     is_integer = schema.get("type") == "integer"
     bounds = {
         "min": _bound(schema, "minimum", "exclusiveMinimum", +is_integer),
@@ -526,7 +526,7 @@ def _join_choices(values: Iterable[str]) -> str:
 
 
 def _build_choice(argument: Argument, value: str, selected: str, default: str) -> Choice:
-    """Return one choice. The choice of the default sends no value, unless the default was given."""
+    """Return one choice. Choosing the default sends no value, unless the user chose it explicitly before."""
     meaning = argument.reader.meanings.get(value)
     label = f"{value}: {meaning}" if meaning else value
     if value != default:
@@ -542,7 +542,7 @@ def _find_default(argument: Argument, spellings: Mapping[str, None]) -> str:
 
 
 def _find_spelling(argument: Argument, text: str, spellings: Mapping[str, None]) -> str:
-    """Return the one of *spellings* with the same value as *text*; *text* itself if there is none."""
+    """Return the spelling that stands for the same value as *text*; if there is none, return *text*."""
     value = _parse_value(argument, text) if text and text not in spellings else None
     if value is None:
         return text
@@ -557,8 +557,8 @@ def _has_type(*kinds: type) -> Callable[[Argument], bool]:
     return lambda argument: plain(argument.annotation, core=True) in kinds
 
 
-#: The controls of each type, in order of preference. Other types, and values that none of the controls can
-#: show, are a line of text.
+#: The controls of each type, in order of preference. All other types, and values that none of these controls
+#: can show, use a line of text.
 _BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_ControlFactory, ...]], ...]] = (
     (lambda argument: is_enumerable(plain(argument.annotation, core=True)), (_choice,)),
     (_has_type(str), (_text,)),

@@ -28,7 +28,7 @@ from promptkit.server.lookup import name_of
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
 
-#: Maximum number of names in a message; further names are counted.
+#: Maximum number of names in a message. Further names are only counted.
 _MAX_NAMES: Final = 5
 
 #: Keep-alive interval of a stream in seconds. A failed keep-alive shows that the page is closed.
@@ -54,13 +54,14 @@ class CatalogVersion:
             The removed prompts, resources and skills.
 
         changed:
-            The prompts whose function or listing has changed, and the skills with changed files.
+            The prompts with a changed function or listing, and the skills with changed files.
 
         before:
             The catalog before the last save; None at first.
 
         calls:
-            Calls authors' functions. A call that hangs in an older version does not block calls of this one.
+            Calls authors' functions. A call that hangs in an older version does not block calls in this
+            version.
     """
 
     catalog: Catalog
@@ -80,7 +81,7 @@ class CatalogVersion:
 
     @cached_property
     def load_errors(self) -> str:
-        """A message about files that failed to load and keep their old prompts; ``""`` if none failed."""
+        """A message about files that failed to load, whose old prompts remain; ``""`` if no file failed."""
         errors = [diagnostic for diagnostic in self.diagnostics if not diagnostic.is_ignorable]
         files = dict.fromkeys(PurePath(diagnostic.location.file).name for diagnostic in errors)
         count = f"{len(errors)} error{'' if len(errors) == 1 else 's'}"
@@ -124,7 +125,7 @@ class CatalogVersion:
         ]
 
     def find_prompts(self, query: str = "") -> list[CompiledPrompt]:
-        """Return the prompts that contain each word of the query."""
+        """Return the prompts whose names, descriptions, tags or arguments contain each word of the query."""
         return [
             prompt
             for prompt in self.catalog.prompts
@@ -134,7 +135,7 @@ class CatalogVersion:
         ]
 
     def group_by_folder(self, prompts: Iterable[CompiledPrompt]) -> Mapping[str, Sequence[CompiledPrompt]]:
-        """Group prompts by the folders of their files, as paths relative to the folder that contains all."""
+        """Group prompts by the folders of their files, relative to the folder that contains all prompts."""
         by_folder = defaultdict[str, list[CompiledPrompt]](list)
         for prompt in prompts:
             folder = PurePath(prompt.location.file).parent.as_posix()
@@ -150,7 +151,7 @@ class CatalogVersion:
             return ""
 
     def find_destinations(self, query: str) -> Iterator[tuple[CompiledPrompt, Case | None]]:
-        """Yield the prompts and cases whose names contain each word of the query."""
+        """Yield the prompts and cases whose names or titles contain each word of the query."""
         for prompt in self.catalog.prompts:
             for case in (None, *prompt.saved()):
                 if _has_all(query, prompt.name, prompt.title, None if case is None else case.name):
@@ -180,7 +181,7 @@ class CatalogVersion:
 
 class LiveCatalog:
     """
-    The newest version of the catalog, and the pages that wait for its changes.
+    The newest version of the catalog, and the pages that wait for changes.
 
     Args:
         catalog:
@@ -244,7 +245,7 @@ class LiveCatalog:
 
 
 def _has_all(query: str, *texts: str | None) -> bool:
-    """Return whether each word of the query occurs in one of the texts; texts can be None."""
+    """Return whether each word of the query occurs in one of *texts*. None is ignored."""
     text = "\n".join(filter(None, texts)).casefold()
     return all(word in text for word in query.casefold().split())
 
@@ -259,14 +260,14 @@ def _index_skills(catalog: Catalog) -> Mapping[str, object]:
 
 
 def _fingerprint(prompt: CompiledPrompt) -> tuple[object, ...]:
-    """Return the definition of a prompt, independent of its location in its file."""
+    """Return the definition of a prompt, without its location in the file."""
     code = getattr(unwrap(prompt.renderer.function), "__code__", None)
     options = prompt.title, prompt.description, prompt.meta, prompt.timeout, prompt.elicit
     return options, schema_of(prompt.arguments.ordered), _without_lines(code)
 
 
 def _without_lines(code: object) -> object:
-    """Return a code object, or a constant of a code object, without its line numbers."""
+    """Return the parts of a code object, without line numbers; or the repr of any other constant."""
     if not isinstance(code, CodeType):
         return repr(code)
     return code.co_code, code.co_names, [_without_lines(constant) for constant in code.co_consts]

@@ -21,16 +21,16 @@ from promptkit.language.media import AUDIO_TYPES, IMAGE_TYPES
 
 T = TypeVar("T")
 
-#: How browsers show bytes: ``image``, ``audio`` or ``file``, which can only be downloaded.
+#: How browsers show bytes: as ``image``, as ``audio``, or as ``file``, which users can only download.
 MediaKind: TypeAlias = Literal["image", "audio", "file"]
 
 #: Maximum size of all stored media; the oldest are evicted first.
 _MAX_MEDIA_BYTES: Final = 256 * 1024 * 1024
 
-#: Documents must not run or fetch anything, whatever their content.
+#: Prevents documents from running or fetching anything, whatever they contain.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 
-#: Types that browsers show as images. Images cannot run scripts, not even SVG.
+#: Types that browsers show as images. Images, even SVG images, cannot run scripts.
 _IMAGES: Final = IMAGE_TYPES | {"image/svg+xml", "image/bmp", "image/avif"}
 
 
@@ -87,11 +87,11 @@ class MediaStore:
         return f"/media/{digest}"
 
     def store_text(self, text: str) -> str:
-        """Store a text for copying, and return its URL."""
+        """Store text that users can copy, and return its URL."""
         return self.store(text.encode(errors="replace"), "text/plain")
 
     def build_response(self, digest: str) -> Response:
-        """Return the response for the content with a digest: media to show, or other content to download."""
+        """Return the content of a digest as a response. Browsers show media, and download anything else."""
         entry = self._store.get(digest)
         if entry is None:
             return Response("This rendering has expired. Render the prompt again.", 404)
@@ -106,7 +106,7 @@ class MediaStore:
 #: Maximum size of the files of one field in bytes. forms.js checks it before it sends files.
 MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
 
-#: Maximum size of a whole form in bytes: several files, and texts.
+#: Maximum size of a whole form with several files and text, in bytes.
 _MAX_FORM_SIZE: Final = 8 * MAX_UPLOAD_SIZE
 
 #: Maximum size of all stored uploads, in characters.
@@ -123,7 +123,7 @@ _FORM_TOO_LARGE: Final = (
 @attrs.frozen
 class Upload:
     """
-    The uploaded files of one field, or a value that no control can show.
+    The files uploaded to one field, or a value that no control can show.
 
     Args:
         value:
@@ -136,7 +136,7 @@ class Upload:
             The size of the files, or of the value as it is sent, in bytes.
 
         error:
-            Why the value cannot be sent, as a predicate of the argument's name; None if it can be sent.
+            Why the value cannot be sent, as a phrase whose subject is the argument; None if it can be sent.
 
         digest:
             The digest that the form contains instead of the value; ``""`` until the upload is stored.
@@ -193,7 +193,7 @@ class UploadStore:
         """
         Return the upload of an argument; None if there is none.
 
-        This is the content of the files, the error if they are too large, or a stored value.
+        The upload has the content of the files, an error if they are too large, or a stored value.
         """
         files = form.getlist(f"{argument.name}.file")
         # Browsers send an empty file field as a file without a name.
@@ -213,7 +213,7 @@ async def open_form(request: Request) -> AsyncIterator[FormData]:
     Yield the form of a request.
 
     Raises:
-        HTTPException: If the form is too large, or has no Content-Length. The form is then not read.
+        HTTPException: If the form is too large, or has no Content-Length. Such a form is not read.
     """
     length = request.headers.get("content-length")
     if length is None or parse_number(length) > _MAX_FORM_SIZE:

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
-from promptkit.catalog.cases import Case, is_refused, sendable
+from promptkit.catalog.cases import Case, is_refused, iterate_sendable
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
@@ -51,10 +51,10 @@ class CaseView:
             Its outcome.
 
         mismatch:
-            How the outcome differs from the expected one; None if it does not.
+            How the outcome differs from the expected outcome; None if they agree.
 
         expected_error:
-            The message of the error if the case expects an error; otherwise None.
+            The message of the expected error; None if the case expects no error.
 
         turns:
             The turns of the conversation.
@@ -69,7 +69,7 @@ class CaseView:
 
 def choose_initial_values(prompt: CompiledPrompt, name: str | None = None) -> Mapping[str, str]:
     """
-    Return the initial values of a prompt's form: those of a case or an example, if there is one.
+    Return the initial values of a prompt's form, from a case or an example if there is one.
 
     Args:
         prompt:
@@ -78,10 +78,10 @@ def choose_initial_values(prompt: CompiledPrompt, name: str | None = None) -> Ma
         name:
             The name of a case; None for the first case without an expected error, or the first example.
     """
-    saved = sendable(prompt.saved())
+    saved = iterate_sendable(prompt.saved())
     if name is not None:
         return next((values for case, values in saved if case.name == name), {})
-    if not prompt.sample:  # nothing is rendered before the user requests it
+    if not prompt.sample:  # render nothing until the user requests it
         return {}
     successful = (values for case, values in saved if case.refusal is None)
     return next(chain(successful, filter(None, prompt.arguments.example_texts)), {})
@@ -102,7 +102,7 @@ async def render_cases(calls: LimitedCalls, prompt: CompiledPrompt, media: Media
             Stores media until browsers request them.
     """
     views = []
-    for case, values in sendable(prompt.saved()):
+    for case, values in iterate_sendable(prompt.saved()):
         rendering = await render(calls, prompt, values, is_requested=True)
         workflow, exception, redact = rendering.workflow, rendering.exception, rendering.redact
         mismatch = case.mismatch(exception or workflow)
@@ -115,7 +115,7 @@ async def render_cases(calls: LimitedCalls, prompt: CompiledPrompt, media: Media
 
 
 #: Form parameters for actions: show one turn in full, render the prompt's defaults, open a tab, use the
-#: values of a case, name a new case. No argument can have one of these names.
+#: values of a case, name a new case. No argument can have such a name.
 SHOW_ALL: Final = "show-all"
 _RENDER: Final = "render-now"
 _TAB: Final = "open-tab"
@@ -128,13 +128,13 @@ _FIRST_TAB: Final = "conversation"
 #: The labels of the tabs other than the conversation, by their name in URLs.
 PANELS: Final = {"cases": "Cases", "changes": "Changes", **TABS}
 
-#: Maximum time in seconds that a page waits for its prompt. Slower renderings are shown when complete.
+#: Maximum time in seconds that a page waits for its prompt. A slower rendering is shown once it is complete.
 _PAGE_TIMEOUT_S: Final = 0.2
 
 #: Time in seconds within which the page must request a slow rendering.
 _REQUESTED_WITHIN_S: Final = 10.0
 
-#: Identifies a rendering: the version, the prompt, and the values.
+#: The key of a rendering: its version, its prompt, and its values.
 _RenderingKey: TypeAlias = tuple[int, str, frozenset[tuple[str, str]]]
 
 
@@ -185,7 +185,7 @@ class PromptPages(Endpoints):
             See `Endpoints`.
 
         comparisons:
-            Compares the texts of cases with their earlier texts.
+            Compares the text of cases with earlier versions.
     """
 
     _comparisons: Comparisons
@@ -242,7 +242,7 @@ class PromptPages(Endpoints):
         return self._render_page(request, "completions.html", completion=completion, error=error_message)
 
     async def save_case(self, request: Request) -> Response:
-        """Save the values of the form as a case in the prompt's file; the changed file reloads the page."""
+        """Save the values of the form as a case in the prompt's file, whose change reloads the page."""
         prompt, version = self._find_prompt(request), self._get_version(request)
         async with open_form(request) as form:
             name = str(form.get(_CASE_NAME, ""))
@@ -289,7 +289,7 @@ class PromptPages(Endpoints):
         return self._render_page(request, "tab.html", prompt=prompt, content=content, media=self._media)
 
     def _initial_submission(self, prompt: CompiledPrompt, query: QueryParams) -> Submission:
-        """Return the initial values of a form: those in the URL, otherwise those of a case or an example."""
+        """Return the initial values of a form, from the URL or otherwise from a case or an example."""
         case, values = query.get(_CASE), _argument_values(query)
         if case is None and values:
             return read_submission(prompt.arguments, values, self._uploads)
@@ -313,7 +313,7 @@ class PromptPages(Endpoints):
         return attrs.evolve(rendering, uploads=submission.uploads)
 
     def _store_pending(self, key: _RenderingKey, task: asyncio.Task[Rendering]) -> None:
-        """Store a slow rendering until the page requests it, or cancel it if the page does not in time."""
+        """Store a slow rendering until the page requests it, and cancel it if no request arrives in time."""
         self._pending[key] = task
 
         def expire() -> None:
@@ -333,7 +333,7 @@ class PromptPages(Endpoints):
         prompt, workflow = rendering.prompt, rendering.workflow
         builder = ConversationBuilder(self._media, rendering.redact)
         full_turn, turns = parse_number(form.get(SHOW_ALL)), list[TurnView]()
-        # On threads, because these take a while for long texts.
+        # On threads, because this takes a while for long text.
         fields = await to_thread(
             build_fields, prompt.arguments, submission, self._uploads, rendering.argument_errors
         )
@@ -347,9 +347,10 @@ class PromptPages(Endpoints):
             "turns": turns,
             "all_turns": ALL_TURNS,
             "cases": [
-                # The submitted values can differ from those of the chosen case, because secrets are missing.
+                # The submitted values can differ from those in the chosen case, because the form omits
+                # secrets.
                 (case, case.name == form.get(_CASE) or values == rendering.values)
-                for case, values in sendable(prompt.saved())
+                for case, values in iterate_sendable(prompt.saved())
             ],
         }
 
@@ -367,6 +368,6 @@ def _rendering_key(version: CatalogVersion, prompt: CompiledPrompt, form: Submis
 
 
 def _argument_values(form: FormData | QueryParams) -> FormData:
-    """Return the argument values of a form or a link."""
+    """Return the values of a form or a link, without the parameters for actions."""
     reserved = (SHOW_ALL, _RENDER, _TAB, _CASE, _CASE_NAME)
     return FormData([pair for pair in form.multi_items() if pair[0] not in reserved])

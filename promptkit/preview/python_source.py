@@ -1,4 +1,4 @@
-"""Source for the values of a form: a test, and a case that can be saved in the file of the prompt."""
+"""Source for the values of a form: a test, and a case to save in the prompt's file."""
 
 import json
 import keyword
@@ -109,7 +109,7 @@ def _toml_text(text: str) -> str:
 
 def build_pytest_source(rendering: Rendering, workflow: Workflow, target: str) -> PytestSource:
     """
-    Return a test that calls the prompt as a client does, and passes while its rendering is unchanged.
+    Return a test that calls the prompt like a client, and passes as long as the rendering is unchanged.
 
     Args:
         rendering:
@@ -157,7 +157,7 @@ def build_pytest_source(rendering: Rendering, workflow: Workflow, target: str) -
 
 
 def variable_name(name: str) -> str:
-    """Return the environment variable for the value of a secret argument."""
+    """Return the name of the environment variable for a secret argument."""
     return name.upper()
 
 
@@ -189,7 +189,7 @@ def _find_import(prompt: CompiledPrompt) -> tuple[str, str] | None:
     """
     module = getattr(prompt.renderer.function, "__module__", None) or ""
     parts = module.split(".")
-    # Folders whose names are not valid for a package are imported under another name.
+    # If a folder's name is not a valid package name, it is imported under a different name.
     is_own_name = Path(prompt.location.file).with_suffix("").parts[-len(parts) :] == tuple(parts)
     if not is_own_name or not all(map(_is_name, parts)):
         return None
@@ -208,12 +208,12 @@ def _make_identifier(name: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return the literal of a text, with invisible characters escaped."""
+    """Return *text* as a literal, with invisible characters escaped."""
     return escape_invisible(json.dumps(text, ensure_ascii=False))
 
 
 def _format_call(begin: str, pairs: list[str]) -> list[str]:
-    """Return the lines of a call: one line if it is short enough."""
+    """Return the lines of a call, which is on one line if it is short enough."""
     line = f"{begin}{', '.join(pairs)}}})"
     if len(line) <= _WIDTH:
         return [line]
@@ -222,7 +222,7 @@ def _format_call(begin: str, pairs: list[str]) -> list[str]:
 
 
 def _build_assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
-    """Return the assertions for the roles and the text; if it has secrets, for the parts between secrets."""
+    """Return assertions for the roles, and for the text or, if it has secrets, the parts between secrets."""
     roles, text = [message.role for message in workflow], workflow.text
     literals = ", ".join(map(_literal, roles))
     assertions = (
@@ -274,7 +274,7 @@ def save_case(rendering: Rendering, name: str) -> None:
         msg = "secrets and files are not written: copy the source below, and add them yourself"
         raise CaseNotSavedError(msg)
     file = Path(prompt.location.file)
-    edit = _with_field if file.suffix == ".md" else _with_call
+    edit = _add_field if file.suffix == ".md" else _add_call
     try:
         contents = read_file(file)
         check(contents.data is not None, "it does not exist")
@@ -284,8 +284,8 @@ def save_case(rendering: Rendering, name: str) -> None:
         raise CaseNotSavedError(msg) from None
 
 
-def _with_call(text: str, rendering: Rendering, name: str) -> str:
-    """Return the source of the Python file with the call that declares the case, added at the end."""
+def _add_call(text: str, rendering: Rendering, name: str) -> str:
+    """Return the Python source with a call at its end that declares the case."""
     variable = _variable_of(rendering)
     if variable is None:
         msg = "no variable in its file holds the prompt: copy the source below"
@@ -303,7 +303,7 @@ def _variable_of(rendering: Rendering) -> str | None:
     return next(owned, None)
 
 
-def _with_field(text: str, rendering: Rendering, name: str) -> str:
+def _add_field(text: str, rendering: Rendering, name: str) -> str:
     """Return the Markdown file with the case added to its front matter."""
     lines = _build_case_lines(rendering, json.dumps(name, ensure_ascii=False))
     match = _FRONT_MATTER.match(text)

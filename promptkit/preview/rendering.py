@@ -1,4 +1,4 @@
-"""Calls of authors' functions: renders a prompt with the values of a form, or reads a resource."""
+"""Calls to authors' functions, which render a prompt with the values of a form or read a resource."""
 
 import asyncio
 from collections import defaultdict
@@ -37,7 +37,7 @@ from promptkit.server.direct_calls import (
     make_renderer,
     time_limit,
 )
-from promptkit.server.elicitation import askable
+from promptkit.server.elicitation import askable_arguments
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill
@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # most recipes have no skills
 T = TypeVar("T")
 
 #: Maximum number of concurrent calls per prompt or resource. Calls that cannot be stopped count until they
-#: end.
+#: return.
 _MAX_CONCURRENT: Final = 4
 
 _TOO_MANY_CALLS: Final = (
@@ -63,50 +63,52 @@ class LimitedCalls:
         )
 
     async def call(
-        self, key: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float
+        self, key: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], max_seconds: float
     ) -> T:
         """
         Call an author's function, after waiting until fewer calls with the same key are running.
 
         Args:
             key:
-                The prompt, or other purpose, to whose calls the limit applies.
+                The prompt, resource or other purpose whose calls are limited together.
 
             function:
                 The function, synchronous or asynchronous.
 
-            seconds:
-                The time limit of the call, and of the wait before it.
+            max_seconds:
+                The time limit in seconds, for the call and for the wait before it.
 
         Raises:
-            CallTimeoutError: If the call or the wait takes longer than *seconds*.
+            CallTimeoutError: If the call or the wait takes longer than *max_seconds*.
 
             BaseException: Any exception from the function.
         """
         semaphore = self._semaphores[key]
         try:
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(max_seconds):
                 await semaphore.acquire()
         except TimeoutError:
             raise CallTimeoutError(_TOO_MANY_CALLS) from None
-        return await call(function, seconds, semaphore.release)
+        return await call(function, max_seconds, semaphore.release)
 
 
 async def call(
-    function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float, on_end: Callable[[], object] = bool
+    function: Callable[[], T | Coroutine[Any, Any, T]],
+    max_seconds: float,
+    on_end: Callable[[], object] = bool,
 ) -> T:
     """
     Call an author's function on a new thread.
 
-    On timeout, or when the page disconnects, asynchronous code is cancelled, and other code is stopped where
-    it reports progress or runs a command. The thread does not keep the process alive.
+    On timeout, or when the page disconnects, asynchronous code is cancelled, and synchronous code is stopped
+    where it reports progress or runs a command. The thread does not keep the process alive.
 
     Args:
         function:
             The function, synchronous or asynchronous.
 
-        seconds:
-            The time limit.
+        max_seconds:
+            The time limit in seconds.
 
         on_end:
             Called on the event loop when the thread has finished, even after the time limit.
@@ -115,7 +117,7 @@ async def call(
         The result of the function.
 
     Raises:
-        CallTimeoutError: If the call takes longer than *seconds*.
+        CallTimeoutError: If the call takes longer than *max_seconds*.
 
         BaseException: Any exception from the function.
     """
@@ -132,12 +134,12 @@ async def call(
 
     Thread(target=copy_context().run, args=(run,), name="promptkit-render", daemon=True).start()
     try:
-        done, _ = await asyncio.wait([finished], timeout=seconds)
+        done, _ = await asyncio.wait([finished], timeout=max_seconds)
         line = None if done else author_call.line
     finally:
         author_call.cancel()
     if not done:
-        raise CallTimeoutError.after(seconds, line)
+        raise CallTimeoutError.after(max_seconds, line)
     if author_call.raised is not None:
         raise author_call.raised
     return cast("T", author_call.returned)
@@ -183,8 +185,8 @@ class Rendering:
             The error message for the user; None if there was no error, or only `argument_errors`.
 
         skip_reason:
-            Why the prompt is not rendered with its defaults alone: a `PromptError` from the prompt, or its
-            option ``sample=False``. This is not an error, because the user has not entered any values.
+            Why the prompt is not rendered with its defaults alone: the prompt raised a `PromptError`, or has
+            the option ``sample=False``. This is not an error, because the user has not entered any values.
 
         exception:
             The exception, if any.
@@ -202,7 +204,7 @@ class Rendering:
             The warnings about the text files that the prompt has read.
 
         fitted:
-            The texts from which `fit` has dropped or cut parts.
+            The texts that `fit` has shortened.
     """
 
     prompt: CompiledPrompt
@@ -220,7 +222,7 @@ class Rendering:
 
     @property
     def transcript(self) -> str:
-        """The text to compare: the transcript, or the reason why there is no transcript."""
+        """The text to compare, which is the transcript or the reason why there is no transcript."""
         if self.workflow is not None:
             return self.redact(str(self.workflow))
         if self.exception is None:
@@ -271,7 +273,7 @@ async def render(
     except asyncio.CancelledError:
         raise
     except ArgumentsError as errors:
-        elicited = askable(prompt, errors)
+        elicited = askable_arguments(prompt, errors)
         return attrs.evolve(rendering, argument_errors=errors.errors, elicited=elicited, exception=errors)
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
         if isinstance(error, PromptError) and not values:
@@ -330,7 +332,7 @@ async def read_resource(calls: LimitedCalls, catalog: Catalog, uri: str) -> Read
 
 
 def strip_frontmatter(skill: "CompiledSkill", document: EmbeddedResource) -> EmbeddedResource:
-    """Return a file of a skill; ``SKILL.md`` loses its frontmatter, which the page shows separately."""
+    """Return a file of a skill. Remove the frontmatter of ``SKILL.md``, which the page shows separately."""
     if document.uri != skill.uri_template or document.text is None:
         return document
 

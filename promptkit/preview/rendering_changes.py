@@ -1,4 +1,4 @@
-"""Changes in a prompt's renderings: the texts of each case before and after an edit."""
+"""Changes in a prompt's renderings: the text of each case before and after an edit."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import attrs
 
-from promptkit.catalog.cases import sendable
+from promptkit.catalog.cases import iterate_sendable
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.preview.forms import Submission
@@ -20,7 +20,7 @@ CaseTexts: TypeAlias = tuple[str, str | None, str | None]
 #: The parts of a line: ``" "`` marks unchanged, ``"-"`` removed and ``"+"`` added text.
 Line: TypeAlias = list[tuple[str, str]]
 
-#: The labels of the bases for a comparison, by their name in URLs.
+#: The labels of the bases of a comparison, by their names in URLs.
 BASE_LABELS: Final = {"save": "Since the last save", "commit": "Since the last commit"}
 
 _NOT_SAVED: Final = "Nothing has been saved yet. Edit the prompt and save it to see what changes."
@@ -33,17 +33,17 @@ _OUTCOMES: Final = {
     "": "Renders again.",
 }
 
-#: Maximum size of the cached texts, in characters.
+#: Maximum size of the cached text, in characters.
 _MAX_CACHED: Final = 16 * 1024 * 1024
 
-#: The name of the case for the values in the form.
+#: The name of the case that consists of the values in the form.
 _FORM: Final = "current form values"
 
 
-class Comparison(Protocol):
-    """Provides the texts of cases at the last commit, and word diffs."""
+class CaseComparer(Protocol):
+    """Provides the text of cases at the last commit, and word diffs."""
 
-    def since_commit(self, prompt: CompiledPrompt, version: int) -> Sequence[CaseTexts]:
+    def changes_since_commit(self, prompt: CompiledPrompt, version: int) -> Sequence[CaseTexts]:
         """
         Return the cases whose text differs from the last commit.
 
@@ -61,7 +61,7 @@ class Comparison(Protocol):
         """
 
     def words(self, old: str, new: str) -> list[Line]:
-        """Return the changed lines."""
+        """Return changed lines and some context, each split into unchanged, removed and added parts."""
 
 
 @attrs.frozen
@@ -108,16 +108,16 @@ class Changes:
 
 class Comparisons:
     """
-    Compares the texts of cases with their earlier texts.
+    Compares the text of cases with earlier versions.
 
     Args:
         comparison:
-            Provides the texts of the last commit; None to disable the comparison.
+            Provides the text of cases at the last commit; None to disable the comparison.
     """
 
-    def __init__(self, comparison: Comparison | None) -> None:
+    def __init__(self, comparison: CaseComparer | None) -> None:
         self._comparison = comparison
-        # The texts before and after the save that created a version, by version number, prompt and values.
+        # The text before and after the save that created a version, by version number, prompt and values.
         self._cache: BoundedStore[tuple[str | None, str]] = BoundedStore(_MAX_CACHED)
 
     async def find_changes(
@@ -146,7 +146,7 @@ class Comparisons:
         base = base if is_chosen else "commit" if version.before is None else "save"
         try:
             if base == "commit":
-                texts = await asyncio.to_thread(comparison.since_commit, prompt, version.number)
+                texts = await asyncio.to_thread(comparison.changes_since_commit, prompt, version.number)
             else:
                 texts = await self._render_since_save(version, prompt, form)
             cases = await asyncio.to_thread(_compare, texts, comparison)
@@ -159,7 +159,7 @@ class Comparisons:
     async def _render_since_save(
         self, version: CatalogVersion, prompt: CompiledPrompt, form: Submission
     ) -> list[CaseTexts]:
-        inputs = [(case.name, values) for case, values in sendable(prompt.saved())]
+        inputs = [(case.name, values) for case, values in iterate_sendable(prompt.saved())]
         if form.values not in [values for _, values in inputs]:
             inputs.insert(0, (_FORM, form.values))
         return [
@@ -176,7 +176,7 @@ class Comparisons:
         is_requested: bool,
     ) -> tuple[str | None, str]:
         """
-        Return the texts before and after the last save.
+        Return the text before and after the last save.
 
         The earlier text comes from the cache, or from a rendering of the previous version. It is None if the
         prompt is new.
@@ -186,7 +186,7 @@ class Comparisons:
         if (cached := self._cache.get(f"{number} {key}")) is not None:
             old = cached[0]
         elif (cached := self._cache.get(f"{number - 1} {key}")) is not None:
-            old = cached[1] if cached[1] != new else cached[0]  # the save changed other recipes only
+            old = cached[1] if cached[1] != new else cached[0]  # the save changed only other recipes
         else:
             before = prompt if version.before is None else version.before.find_prompt(prompt.name)
             old = new if before is prompt else None
@@ -208,7 +208,7 @@ def _summarize_unchanged(
     return f"Unchanged: {', '.join(sorted(names))}." if names else ""
 
 
-def _compare(texts: Iterable[CaseTexts], comparison: Comparison) -> list[CaseChange]:
+def _compare(texts: Iterable[CaseTexts], comparison: CaseComparer) -> list[CaseChange]:
     return [
         CaseChange(name, _summarize(old, new), _diff_lines(old, new, comparison))
         for name, old, new in texts
@@ -229,12 +229,12 @@ def _has_same_outcome(old: str, new: str) -> bool:
 
 
 def _outcome_prefix(text: str) -> str:
-    """Return the prefix that marks a text as an error or as not rendered; ``""`` for a rendering."""
+    """Return the prefix that marks *text* as an error or as not rendered; ``""`` for a rendering."""
     return next((prefix for prefix in _OUTCOMES if prefix and text.startswith(prefix)), "")
 
 
-def _diff_lines(old: str | None, new: str | None, comparison: Comparison) -> Sequence[Line]:
-    """Return the changed lines; if the kind of outcome has changed, all lines of the new text."""
+def _diff_lines(old: str | None, new: str | None, comparison: CaseComparer) -> Sequence[Line]:
+    """Return the changed lines, or all lines of the new text if the kind of outcome has changed."""
     if old is not None and new is not None and not _has_same_outcome(old, new):
         return [[("+" if _outcome_prefix(new) else " ", line)] for line in new.splitlines()]
     return comparison.words(old or "", new or "")

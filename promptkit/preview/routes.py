@@ -1,4 +1,4 @@
-"""The routes of the preview, and all pages except those of prompts."""
+"""The routes of the preview, and all pages except the prompt pages."""
 
 import json
 from asyncio import to_thread
@@ -14,7 +14,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from promptkit.catalog.cases import sendable
+from promptkit.catalog.cases import iterate_sendable
 from promptkit.loader.targets import Targets, targets_of
 from promptkit.preview.access import PageGuard
 from promptkit.preview.conversation import ConversationBuilder
@@ -22,7 +22,7 @@ from promptkit.preview.live import LiveCatalog
 from promptkit.preview.media import MediaStore, parse_number
 from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, Endpoints, PromptPages
 from promptkit.preview.rendering import cancel_on_disconnect, read_resource, strip_frontmatter
-from promptkit.preview.rendering_changes import Comparison, Comparisons
+from promptkit.preview.rendering_changes import CaseComparer, Comparisons
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path
 
 #: Maximum number of lines in the palette.
@@ -35,7 +35,7 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
     token: str,
     hosts: Iterable[str],
     *,
-    comparison: Comparison | None = None,
+    comparison: CaseComparer | None = None,
     editor: str = "",
 ) -> ASGIApp:
     """
@@ -55,12 +55,12 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
             The allowed hosts, each with its port.
 
         comparison:
-            Provides the texts of the last commit; None to disable the comparison.
+            Provides the text of cases at the last commit; None to disable the comparison.
 
         editor:
             The URL scheme that opens a location in an editor; ``""`` for no such links.
     """
-    environment(editor)  # loaded before the first request
+    environment(editor)  # load the templates before the first request
     targets, media, prompt = targets_of(target), MediaStore(), "/prompts/{name:path}"
     pages = _CatalogPages(live, targets, media, editor)
     prompts = PromptPages(live, targets, media, editor, Comparisons(comparison))
@@ -85,19 +85,19 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
 
 
 async def _ignore_disconnect(_request: Request, _error: Exception) -> Response:
-    """Return a response that no client receives, because the page has replaced the request with a new one."""
+    """Return a response that no client receives, because the page has already sent a newer request."""
     return Response(status_code=499)
 
 
 class _CatalogPages(Endpoints):
-    """Handles the requests for all pages except those of prompts."""
+    """Handles the requests for all pages except the prompt pages."""
 
     async def show_gallery(self, request: Request) -> Response:
         query, identity = request.query_params.get("q", ""), self._live.identity
         return self._render_page(request, "gallery.html", query=query, identity=identity)
 
     async def search(self, request: Request) -> Response:
-        """Return the parts of a page that a search or a reload changes."""
+        """Return the parts of a page that change with a search or a reload."""
         query, current = (request.query_params.get(name) for name in ("q", "current"))
         response = self._render_page(request, "search_results.html", query=query or "", current=current)
         if current is None:  # so that the back button returns to the search
@@ -135,12 +135,14 @@ class _CatalogPages(Endpoints):
             document=document,
             skill=skill,
             examples=resource.example_uris if resource else (),
-            cases=[(case, case_uri) for case, case_uri in sendable(resource.saved())] if resource else [],
+            cases=[(case, case_uri) for case, case_uri in iterate_sendable(resource.saved())]
+            if resource
+            else [],
             file_diagnostics=version.diagnostics_in_file(resource.location) if resource else [],
         )
 
     async def send_events(self, request: Request) -> Response:
-        """Stream an event to a page for each reload after the version that it shows."""
+        """Stream an event for each reload after the version that the page shows."""
         seen = request.headers.get("last-event-id") or request.query_params.get("version", "")
         number = parse_number(seen) if seen else self._live.newest.number
 

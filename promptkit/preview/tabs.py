@@ -41,7 +41,7 @@ from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.direct_calls import make_renderer, time_limit
-from promptkit.server.elicitation import askable, elicitation_params, form_arguments
+from promptkit.server.elicitation import askable_arguments, elicitation_params, form_arguments
 from promptkit.server.identity import UNKNOWN
 
 #: The label of each request format, and the method of the vendor's SDK that accepts it.
@@ -59,7 +59,7 @@ _MAX_VALUE: Final = 32_000
 @attrs.frozen
 class Block:
     """
-    A text to copy.
+    Text to copy.
 
     Args:
         title:
@@ -80,7 +80,7 @@ class Block:
 @attrs.frozen
 class ClientItem:
     """
-    A message that one client passes to a model, or an argument that it passes to the server.
+    A message that a client passes to a model, or an argument that it passes to the server.
 
     Args:
         label:
@@ -90,7 +90,7 @@ class ClientItem:
             Its text.
 
         is_unchanged:
-            For an argument, whether it is passed without changes; for a message, whether it is passed at all.
+            Whether an argument is passed without changes, or whether a message is passed at all.
     """
 
     label: str
@@ -114,7 +114,7 @@ class ClientView:
             Whether the client offers the prompt to users.
 
         arguments:
-            The arguments with a value, as the server receives them.
+            The arguments that have a value, as the server receives them.
 
         messages:
             The messages.
@@ -144,7 +144,7 @@ class TabContent:
             The views to choose from.
 
         blocks:
-            Texts to copy.
+            The text to copy, in blocks.
 
         notes:
             Remarks for the user, as sentences.
@@ -161,7 +161,7 @@ class TabContent:
 
 
 @attrs.frozen
-class _Served:
+class _ServedTarget:
     """The target, as the author typed it on the command line, and the identity of its server."""
 
     target: str
@@ -195,10 +195,10 @@ def build_tab(
     """
     _, build = _BUILDERS[tab]
     invalid = [name for name, upload in rendering.uploads.items() if upload.error]
-    if invalid:  # a client could not send these values, so it would not receive errors about them
+    if invalid:  # a client cannot send these values, so it would never receive errors about them
         note = f"Nothing to show: the files for {', '.join(map(repr, invalid))} cannot be sent."
         return TabContent(tab, notes=(note,))
-    return build(rendering, _Served(target, identity), choice)
+    return build(rendering, _ServedTarget(target, identity), choice)
 
 
 def _build_choices(labels: Mapping[str, str], selected: str) -> tuple[Choice, ...]:
@@ -211,7 +211,7 @@ def _build_json_block(title: str, value: Any) -> Block:
     return Block(title, text if escape_invisible(text) == text else json.dumps(value, indent=2), "json")
 
 
-def _build_wire(rendering: Rendering, served: _Served, choice: str) -> TabContent:
+def _build_wire(rendering: Rendering, served: _ServedTarget, choice: str) -> TabContent:
     """Return the ``prompts/get`` result and the prompt's ``prompts/list`` entry for one protocol revision."""
     date = choice if choice in REVISIONS else next(reversed(REVISIONS))
     lowering = lowering_for(REVISIONS[date], served.identity)
@@ -222,7 +222,7 @@ def _build_wire(rendering: Rendering, served: _Served, choice: str) -> TabConten
 
 
 def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...], str]:
-    """Return the possible responses to ``prompts/get``, and a note; ``""`` for no note."""
+    """Return the possible responses to ``prompts/get``, and a note, which can be empty."""
     prompt, workflow = rendering.prompt, rendering.workflow
     redact = rendering.redactor.redacted_json
     if workflow is not None:
@@ -248,8 +248,8 @@ def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Bl
     return (request, error_block), note
 
 
-def _build_vendors(rendering: Rendering, _served: _Served, choice: str) -> TabContent:
-    """Return the request to one vendor, with text in place of unsupported content."""
+def _build_vendors(rendering: Rendering, _served: _ServedTarget, choice: str) -> TabContent:
+    """Return the request to one vendor, in which text replaces unsupported content."""
     form = choice if choice in REQUESTS else next(iter(REQUESTS))
     choices = _build_choices({name: label for name, (label, _) in _VENDORS.items()}, form)
     if rendering.workflow is None:
@@ -273,7 +273,7 @@ def _build_request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple
         return REQUESTS[form](workflow, lossy=True), notes
 
 
-def _build_test(rendering: Rendering, served: _Served, _choice: str) -> TabContent:
+def _build_test(rendering: Rendering, served: _ServedTarget, _choice: str) -> TabContent:
     """Return a pytest test of the displayed call."""
     if rendering.skip_reason:
         return TabContent("test", notes=(f"Not rendered: {rendering.skip_reason}.",))
@@ -293,10 +293,10 @@ def _build_test(rendering: Rendering, served: _Served, _choice: str) -> TabConte
     return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
 
 
-def _build_command_line(rendering: Rendering, served: _Served, _choice: str) -> TabContent:
+def _build_command_line(rendering: Rendering, served: _ServedTarget, _choice: str) -> TabContent:
     """Return the command that prints the same rendering, quoted for a POSIX shell."""
     prompt = rendering.prompt
-    # A link can contain any names; those that are not arguments of the prompt are omitted.
+    # A link can contain any names. Names that are not arguments of the prompt are omitted.
     arguments = [argument for name in rendering.values if (argument := prompt.arguments.by_name.get(name))]
     words_with_notes = [
         _build_word(argument, rendering.values[argument.name], rendering.uploads.get(argument.name))
@@ -317,7 +317,7 @@ def _build_command_line(rendering: Rendering, served: _Served, _choice: str) -> 
 
 
 def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[str, str]:
-    """Return the word for one argument, and a note; ``""`` for no note."""
+    """Return the word for one argument, and a note, which can be empty."""
     name = argument.name
     if argument.arg.secret:
         variable = variable_name(name)
@@ -337,7 +337,7 @@ def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[
     return quoted(f"{name}={'@' * value.startswith('@')}{value}", one_line=False), ""
 
 
-def _build_clients(rendering: Rendering, _served: _Served, choice: str) -> TabContent:
+def _build_clients(rendering: Rendering, _served: _ServedTarget, choice: str) -> TabContent:
     """Return the view of a rendering in one client, with the limitations of the client."""
     name = choice if choice in CLIENTS else next(iter(CLIENTS))
     choices = _build_choices({name: client.title for name, client in CLIENTS.items()}, name)
@@ -409,7 +409,7 @@ def compute_sent_arguments(
 
 
 def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Workflow | None, str]:
-    """Return the workflow for the arguments that a client sends, and ``""``; or None, and the reason."""
+    """Return the workflow for the arguments that a client sends, and ``""``; or None and the reason."""
     prompt, typed = rendering.prompt, rendering.values
     sent = compute_sent_arguments(client, prompt, typed)
     if reason := _explain_absence(client, rendering, sent):
@@ -429,7 +429,7 @@ def _render_in_client(client: ClientProfile, rendering: Rendering) -> tuple[Work
 
 
 def _explain_absence(client: ClientProfile, rendering: Rendering, sent: Mapping[str, str]) -> str:
-    """Return why the arguments that a client sends are not rendered; ``""`` if they are."""
+    """Return why the arguments that a client sends are not rendered; ``""`` if they are rendered."""
     typed, arguments = rendering.values, rendering.prompt.arguments.ordered
     if sent != typed and _without_secrets(rendering) != typed:
         return f"Not shown, because {client.title} splits or drops values, and one of them is a secret."
@@ -442,8 +442,8 @@ def _explain_absence(client: ClientProfile, rendering: Rendering, sent: Mapping[
 
 
 def _describe_rejection(client: ClientProfile, prompt: CompiledPrompt, errors: ArgumentsError) -> str:
-    """Return what happens if the arguments that a client sends are missing or invalid."""
-    if shows_form(client, prompt) and (asked := askable(prompt, errors)):
+    """Return what happens because arguments that a client sends are missing or invalid."""
+    if shows_form(client, prompt) and (asked := askable_arguments(prompt, errors)):
         return f"{client.title} shows a form for {', '.join(repr(argument.name) for argument in asked)}."
     return f"The server rejects the arguments that {client.title} sends: {errors}"
 
@@ -461,7 +461,7 @@ def _list_arguments(client: ClientProfile, rendering: Rendering) -> Iterator[Cli
 
 
 def _without_secrets(rendering: Rendering) -> dict[str, str]:
-    """Return the typed values, with one placeholder for each word of a secret."""
+    """Return the typed values, with a placeholder for each word of a secret."""
     secret = rendering.prompt.arguments.secret
     return {
         name: " ".join("…" for _ in value.split()) if name in secret else value
@@ -470,7 +470,7 @@ def _without_secrets(rendering: Rendering) -> dict[str, str]:
 
 
 def _list_messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -> Iterator[ClientItem]:
-    for number, sent in enumerate(SentMessages.of_rendering(workflow).content):
+    for number, sent in enumerate(SentMessages.from_rendering(workflow).content):
         is_unchanged = sent.kind not in client.unsupported and not (number and client.sends_first_only)
         role = "user" if client.drops_roles else sent.role
         text = rendering.redact(str(workflow.sent[number].content))
@@ -488,7 +488,7 @@ def _build_notes(name: str, rendering: Rendering, workflow: Workflow | None) -> 
 
 
 #: Builds a tab from a rendering, the server, and the choice in the tab.
-_TabBuilder: TypeAlias = Callable[[Rendering, _Served, str], TabContent]
+_TabBuilder: TypeAlias = Callable[[Rendering, _ServedTarget, str], TabContent]
 
 _BUILDERS: Final[dict[str, tuple[str, _TabBuilder]]] = {
     "wire": ("Wire", _build_wire),

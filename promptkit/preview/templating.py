@@ -1,4 +1,4 @@
-"""Page rendering: templates and Markdown, with all text escaped and invisible characters shown."""
+"""Rendering of templates and Markdown, which escapes all text and shows invisible characters."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
@@ -21,15 +21,16 @@ from promptkit.errors.diagnostics import Location
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.content import human_size
+from promptkit.preview.editors import editor_url
 from promptkit.preview.media import MAX_UPLOAD_SIZE
 
 #: The folder of the templates and static files.
 FOLDER: Final = Path(__file__).parent
 
-#: Maximum length of displayed texts in characters; longer texts are truncated.
+#: Maximum length of displayed text in characters. Longer text is truncated.
 SHORT: Final = 20_000
 
-#: Uses CSS classes, which the style sheet colors.
+#: Formats code with CSS classes, which the style sheet colors.
 _HTML_FORMATTER: Final = HtmlFormatter(nowrap=True)
 
 #: Allowed schemes of links.
@@ -56,8 +57,8 @@ def environment(editor: str = "") -> Environment:
     )
     env.filters |= {
         "highlight_code": highlight_code,
-        "editor_url": partial(_editor_url, editor),
-        "as_typed": _as_typed,
+        "editor_url": partial(editor_url, editor),
+        "escape_html_only": _escape_html_only,
         "case_path": _case_path,
         "human_size": human_size,
         "split_source_line": _split_source_line,
@@ -81,7 +82,7 @@ def render_template(name: str, editor: str = "", **values: Any) -> str:
 @lru_cache(maxsize=64)
 def highlight_code(text: str, language: str) -> Markup:
     """Return code for a page, highlighted if the language is known and the code is short enough."""
-    code = escape_invisible(str(text))  # it can be Markup
+    code = escape_invisible(str(text))  # *text* can be Markup
     if len(code) > SHORT:
         return escape(code)
     try:
@@ -92,21 +93,13 @@ def highlight_code(text: str, language: str) -> Markup:
     return Markup(highlighted if code.endswith("\n") else highlighted.removesuffix("\n"))  # noqa: S704 (Pygments escapes it)
 
 
-def _editor_url(editor: str, location: Location) -> str:
-    """Return the URL that opens a location in an editor; ``""`` if there is no such URL."""
-    path = Path(location.file)
-    if not (editor and path.is_absolute()):
-        return ""
-    return f"{editor}://file/{quote(path.as_posix().lstrip('/'), safe='/:')}:{location.line}"
-
-
 def _escape_invisible(value: Any) -> Any:
     """Show invisible characters in a plain string; return markup and other values unchanged."""
     return escape_invisible(value) if type(value) is str else value
 
 
-def _as_typed(text: str) -> Markup:
-    """Return the value of a control as it was typed, in which invisible characters are not replaced."""
+def _escape_html_only(text: str) -> Markup:
+    """Escape the value of a control for HTML, but keep invisible characters that users have typed."""
     return escape(text.encode(errors="replace").decode())
 
 
@@ -131,7 +124,7 @@ def _resource_path(uri: str) -> str:
 
 
 def _split_source_line(location: Location) -> tuple[int, str, str, str]:
-    """Return the line number of a location, and the text of this line before, at and after the location."""
+    """Return the line number of a location, and the line's text before, at and after the location."""
     location = location if location.column else location.part("def")  # for a whole function, mark its name
     source = line_of(location.file, location.line).rstrip() if location.line else ""
     start, end = location.column - 1, location.end - 1

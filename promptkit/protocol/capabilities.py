@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias
 
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from promptkit.catalog.catalog import Catalog
@@ -21,8 +21,8 @@ _CACHE_MS: Final = 300_000
 #: The extension through which clients read skills: https://modelcontextprotocol.io/extensions/skills.
 SKILLS: Final = "io.modelcontextprotocol/skills"
 
-#: Whether prompts are also offered as tools: True for one tool each, ``"search"`` for two tools: one finds
-#: prompts, and the other renders them.
+#: Whether prompts are also offered as tools: True for one tool per prompt, ``"search"`` for two tools, of
+#: which one finds prompts and the other renders them.
 ToolMode: TypeAlias = bool | Literal["search"]
 
 
@@ -103,7 +103,7 @@ class Capabilities(Struct, frozen=True):
         others = skill_tools(catalog) if "tools" in self.skills_as else {}
         return Tools(catalog, prompts=bool(self.tools), search=self.tools == "search", others=others)
 
-    def declared(self, revision: Revision) -> dict[str, Any]:
+    def as_data(self, revision: Revision) -> dict[str, Any]:
         """Return the capabilities in the form that *revision* defines."""
         declared: dict[str, Any] = {
             "prompts": {"listChanged": self.changes},
@@ -135,7 +135,7 @@ class Method(Struct, frozen=True, dict=True):
             Whether clients can call the method before the handshake.
 
         enveloped:
-            Whether a request for the method may name its revision.
+            Whether a request for the method may name a revision.
     """
 
     params: type[wire.Params]
@@ -153,7 +153,7 @@ class Method(Struct, frozen=True, dict=True):
 #: The methods. This table alone decides when a method may be called, except that ``tools/call`` exists only
 #: if prompts or skills are offered as tools.
 #:
-#: Empty lists are served as well: some clients request every kind of list and abort on an error.
+#: Empty lists are served as well, because some clients request every kind of list and abort on an error.
 METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False),
     "ping": Method(wire.Params, modern=False, opens=True),
@@ -207,19 +207,19 @@ class ResultEncoder:
         self, revision: Revision, server_info: ServerInfo | None = None, *, is_complete: bool = False
     ) -> None:
         self._stateless = revision.stateless
-        self.type = "complete" if self._stateless else UNSET
+        self.type = "complete" if self._stateless else None
         self._server: dict[str, Any] = {}
         if self._stateless and server_info is not None:
             short = wire.Implementation(server_info.name, server_info.version)
             self._server = {wire.SERVER_INFO: server_info.implementation(revision) if is_complete else short}
-        self.meta = Raw(encode(self._server)) if self._server else UNSET
+        self.meta = Raw(encode(self._server)) if self._server else None
 
     def encode(self, result: wire.Result) -> bytes:
         """
         Encode a complete result, or a result that requests input.
 
         Raises:
-            UnicodeEncodeError: If a text contains a lone surrogate.
+            UnicodeEncodeError: If a string contains a lone surrogate.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr
@@ -241,7 +241,7 @@ class ResultEncoder:
 
     def encode_cacheable(self, result: wire.Result, *, changes: bool) -> bytes:
         """
-        Encode a result for clients to cache. If it *changes* while the server runs, they must not cache it.
+        Encode a result that clients may cache, unless it *changes* while the server runs.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching

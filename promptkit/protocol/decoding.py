@@ -1,19 +1,19 @@
 """
 Decoding of lines into messages, and the limits on them.
 
-A line that is too long, too deep, or has too many values is rejected. Every other line is decoded once: its
-members stay raw JSON, and the params are decoded later, as the type that the method expects. Long text that
-the server does not need is therefore never decoded.
+A line that is too long, too deep, or has too many values is rejected. The params of every other line stay raw
+JSON until they are decoded as the type that the method expects. Long text that the server does not need is
+therefore never decoded.
 """
 
 import re
 from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
 from promptkit.errors.exceptions import shortened
@@ -37,7 +37,7 @@ from promptkit.protocol.limits import (
     OutOfMemoryLine,
     OverlongLine,
 )
-from promptkit.types.scalar_parsers import extent
+from promptkit.types.scalar_parsers import measure_json
 
 T = TypeVar("T")
 
@@ -51,8 +51,21 @@ _LEADING_ID: Final = (
 )
 
 
+#: A name of this type is never longer than `_MAX_NAME`, because an escaped character takes at most 12 bytes.
+_Name = Annotated[str, Meta(max_length=_MAX_NAME // 12 - 1)]
+
+
+class _Common(Struct, gc=False):
+    """The members of a valid request or notification whose id and method are not very long."""
+
+    jsonrpc: Literal["2.0"]
+    method: _Name
+    id: int | _Name | UnsetType = UNSET
+    params: Raw = Raw(b"{}")
+
+
 class _Members(Struct, gc=False):
-    """The members of a message, as raw JSON."""
+    """The members of any message, as raw JSON."""
 
     jsonrpc: Raw | UnsetType = UNSET
     id: Raw | UnsetType = UNSET
@@ -114,10 +127,11 @@ class _LongMembers(Struct, rename="camel"):
     request_state: Raw = Raw()
 
 
-#: Params that are null count as omitted: some clients send null.
+#: Params that are null count as omitted, because some clients send null.
 _NULL: Final = Raw(b"null")
 _NO_PARAMS: Final = Raw(b"{}")
 
+_decode_common_members: Final = Decoder(_Common).decode
 _decode_members: Final = Decoder(_Members).decode
 _decode_any: Final = Decoder(Raw).decode
 _decode_id: Final = Decoder(int | str).decode
@@ -127,9 +141,9 @@ _decode_long_members: Final = Decoder(_LongMembers).decode
 
 def decode_message(line: bytes, limits: Limits) -> Message:
     """Decode one message. From a line that exceeds a limit, only the id is decoded, for the reply."""
-    error = _find_excess(line, limits)
     if isinstance(line, OverlongLine):
-        return Message(leading_id(line), error=error)
+        return Message(leading_id(line), error=_overlong_error(line, limits))
+    error = _find_excess(line, limits)
     line = line.removeprefix(BOM_UTF8)  # some clients start their stream with it
     is_ascii = line.isascii()
     if not is_ascii and not _is_utf8(line):
@@ -139,19 +153,24 @@ def decode_message(line: bytes, limits: Limits) -> Message:
     return message
 
 
-def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
-    """Return the error for a line that exceeds a limit, or None."""
+def _overlong_error(line: OverlongLine, limits: Limits) -> JsonRpcError:
     if isinstance(line, OutOfMemoryLine):
         return InternalError("the message is rejected: there is not enough memory for it")
-    if isinstance(line, OverlongLine):
-        return InvalidRequest(f"the message is rejected: it is longer than {limits.line:,} bytes")
-    # Cheap upper bounds first: they also count brackets and commas within strings.
+    return InvalidRequest(f"the message is rejected: it is longer than {limits.line:,} bytes")
+
+
+def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
+    """Return the error for a message that is nested too deeply or has too many values, or None."""
+    # Cheap upper bounds first: a level takes two brackets, and a value one byte.
+    if len(line) <= min(2 * limits.depth, limits.values):
+        return None
+    # These counts include brackets and commas within strings.
     brackets = line.count(b"{") + line.count(b"[")
     if brackets <= limits.depth and (
         len(line) <= limits.values or line.count(b",") + brackets <= limits.values
     ):
         return None
-    for depth, values in extent(line):
+    for depth, values in measure_json(line):
         if depth > limits.depth:
             return ParseError(f"the message is rejected: it is nested more than {limits.depth:,} levels deep")
         if values > limits.values:
@@ -160,7 +179,7 @@ def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
 
 
 def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
-    """Decode a line, of which only the id is needed if there is an *error*."""
+    """Decode a line. If there is an *error*, only the id is needed."""
     try:
         return _decode_json(line, error)
     except RecursionError:
@@ -181,6 +200,8 @@ def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
 
 def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     """Decode JSON; raise `msgspec.DecodeError` or `RecursionError` for other text."""
+    if error is None and (message := _decode_common(line)) is not None:
+        return message
     if line.lstrip().startswith(b"["):
         if error is None:
             return Message(elements=msgspec.json.decode(line, type=list[Raw]))
@@ -189,8 +210,23 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     try:
         members = _decode_members(line)
     except msgspec.ValidationError:
-        _decode_any(line)  # validation stops early: the rest may not be JSON
+        _decode_any(line)  # validation stopped early, so the rest may not be JSON
         return Message(error=error or InvalidRequest("a message must be a JSON object"))
+    return _read_members(members, error)
+
+
+def _decode_common(line: bytes) -> Message | None:
+    """Decode a valid request or notification; return None for any other JSON."""
+    try:
+        common = _decode_common_members(line)
+    except msgspec.ValidationError:
+        return None
+    params = common.params if common.params != _NULL else _NO_PARAMS
+    return Message(common.id, common.method, params, is_notification=common.id is UNSET)
+
+
+def _read_members(members: _Members, error: JsonRpcError | None) -> Message:
+    """Return a message that is invalid, is a response, or has a long id or method."""
     request_id = _parse_short(members.id, _decode_id)
     if members.method is UNSET and not (members.result is UNSET and members.error is UNSET):
         return Message(request_id, result=UNSET if error else members.result, is_response=True)
@@ -225,7 +261,7 @@ def _method_error(raw: Raw | UnsetType) -> JsonRpcError:
 
 
 def _is_utf8(line: bytes) -> bool:
-    """Return whether a line is UTF-8, which the JSON decoder does not check in text that it skips."""
+    """Return whether a line is UTF-8. The JSON decoder does not check text that it skips."""
     decode = getincrementaldecoder("utf-8")().decode
     try:
         for start in range(0, len(line), LARGE_MESSAGE):  # decoded whole, it may take four times its size
@@ -250,7 +286,7 @@ def leading_id(line: bytes) -> RequestId | UnsetType:
 
 def check_params(name: str, params_type: type[wire.Params], params: Raw, limits: Limits) -> None:
     """
-    Raise InvalidParams if the params of a request, or the arguments in them, are too long or too many.
+    Raise InvalidParams if the params of a request are too long, or if their arguments exceed a limit.
 
     Call this before decoding the params.
     """

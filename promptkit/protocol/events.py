@@ -1,4 +1,4 @@
-"""The events that a connection returns for the lines that a client sends."""
+"""The events that a session returns for the messages that a client sends."""
 
 from collections.abc import Callable
 from math import inf
@@ -18,7 +18,7 @@ Send: TypeAlias = Callable[[bytes], None]
 
 
 class Channel(Protocol):
-    """The destination of a reply that is not sent to the client as a line by itself."""
+    """The destination of a reply that is not a separate line to the client, such as an HTTP response."""
 
     @property
     def gone(self) -> bool:
@@ -47,10 +47,10 @@ class Channel(Protocol):
         """Whether lines can be sent before the reply."""
 
     def add(self, reply: Reply) -> bytes:
-        """Add a reply, which may have no line. Return the bytes that the caller must send."""
+        """Add a reply, whose line may be empty. Return the bytes that the caller must send."""
 
     def sender(self, send: Send) -> Send:
-        """Return a function that sends lines before the reply. By default they go through *send*."""
+        """Return a function that sends lines before the reply, such as *send*."""
 
 
 class Batch:
@@ -114,23 +114,23 @@ class Request(Struct, gc=False):
     capabilities: dict[str, Any]
     channel: Channel | None = None
     batch: Batch | None = None
-    awaited: list[Callable[[Reply], object]] | None = None
+    callbacks: list[Callable[[Reply], object]] | None = None
     large: bool = False  # the arguments may contain many values
     error_id: str | None = None  # identifies the error on standard error and in the reply
 
     def when_answered(self, call: Callable[[Reply], object]) -> None:
         """Call *call* with the reply just before it is sent."""
-        if self.awaited is None:
-            self.awaited = []
-        self.awaited.append(call)
+        if self.callbacks is None:
+            self.callbacks = []
+        self.callbacks.append(call)
 
     def answer(self, reply: Reply) -> bytes:
-        """Return the bytes to send for *reply*, or ``b""`` if the reply goes to a channel."""
+        """Return the bytes to send for *reply*; ``b""`` if a batch or a channel takes the reply."""
         if self.batch is not None:
             reply = self.batch.fit(self.id, reply)
-        if self.awaited is not None:
-            awaited, self.awaited = self.awaited, None  # the callbacks may refer to the request
-            for call in awaited:
+        if self.callbacks is not None:
+            callbacks, self.callbacks = self.callbacks, None  # the callbacks may refer to the request
+            for call in callbacks:
                 try:
                     call(reply)
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
@@ -173,12 +173,12 @@ class Request(Struct, gc=False):
         self.answer(reply)
 
     def sender(self, send: Send) -> Send:
-        """Return a function that sends lines before the reply. By default they go through *send*."""
+        """Return a function that sends lines before the reply: *send*, unless the request has a channel."""
         return send if self.channel is None else self.channel.sender(send)
 
 
 class MemoryBudget:
-    """A limit on the total size of the pending requests of one client, in bytes."""
+    """A limit on the total size of pending requests, in bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

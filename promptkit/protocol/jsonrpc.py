@@ -141,7 +141,7 @@ class Reply(Struct, gc=False, frozen=True):
 
     Args:
         line:
-            The encoded line; several lines if they are notifications; ``b""`` if nothing is sent.
+            The encoded line, or several lines of notifications; ``b""`` if nothing is sent.
 
         outcome:
             ``ok``, ``error``, ``failed`` for a failed tool call, ``asked`` if the client is asked for input,
@@ -221,7 +221,7 @@ def format_message(error: PromptkitError) -> str:
 
 
 def cut(text: str, limit: int = _MAX_MESSAGE) -> str:
-    """Shorten *text* by removing its middle."""
+    """Return *text*, without its middle if it is longer than *limit*."""
     if len(text) <= limit:
         return text
     half = limit // 2

@@ -27,7 +27,7 @@ from promptkit.protocol.revisions import REVISIONS, Revision
 #: Keys, or a function that returns the current keys.
 Keys: TypeAlias = Iterable[bytes] | Callable[[], tuple[bytes, ...]]
 
-#: The minimum length of a key: that of the HMAC's output.
+#: The minimum length of a key: the length of the HMAC's output.
 MIN_KEY_BYTES: Final = 32
 
 #: The version of the token format, in each token and in the key derivation.
@@ -62,7 +62,7 @@ class Opened(NamedTuple):
 
 class KeyRing:
     """
-    A list of keys: the first seals tokens, and each opens the tokens that it has sealed.
+    A list of keys. The first one seals tokens, and each opens the tokens that it has sealed.
 
     To replace a key while tokens are in use, add the new key after the old one on every server, then move it
     to the front, and remove the old key once its last token has expired.
@@ -76,8 +76,8 @@ class KeyRing:
             The server's name. Servers with other names reject the tokens, even with the same keys.
 
         own:
-            The key to use without *keys*. By default it is random: then only this object, and processes
-            forked from this one, can open its tokens.
+            The key to use without *keys*. By default, it is random, so that only this object and its copies
+            in forked processes can open its tokens.
 
     Attributes:
         is_shared:
@@ -162,14 +162,14 @@ class KeyRing:
         return Opened(urlsafe_b64decode((payload or "") + "=="), int(expires))  # excess padding is ignored
 
     def digest(self, purpose: str, data: bytes) -> str:
-        """Return a keyed digest of *data*. Verifying a guess at *data* requires the first key."""
+        """Return a digest of *data*. Without the ring's first key, guesses at *data* cannot be tested."""
         return self._mac(self.secrets[0], purpose, "", data)
 
     def _mac(self, secret: bytes, purpose: str, head: str, bound: bytes) -> str:
         import hmac  # not needed before the first token
 
         derived = _derive(secret, [_VERSION, "token", purpose, self.audience])
-        # A head contains no zero byte, so that its end is unambiguous.
+        # A head contains no zero byte, so its end is unambiguous.
         return _base64url(hmac.digest(derived, b"%b\0%b" % (head.encode(), bound), "sha256"))
 
 
@@ -202,7 +202,7 @@ class RequestStateSigner:
             its tokens.
 
         lifetime:
-            The validity of a token, in seconds.
+            How long a token is valid, in seconds.
 
         clock:
             A function that returns the time, in seconds since 1970.
@@ -248,7 +248,7 @@ class RequestStateSigner:
 #: 4 KiB, nginx's default.
 MAX_SESSION_ID: Final = 2048
 
-#: The validity of a session id, in seconds. Some clients report an expired session as an error instead of
+#: How long a session id is valid, in seconds. Some clients report an expired session as an error instead of
 #: opening a new one, so the lifetime exceeds the usual run time of programs. After this time, a replaced key
 #: can be removed.
 SESSION_LIFETIME_S: Final = 30 * 24 * 3600.0
@@ -345,7 +345,7 @@ class Sessions:
                 The client's capabilities.
 
             owner:
-                The caller's identity, if authenticated: only the same caller can open the session.
+                The caller's identity, if authenticated. Only the same caller can open the session.
         """
         payload = _encode(_SessionPayload(os.urandom(12), revision.date, client, dict(capabilities)))
         if len(payload) > _MAX_SESSION_PAYLOAD:
@@ -355,7 +355,7 @@ class Sessions:
 
     def open(self, session_id: str, owner: str = "") -> SealedSession | None:
         """
-        Return the session with this id, or None if the session has expired, or no such id was issued.
+        Return the session with this id, or None if the id has expired or was not issued to this owner.
 
         Args:
             session_id:

@@ -19,7 +19,7 @@ WAITING_BYTES: Final = 64 * 1024 * 1024
 GRACE_S: Final = 1.0
 HTTP_GRACE_S: Final = 10.0
 
-#: The number of bytes kept of a line that is too long: enough to find the id of the request.
+#: The number of bytes kept of a line that is too long, which is enough to find the id of the request.
 PREFIX_BYTES: Final = 4096
 
 

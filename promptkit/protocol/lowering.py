@@ -1,7 +1,7 @@
 """
 Lowering: conversion of promptkit's values to the objects of a protocol revision.
 
-Content that an older revision lacks is converted to content that it has. Nothing is lost or rejected.
+Content that an older revision lacks is converted to content that the revision has. No content is rejected.
 """
 
 from collections import deque
@@ -10,9 +10,9 @@ from datetime import UTC
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import Raw
 
 from promptkit.catalog.arguments import DIALECT, Argument
 from promptkit.catalog.completion import Completion
@@ -37,20 +37,15 @@ from promptkit.protocol.capabilities import ResultEncoder, ServerInfo
 from promptkit.protocol.jsonrpc import InternalError, encode, format_message
 from promptkit.protocol.revisions import Revision
 
-T = TypeVar("T")
-
 #: The largest encoding that is cached, in bytes, and the cache of recent encodings. Large bytes are mostly
 #: constants in recipes. Lookups compare identity, because hashing or comparing the bytes would take longer
 #: than encoding them.
 _MAX_CACHED: Final = 3 * 1024 * 1024
 _BASE64_CACHE: Final[deque[tuple[bytes, bytes]]] = deque(maxlen=4)
 
-#: Errors that the model can fix. They are sent as results of tool calls, all others as JSON-RPC errors.
+#: Errors that the model can fix. They are sent as results of tool calls; all other errors are sent as
+#: JSON-RPC errors.
 _TOOL_ERRORS: Final = (ArgumentsError, PromptError, InternalError, UnknownPromptError)
-
-
-def _or_unset(value: T | None) -> T | UnsetType:
-    return UNSET if value is None else value
 
 
 class Lowering:
@@ -68,7 +63,7 @@ class Lowering:
         Encode the result of ``prompts/get``. A plain string means a single user message.
 
         Raises:
-            UnicodeEncodeError: If a text contains a lone surrogate.
+            UnicodeEncodeError: If a string contains a lone surrogate.
         """
         if isinstance(rendered, str):
             messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
@@ -76,8 +71,7 @@ class Lowering:
             sent = rendered.messages if rendered.system is None else rendered.sent
             messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in sent]
         kind, meta = self.results.type, self.results.meta
-        description = _or_unset(prompt.description)
-        return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
+        return encode(wire.GetPromptResult(messages, prompt.description, result_type=kind, meta=meta))
 
     def content(self, content: Content) -> wire.Content:
         """Convert a content block."""
@@ -99,10 +93,10 @@ class Lowering:
                 The contents.
 
             changes:
-                Whether the contents can change, such as those that a function returns.
+                Whether the contents can change, for example because a function returns them.
 
         Raises:
-            UnicodeEncodeError: If a text contains a lone surrogate.
+            UnicodeEncodeError: If a string contains a lone surrogate.
         """
         return self.results.encode_cacheable(wire.ReadResourceResult([_contents(resource)]), changes=changes)
 
@@ -139,12 +133,12 @@ class Lowering:
         Encode the result of ``tools/call``. A plain string means a single user message.
 
         Raises:
-            UnicodeEncodeError: If a text contains a lone surrogate.
+            UnicodeEncodeError: If a string contains a lone surrogate.
         """
         if isinstance(rendered, str):
             return self._call_result([wire.TextContent(rendered)])
         blocks = list(self._blocks(rendered))
-        texts = [b.text for b in blocks if isinstance(b, wire.TextContent) and b.annotations is UNSET]
+        texts = [b.text for b in blocks if isinstance(b, wire.TextContent) and b.annotations is None]
         if texts and len(texts) == len(blocks):  # some clients only read the first block
             blocks = [wire.TextContent("\n\n".join(texts))]
         return self._call_result(blocks)
@@ -156,7 +150,7 @@ class Lowering:
         return self._call_result([wire.TextContent(format_message(error))], is_error=True)
 
     def icons(self, item: CompiledPrompt | CompiledResource | CompiledSkill) -> list[wire.IconEntry]:
-        """Convert the icons of a prompt or a resource, if the revision has icons."""
+        """Convert the icons of a prompt, a resource or a skill; none if the revision has no icons."""
         return wire.icon_entries(item.icons) if self.revision.icons else []
 
     def resource(self, resource: CompiledResource | CompiledSkill) -> wire.ResourceEntry:
@@ -186,17 +180,17 @@ class Lowering:
             for inner in skill.children[uri]
         ]
 
-    def annotations(self, content: Content) -> wire.ContentAnnotations | UnsetType:
+    def annotations(self, content: Content) -> wire.ContentAnnotations | None:
         """Convert the annotations of *content*, without those that the revision lacks."""
         if not content.annotated:
-            return UNSET
+            return None
         moment = content.last_modified if self.revision.dates else None
         if not content.audience and content.priority is None and moment is None:
-            return UNSET
+            return None
         return wire.ContentAnnotations(
-            content.audience or UNSET,
-            _or_unset(content.priority),
-            moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
+            content.audience or None,
+            content.priority,
+            moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else None,
         )
 
     def _blocks(self, workflow: Workflow) -> Iterator[wire.Content]:
@@ -211,19 +205,18 @@ class Lowering:
                 yield wire.TextContent(f"[{role}]")
             yield from (self.content(message.content) for message in messages)
 
-    def _call_result(self, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
+    def _call_result(self, content: list[wire.Content], *, is_error: bool | None = None) -> bytes:
         return self.results.encode(wire.CallToolResult(is_error, content))
 
     def _describe(self, resource: CompiledResource | CompiledSkill) -> dict[str, Any]:
         """Return the common members of list entries for a resource, template or skill."""
-        annotations = UNSET if resource.annotations is None else self.annotations(resource.annotations)
         return {
             "name": resource.name,
             "title": resource.title if self.revision.titles else None,
             "description": resource.description,
             "mime_type": resource.mime_type,
             "icons": self.icons(resource),
-            "annotations": None if annotations is UNSET else annotations,
+            "annotations": self.annotations(resource.annotations) if resource.annotations else None,
         }
 
     def _argument(self, argument: Argument, *, is_asked: bool) -> wire.PromptArgument:
@@ -294,10 +287,10 @@ def _link(lowering: Lowering, content: ResourceLink) -> wire.Content:
     return wire.ResourceLinkContent(
         content.uri,
         content.name,
-        _or_unset(content.title),
-        _or_unset(content.description),
-        _or_unset(content.mime_type),
-        _or_unset(content.size),
+        content.title,
+        content.description,
+        content.mime_type,
+        content.size,
         annotations,
     )
 

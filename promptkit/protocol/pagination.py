@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol import wire
@@ -52,7 +52,7 @@ class Pages:
         self,
         items: Sequence[Raw],
         size: int,
-        encode_page: Callable[[list[Raw], str | UnsetType], bytes],
+        encode_page: Callable[[list[Raw], str | None], bytes],
     ) -> None:
         self.items = items
         self._size = size
@@ -61,7 +61,7 @@ class Pages:
 
     @property
     def cursors(self) -> Iterable[str | None]:
-        """The cursors of all pages."""
+        """The cursors of all pages; the cursor of the first page is None."""
         return self._starts
 
     def page(self, cursor: str | None = None) -> bytes:
@@ -78,7 +78,7 @@ class Pages:
         if start not in self._encoded:
             end = start + self._size
             starts = self._starts.items()
-            following = next((cursor for cursor, offset in starts if cursor and offset == end), UNSET)
+            following = next((cursor for cursor, offset in starts if cursor and offset == end), None)
             self._encoded[start] = self._encode_page(list(self.items[start:end]), following)
         return self._encoded[start]
 
@@ -94,7 +94,7 @@ class Pages:
 class _List(Struct, frozen=True):
     items: Callable[[Catalog, Capabilities], Sequence[Any]]
     lower: Callable[[Lowering, Any], Any]
-    result: Callable[[list[Raw], str | UnsetType], wire.Result]
+    result: Callable[[list[Raw], str | None], wire.Result]
 
 
 #: The list of each method.
@@ -153,7 +153,7 @@ def pages_of(
     listing = LISTS[method]
     items = [Raw(encode(listing.lower(lowering, item))) for item in listing.items(catalog, offered)]
 
-    def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
+    def encode_page(items: list[Raw], cursor: str | None) -> bytes:
         return lowering.results.encode_cacheable(listing.result(items, cursor), changes=offered.changes)
 
     return Pages(items, size, encode_page)

@@ -15,7 +15,7 @@ class Revision(Struct, frozen=True, eq=False):
 
     Args:
         stateless:
-            Whether requests need no session, because their metadata names the revision, and results have a
+            Whether requests need no session because their metadata names the revision. Results then have a
             ``resultType``. In other revisions, client and server negotiate once, with ``initialize``.
 
         audio:
@@ -55,7 +55,8 @@ class Revision(Struct, frozen=True, eq=False):
             Whether an elicitation has a mode, and a form can offer multiple choice.
 
         empty_lists:
-            Whether capabilities are also declared for empty lists, because undeclared ones are not served.
+            Whether capabilities are declared even for empty lists, because a list without a declared
+            capability is not served.
 
         resource_not_found:
             Whether an unknown resource has its own error code.

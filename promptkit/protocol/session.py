@@ -5,8 +5,8 @@ A `Session` answers the handshake and rejects invalid requests itself. It return
 their protocol revision, for the server. It never blocks, and does not depend on prompts. Over stdio, it
 splits the input into lines, with one message each; over HTTP, each message comes separately.
 
-A request that names a revision in its ``_meta``, its envelope, belongs to the modern era, even if it is
-otherwise invalid. See https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
+A request whose ``_meta`` (its envelope) names a revision belongs to the modern era, even if it is otherwise
+invalid. See https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
@@ -167,7 +167,7 @@ class Session:
             Called with each request that the session answers itself, and with the reply.
 
         revision:
-            The revision negotiated in the handshake; None before.
+            The revision negotiated in the handshake; None before the handshake.
 
         client:
             The client's name and version, from the handshake.
@@ -235,7 +235,7 @@ class Session:
                 The message, which may be an array of messages.
 
             channel:
-                The destination of replies. By default, each reply is sent as a line by itself.
+                The destination of replies. By default, each reply is sent as a separate line.
 
             batch:
                 The replies to the array that contains the message; None for a message outside an array.
@@ -244,11 +244,11 @@ class Session:
         if message.elements is not None and message.error is None and batch is None:
             return self._receive_array(message.elements, channel)
         if message.is_response:
-            # Revisions with arrays do not have questions, so responses in an array are ignored.
+            # Revisions with arrays have no elicitation, so responses in an array are ignored.
             event = self._receive_response(message) if batch is None else None
         elif message.is_notification:
             event = self._receive_notification(message)
-        elif message.error is not None or isinstance(message.id, UnsetType):
+        elif message.error is not None or message.id is UNSET:
             event = encode_error(
                 message.id, message.error or InvalidRequest("a message must be a JSON object")
             )
@@ -366,34 +366,34 @@ class Session:
         raise InvalidParams(msg, {"missing": missing})
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
-        """Negotiate a revision. A second handshake can change it."""
+        """Negotiate a revision, which a second handshake can change, and return the encoded result."""
         self.revision = negotiate(params.protocol_version)
         self.client, self.client_capabilities = params.client_info, params.capabilities or {}
         self.subscriptions.open_session(self.capabilities)
         result = wire.InitializeResult(
             self.revision.date,
-            self.capabilities.declared(self.revision),
+            self.capabilities.as_data(self.revision),
             self.server_info.implementation(self.revision),
-            self.server_info.instructions or UNSET,
+            self.server_info.instructions or None,
         )
         return ResultEncoder(self.revision, self.server_info).encode(result)
 
     def _discover(self, revision: Revision) -> bytes:
         result = wire.DiscoverResult(
             list(MODERN),
-            self.capabilities.declared(revision),
-            self.server_info.instructions or UNSET,
+            self.capabilities.as_data(revision),
+            self.server_info.instructions or None,
         )
         encoder = ResultEncoder(revision, self.server_info, is_complete=True)
         return encoder.encode_cacheable(result, changes=self.capabilities.changes)
 
     def _receive_response(self, response: Message) -> ClientResponse | None:
         """Return the event for a response, or None if it has no id."""
-        if isinstance(response.id, UnsetType):
+        if response.id is UNSET:
             return None
         value = None
         if response.result is not UNSET:
-            with suppress(*UNREADABLE):  # such as a number that is too large: handled like an error
+            with suppress(*UNREADABLE):  # such as a number that is too large, which is handled like an error
                 value = msgspec.json.decode(response.result)
         return ClientResponse(response.id, value, self.id)
 
@@ -412,7 +412,7 @@ class Session:
 
 
 def decode_meta(params: Raw) -> wire.Meta:
-    """Return the ``_meta`` of *params*, which may be otherwise invalid; empty if it cannot be decoded."""
+    """Return the ``_meta`` in *params*; an empty one if it is missing or *params* cannot be decoded."""
     with suppress(*UNREADABLE):
         return _decode_params(params).meta or wire.Meta()
     return wire.Meta()

@@ -4,8 +4,6 @@ from collections.abc import Collection
 from threading import Lock
 from typing import Final
 
-from msgspec import UNSET, UnsetType
-
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ResultEncoder
 from promptkit.protocol.jsonrpc import (
@@ -102,7 +100,7 @@ class Subscriptions:
 
             TooManyRequests: If there are too many subscriptions.
         """
-        accepted = _accepted(requested, offered)
+        accepted = _accepted_filter(requested, offered)
         with self._lock:
             self._remove(request_id)
             self._check_limits(_uris(accepted))
@@ -138,8 +136,10 @@ class Subscriptions:
             if not streams:
                 self._listening.pop(uri, None)
 
-    def changed(self, lists: Collection[str]) -> bytes:
-        """Return the notifications for changed lists. Each list is given as the method that returns it."""
+    def encode_list_changes(self, lists: Collection[str]) -> bytes:
+        """
+        Return the notifications for changed lists. *lists* contains the methods that return these lists.
+        """
         with self._lock:
             streams = list(self._streams.items())
         lines = b""
@@ -152,7 +152,7 @@ class Subscriptions:
             lines += _notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
         return lines
 
-    def updated(self, uri: str) -> bytes:
+    def encode_resource_change(self, uri: str) -> bytes:
         """Return the notifications for a changed resource."""
         with self._lock:
             streams = list(self._listening.get(uri, ()))
@@ -169,8 +169,8 @@ class Subscriptions:
         lines = b""
         for stream in stream_ids:
             # One page of the specification requires a result, another one a cancellation. Clients treat a
-            # result as the end of the stream and a cancellation as a loss. A cancellation after a result is
-            # harmless.
+            # result as the end of the stream and a cancellation as a lost stream. A cancellation after a
+            # result is harmless.
             lines += encode_result(stream, results.encode_end(stream)).line
             lines += encode_notification("notifications/cancelled", wire.CancelledParams(stream))
         return lines
@@ -180,17 +180,17 @@ def _uris(requested: wire.SubscriptionFilter) -> Collection[str]:
     return requested.resource_subscriptions or ()
 
 
-def _accepted(requested: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
+def _accepted_filter(requested: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
     return wire.SubscriptionFilter(
-        (offered.changes and requested.prompts_list_changed is True) or UNSET,
-        (offered.changes and requested.resources_list_changed is True) or UNSET,
-        (requested.resource_subscriptions if offered.changes else UNSET) or UNSET,
-        (offered.changes and offered.has_tools and requested.tools_list_changed is True) or UNSET,
+        (offered.changes and requested.prompts_list_changed is True) or None,
+        (offered.changes and requested.resources_list_changed is True) or None,
+        (offered.changes and requested.resource_subscriptions) or None,
+        (offered.changes and offered.has_tools and requested.tools_list_changed is True) or None,
     )
 
 
 def _notifications(
-    method: str, streams: list[RequestId], *, in_session: bool, uri: str | UnsetType = UNSET
+    method: str, streams: list[RequestId], *, in_session: bool, uri: str | None = None
 ) -> bytes:
     notifications = [wire.ChangeParams(uri)] if in_session else []
     notifications += [wire.ChangeParams(uri, meta=wire.NotificationMeta(stream)) for stream in streams]

@@ -1,14 +1,15 @@
 """
 The objects of the published schemas, as structs: params, results and content.
 
-A member that a revision lacks, or that has no value, is `UNSET` and is not sent.
+A member that a revision lacks, or that has no value, is None and is not sent. `UNSET` means that a client has
+not sent a member for which null is invalid.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec import UNSET, Raw, Struct, field
 
 from promptkit.language.media import Icon
 
@@ -47,9 +48,9 @@ class Meta(Struct, kw_only=True, gc=False, omit_defaults=True):
     log_level: Any = field(default=None, name=LOG_LEVEL)
     progress_token: int | str | None = field(default=None, name="progressToken")
     # Trace context: an invalid value does not make the request fail.
-    traceparent: Any = UNSET
-    tracestate: Any = UNSET
-    baggage: Any = UNSET
+    traceparent: Any = None
+    tracestate: Any = None
+    baggage: Any = None
 
     @property
     def names_revision(self) -> bool:
@@ -59,7 +60,7 @@ class Meta(Struct, kw_only=True, gc=False, omit_defaults=True):
 
 class Params(Struct, kw_only=True, gc=False, omit_defaults=True):
     """
-    The params of any method: any object is accepted.
+    The params of any method. Any object is accepted.
 
     Optional members can be null, because many clients send null instead of omitting a member.
     """
@@ -152,13 +153,13 @@ class DirectoryParams(ResourceParams):
     cursor: str | None = None
 
 
-class SubscriptionFilter(Struct, rename="camel"):
+class SubscriptionFilter(Struct, rename="camel", omit_defaults=True):
     """The changes to notify the client of. Unknown members are ignored."""
 
-    prompts_list_changed: bool | UnsetType | None = UNSET
-    resources_list_changed: bool | UnsetType | None = UNSET
-    resource_subscriptions: list[str] | UnsetType | None = UNSET
-    tools_list_changed: bool | UnsetType | None = UNSET
+    prompts_list_changed: bool | None = None
+    resources_list_changed: bool | None = None
+    resource_subscriptions: list[str] | None = None
+    tools_list_changed: bool | None = None
 
 
 class ListenParams(Params):
@@ -173,30 +174,30 @@ class NotificationMeta(Struct):
     subscription_id: int | str = field(name=SUBSCRIPTION_ID)
 
 
-class ChangeParams(Struct):
+class ChangeParams(Struct, omit_defaults=True):
     """The params of a change notification."""
 
-    uri: str | UnsetType = UNSET
-    notifications: SubscriptionFilter | UnsetType = UNSET
-    meta: NotificationMeta | UnsetType = field(default=UNSET, name="_meta")
+    uri: str | None = None
+    notifications: SubscriptionFilter | None = None
+    meta: NotificationMeta | None = field(default=None, name="_meta")
 
 
-class ProgressParams(Struct, rename="camel"):
+class ProgressParams(Struct, rename="camel", omit_defaults=True):
     """The params of ``notifications/progress``."""
 
     progress_token: int | str
     progress: float
-    total: float | UnsetType = UNSET
-    message: str | UnsetType = UNSET
+    total: float | None = None
+    message: str | None = None
 
 
-class Result(Struct, rename="camel", kw_only=True):
+class Result(Struct, rename="camel", kw_only=True, omit_defaults=True):
     """The members that every result can have."""
 
-    result_type: str | UnsetType = UNSET
-    ttl_ms: int | UnsetType = UNSET
-    cache_scope: str | UnsetType = UNSET
-    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
+    result_type: str | None = None
+    ttl_ms: int | None = None
+    cache_scope: str | None = None
+    meta: Raw | None = field(default=None, name="_meta")
 
 
 class Implementation(Struct, rename="camel", omit_defaults=True):
@@ -210,80 +211,80 @@ class Implementation(Struct, rename="camel", omit_defaults=True):
     icons: "list[IconEntry]" = []
 
 
-class InitializeResult(Result, rename="camel"):
+class InitializeResult(Result):
     """The result of ``initialize``."""
 
     protocol_version: str
     capabilities: dict[str, Any]
     server_info: Implementation
-    instructions: str | UnsetType = UNSET
+    instructions: str | None = None
 
 
-class DiscoverResult(Result, rename="camel"):
+class DiscoverResult(Result):
     """The result of ``server/discover``, for clients without a session."""
 
     supported_versions: list[str]
     capabilities: dict[str, Any]
-    instructions: str | UnsetType = UNSET
+    instructions: str | None = None
 
 
-class ContentAnnotations(Struct, rename="camel"):
+class ContentAnnotations(Struct, rename="camel", omit_defaults=True):
     """The audience of a content block, its priority, and its date."""
 
-    audience: tuple[str, ...] | UnsetType = UNSET
-    priority: float | UnsetType = UNSET
-    last_modified: str | UnsetType = UNSET
+    audience: tuple[str, ...] | None = None
+    priority: float | None = None
+    last_modified: str | None = None
 
 
-class TextContent(Struct, tag_field="type", tag="text", gc=False):
+class TextContent(Struct, tag_field="type", tag="text", gc=False, omit_defaults=True):
     """Text."""
 
     text: str
-    annotations: ContentAnnotations | UnsetType = UNSET
+    annotations: ContentAnnotations | None = None
 
 
-class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
+class ImageContent(Struct, tag_field="type", tag="image", rename="camel", omit_defaults=True):
     """Image data, encoded in base64."""
 
     data: Raw
     mime_type: str
-    annotations: ContentAnnotations | UnsetType = UNSET
+    annotations: ContentAnnotations | None = None
 
 
-class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
+class AudioContent(Struct, tag_field="type", tag="audio", rename="camel", omit_defaults=True):
     """Audio data, encoded in base64."""
 
     data: Raw
     mime_type: str
-    annotations: ContentAnnotations | UnsetType = UNSET
+    annotations: ContentAnnotations | None = None
 
 
-class ResourceContents(Struct, rename="camel"):
+class ResourceContents(Struct, rename="camel", omit_defaults=True):
     """The contents of a resource: text, or bytes encoded in base64."""
 
     uri: str
-    mime_type: str | UnsetType = UNSET
-    text: str | UnsetType = UNSET
-    blob: Raw | UnsetType = UNSET
+    mime_type: str | None = None
+    text: str | None = None
+    blob: Raw | None = None
 
 
-class EmbeddedContent(Struct, tag_field="type", tag="resource"):
+class EmbeddedContent(Struct, tag_field="type", tag="resource", omit_defaults=True):
     """A resource inside a message."""
 
     resource: ResourceContents
-    annotations: ContentAnnotations | UnsetType = UNSET
+    annotations: ContentAnnotations | None = None
 
 
-class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
+class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel", omit_defaults=True):
     """A link to a resource that the client can read."""
 
     uri: str
     name: str
-    title: str | UnsetType = UNSET
-    description: str | UnsetType = UNSET
-    mime_type: str | UnsetType = UNSET
-    size: int | UnsetType = UNSET
-    annotations: ContentAnnotations | UnsetType = UNSET
+    title: str | None = None
+    description: str | None = None
+    mime_type: str | None = None
+    size: int | None = None
+    annotations: ContentAnnotations | None = None
 
 
 Content = TextContent | ImageContent | AudioContent | EmbeddedContent | ResourceLinkContent
@@ -300,7 +301,7 @@ class GetPromptResult(Result):
     """A rendered prompt."""
 
     messages: list[PromptMessage]
-    description: str | UnsetType = UNSET
+    description: str | None = None
 
 
 class ReadResourceResult(Result):
@@ -309,19 +310,18 @@ class ReadResourceResult(Result):
     contents: list[ResourceContents]
 
 
-class CallToolResult(Result, rename="camel"):
+class CallToolResult(Result):
     """The result of ``tools/call``. The error flag comes first, where log parsers look for it."""
 
-    is_error: bool | UnsetType = UNSET
-    content: list[Content] = field(default_factory=list)
+    is_error: bool | None = None
+    content: list[Content] | None = None  # always given: the default is needed because the flag has one
 
 
 class Entry(Struct, rename="camel", omit_defaults=True):
     """
-    An entry of a list, or a part of one.
+    An entry of a list, such as a prompt, or a part of such an entry.
 
-    Test clients give these entries to recipe authors, so a member that was not sent is None or empty, not
-    `UNSET`.
+    A test client returns these entries to authors. For them, a member that was not sent is None or empty.
     """
 
 
@@ -359,11 +359,11 @@ class PromptEntry(Entry):
     meta: dict[str, Any] = field(default_factory=dict, name="_meta")
 
 
-class ListPromptsResult(Result, rename="camel"):
+class ListPromptsResult(Result):
     """One page of prompts, each already encoded."""
 
     prompts: list[Raw]
-    next_cursor: str | UnsetType = UNSET
+    next_cursor: str | None = None
 
 
 class ResourceEntry(Entry):
@@ -391,25 +391,25 @@ class ResourceTemplate(Entry):
     annotations: ContentAnnotations | None = None
 
 
-class ListResourcesResult(Result, rename="camel"):
+class ListResourcesResult(Result):
     """One page of resources, each already encoded."""
 
     resources: list[Raw]
-    next_cursor: str | UnsetType = UNSET
+    next_cursor: str | None = None
 
 
-class ListResourceTemplatesResult(Result, rename="camel"):
+class ListResourceTemplatesResult(Result):
     """One page of resource templates, each already encoded."""
 
     resource_templates: list[Raw]
-    next_cursor: str | UnsetType = UNSET
+    next_cursor: str | None = None
 
 
-class ListToolsResult(Result, rename="camel"):
+class ListToolsResult(Result):
     """One page of tools, each already encoded."""
 
     tools: list[Raw]
-    next_cursor: str | UnsetType = UNSET
+    next_cursor: str | None = None
 
 
 class SkillFileEntry(Struct):
@@ -433,11 +433,11 @@ class SkillEntry(Struct):
         return str(self.frontmatter["name"])
 
 
-class ListSkillsResult(Result, rename="camel"):
+class ListSkillsResult(Result):
     """One page of skills, each already encoded."""
 
     skills: list[Raw]
-    next_cursor: str | UnsetType = UNSET
+    next_cursor: str | None = None
 
 
 class GetSkillResult(Result):
@@ -460,7 +460,7 @@ class CompleteResult(Result):
     completion: CompletionValues
 
 
-class InputRequiredResult(Result, rename="camel"):
+class InputRequiredResult(Result):
     """The input that the client must provide before its request can be served."""
 
     input_requests: dict[str, Any]

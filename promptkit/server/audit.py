@@ -38,8 +38,8 @@ class Audit:
     A log of requests: their callers, addresses, times, prompts or resources, argument sizes and outcomes.
 
     A line is written before the client gets the reply. Lines are never interleaved, even if other processes
-    append to the file. They do not contain values of arguments. The file is not synced to disk: lines survive
-    a crash of the process, but not always a crash of the machine. If a line cannot be written, the request is
+    append to the file. They do not contain argument values. The file is not synced to disk: lines survive a
+    crash of the process, but not always a crash of the machine. If a line cannot be written, the request is
     still served, and the next line reports the number of lost lines. A file that was moved away is created
     again.
 
@@ -163,7 +163,7 @@ def _sender_fields(address: str | None, principal: Principal | None) -> dict[str
 
 def _target_fields(target: RequestTarget | None) -> dict[str, Any]:
     """Return the prompt or resource of a request, and the sizes of its arguments."""
-    # A URI contains values of variables: log its template, or its scheme and length if it has no template.
+    # A URI contains argument values, so log its template, or its scheme and length if it matches no template.
     if target is None:
         return {}
     arguments = {"arguments": _argument_sizes(target)}

@@ -34,7 +34,7 @@ class CallTimeoutError(Exception):
 
     @classmethod
     def after(cls, seconds: float, line: Location | None = None) -> "CallTimeoutError":
-        """Return the error for a time limit in *seconds*, and the *line* that was running."""
+        """Return the error for a call that was at *line* when its limit of *seconds* had passed."""
         at = "" if line is None else f", and was at {line}"
         error = cls(f"took longer than its limit of {seconds:g} s{at}")
         error.line = line
@@ -42,7 +42,7 @@ class CallTimeoutError(Exception):
 
 
 def time_limit(prompt: CompiledPrompt | None = None) -> float:
-    """Return the time limit of a call, in seconds: that of the prompt, or the default of `serve`."""
+    """Return the time limit of a call, in seconds: the prompt's own limit, or the default of `serve`."""
     return (prompt and prompt.timeout) or Limits().timeout
 
 

@@ -1,19 +1,19 @@
 """
 The dispatcher: runs requests on threads, enforces their time limits, and sends exactly one reply to each.
 
-One thread is the leader: it takes events from a queue, answers requests in place, and reads the next events
-when the queue is empty. The clock checks the leader every 5 ms. If the leader is still in the same request,
-another thread takes over. The former leader finishes its request, which from then on counts towards the limit
-on renders, and then ends.
+One thread is the leader. It takes events from a queue, answers requests itself, and reads the next events
+when the queue is empty. The clock checks the leader every 5 ms. If the leader is still running the same
+request, another thread takes over. The former leader finishes its request, which from then on counts towards
+the limit on renders, and then exits.
 
-An open request is in one table, under one lock, until one of these events determines its reply:
+An open request stays in a table, which a lock guards, until one of these events determines its reply:
 
 - the leader or a former leader returns a result;
 - a coroutine on the event loop finishes;
 - the deadline passes, the client cancels the request or disconnects, or the server shuts down.
 
-Later events are ignored. No exception is raised in another thread: a coroutine is cancelled, and other code
-continues until it returns, reports progress, or runs a command.
+Later events are ignored. No exception is raised in another thread. Instead, coroutines are cancelled, and
+other code continues until it returns, reports progress, or runs a command.
 """
 
 import sys
@@ -41,9 +41,9 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.server.pending import PendingRequest, reply_to, timeout_error
-from promptkit.server.request_limits import WaitingQueue, queue_full_error
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Clock, DaemonThread, Watchdog
+from promptkit.server.waiting_queue import WaitingQueue, queue_full_error
 from promptkit.standard_error import say
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ T = TypeVar("T")
 #: A function that returns the result of a request as JSON, or None if the reply is sent later.
 Handler: TypeAlias = Callable[[PendingRequest], bytes | None]
 
-#: The methods whose requests wait for a free slot. Completion does not, although it calls authors' functions,
-#: because late completions are useless.
+#: The methods whose requests wait for a free slot. Completion requests do not wait, although they call
+#: authors' functions, because late completions are useless.
 _RENDERS: Final = frozenset({"prompts/get", "tools/call", "resources/read"})
 
 #: The maximum number of streams and forms that are open at the same time, together.
@@ -69,15 +69,15 @@ _FAST_S: Final = 0.002
 #: The switch interval of the GIL while other threads run alongside the leader, in seconds.
 _SHARED_INTERVAL_S: Final = 0.0005
 
-#: Longer replies are sent immediately: they exceed the buffer of a pipe, and several would fill memory.
+#: Longer replies are sent immediately, because they exceed a pipe's buffer, and several would fill memory.
 _UNBUFFERED_BYTES: Final = 1 << 16
 
-#: The maximum number of consecutive read failures, and the delay that each adds: memory may be short.
+#: The maximum number of consecutive read failures, and the delay that each adds, because memory may be short.
 _MAX_FAILURES: Final = 10
 _RETRY_DELAY_S: Final = 0.01
 
 
-#: The reply to requests that are still open when the server ends, if the client has disconnected.
+#: The reply to requests that are still open when the server stops, if the client has disconnected.
 _UNANSWERED: Final = Reply(b"", "unanswered")
 
 
@@ -143,7 +143,7 @@ class Dispatcher:
         is_loaded:
             Whether the recipes are imported. Until then, requests wait.
 
-        waiting_changed:
+        count_waiting:
             A callback that receives 1 when a request starts to wait for a free slot, and -1 when it stops
             waiting.
     """
@@ -162,7 +162,7 @@ class Dispatcher:
     ) -> None:
         self.is_loaded = True
         self._describe_import = describe_import
-        self.waiting_changed: Callable[[int], object] = bool
+        self.count_waiting: Callable[[int], object] = bool
         self._handlers = handlers
         self._snapshot_for = snapshot_for
         self._observe = observe
@@ -179,11 +179,11 @@ class Dispatcher:
         # it: two while a thread hands it over to the event loop.
         self._aside: dict[PendingRequest, int] = {}
         self._interval = sys.getswitchinterval()
-        self._sending = 0  # the number of replies that other threads than the leader are about to send
+        self._sending = 0  # the number of replies that threads other than the leader are about to send
         self._events: deque[Event] = deque()
         self._replies: list[bytes] = []
         self._is_busy = False
-        self._turn = _ThreadState()
+        self._leader_state = _ThreadState()
         self._leader: DaemonThread | None = None
         self._next_events: Callable[[], Iterable[Event] | None] | None = None
         self._loop: EventLoopThread | None = None
@@ -193,7 +193,7 @@ class Dispatcher:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a thread reads. Reading ends at the end of the input, or after too many failed reads."""
+        """Whether a thread reads. Reading stops at the end of the input, or after too many failed reads."""
         with self._lock:
             return self._leader is not None and self._leader.is_alive()
 
@@ -220,47 +220,49 @@ class Dispatcher:
             self._start_leader()
 
     def handle_events(self, events: Iterable[Event]) -> None:
-        """Handle *events* on the calling thread, which no other thread replaces as the leader."""
+        """Handle *events* on the calling thread. No other thread takes over as the leader."""
         self._events.extend(events)
-        with cancelled_by(self._turn.is_cancelled):
-            self._handle_queue(self._turn)
+        with cancelled_by(self._leader_state.is_cancelled):
+            self._handle_queue(self._leader_state)
 
     def _start_leader(self) -> None:
         """Start a new leader. The caller must hold the lock, for which the new thread waits."""
-        turn = _ThreadState()
-        leader = DaemonThread(self._lead, "leader", turn)
+        state = _ThreadState()
+        leader = DaemonThread(self._lead, "leader", state)
         leader.start()
-        self._turn, self._leader = turn, leader
+        self._leader_state, self._leader = state, leader
 
-    def _lead(self, turn: _ThreadState) -> None:
+    def _lead(self, state: _ThreadState) -> None:
         with self._lock:
-            if self._turn is not turn:  # another leader has been started meanwhile
+            if self._leader_state is not state:  # another leader has been started since
                 return
-        turn.thread, failures, is_leading = get_ident(), 0, True
-        with cancelled_by(turn.is_cancelled):
+        state.thread, failures, is_leading = get_ident(), 0, True
+        with cancelled_by(state.is_cancelled):
             while is_leading:
                 try:
                     self._flush()  # lines that the previous leader has not sent
-                    if is_leading := self._handle_queue(turn):
+                    if is_leading := self._handle_queue(state):
                         is_leading, failures = self._read(), 0
                 except BaseException as error:  # noqa: BLE001 (out of memory: open requests must be answered)
                     failures += 1
-                    is_leading = self._recover(turn, error) and failures < _MAX_FAILURES
+                    is_leading = self._recover(state, error) and failures < _MAX_FAILURES
                     time.sleep(failures * _RETRY_DELAY_S)
         self._run_waiting()
 
     def _read(self) -> bool:
-        """Wait for events; return False at the end of the input."""
+        """Wait for events, and queue them; return False at the end of the input."""
         events = None if self._next_events is None else self._next_events()
         if events is not None:
             self._events.extend(events)
         return events is not None
 
-    def _recover(self, turn: _ThreadState, error: BaseException) -> bool:
-        """Answer the request that failed, if any; return whether the thread is still the leader."""
-        event, turn.event = turn.event, None
+    def _recover(self, state: _ThreadState, error: BaseException) -> bool:
+        """
+        Report *error* and answer the failed request, if any. Return whether the thread is still the leader.
+        """
+        event, state.event = state.event, None
         with self._lock:
-            failed, turn.current = turn.current, None
+            failed, state.current = state.current, None
             if failed is None and isinstance(event, Request):
                 failed = self._open.get(self._key(event))
         cause = (
@@ -272,29 +274,29 @@ class Dispatcher:
             self._remove_running(failed)
         elif isinstance(event, Request):
             self._send(event.answer(_failure_reply(event)))
-        return self._turn is turn
+        return self._leader_state is state
 
-    def _handle_queue(self, turn: _ThreadState) -> bool:
-        """Handle the events in the queue, and send the replies; return whether the thread still leads."""
+    def _handle_queue(self, state: _ThreadState) -> bool:
+        """Handle the queued events and send the replies. Return whether the thread is still the leader."""
         self._is_busy = True
         events = self._events
         while events:
-            event = turn.event = events.popleft()
+            event = state.event = events.popleft()
             if isinstance(event, Request):
-                if not self._accept(event, turn):
+                if not self._accept(event, state):
                     return False
             elif isinstance(event, Reply):
                 self._add(event.line)
             elif isinstance(event, Cancelled):
                 self.cancel(event.request_id)
-            elif (resumed := self._resume(event)) is not None and not self._run(*resumed, turn):
+            elif (resumed := self._resume(event)) is not None and not self._run(*resumed, state):
                 return False
-            turn.event = None
+            state.event = None
         self._flush()
         self._is_busy = False
         return True
 
-    def _accept(self, request: Request, turn: _ThreadState) -> bool:
+    def _accept(self, request: Request, state: _ThreadState) -> bool:
         """Register a request, and run it or let it wait; return whether the thread is still the leader."""
         channel = request.channel
         if channel is not None and channel.gone:
@@ -302,9 +304,10 @@ class Dispatcher:
             return True
         self._observe(request)
         limit = self._limits.timeout
-        pending = PendingRequest(request, self._snapshot_for(request), limit, time.monotonic() + limit)
         key, rejected, must_wait = self._key(request), None, False
         with self._lock:
+            # Hold the lock, so that a request that does not wait for the recipes has their snapshot.
+            pending = PendingRequest(request, self._snapshot_for(request), limit, time.monotonic() + limit)
             is_new = key not in self._open
             if is_new:
                 self._open[key] = pending
@@ -322,21 +325,24 @@ class Dispatcher:
             self._end(pending, CANCELLED)
             return True
         if not must_wait:
-            return self._run(pending, self._handlers[request.method], turn)
+            return self._run(pending, self._handlers[request.method], state)
         if rejected is not None:
             self._end(rejected, rejected.error_reply(queue_full_error(len(self._waiting))))
         self._clock.wake()
         return True
 
-    def _run(self, pending: PendingRequest, handler: Handler, turn: _ThreadState) -> bool:
+    def _run(self, pending: PendingRequest, handler: Handler, state: _ThreadState) -> bool:
         """Run a request on the leader's thread; return whether the thread is still the leader."""
-        turn.current = pending  # from now on, another thread may become the leader
+        state.current = pending  # from now on, another thread may become the leader
         if self._clock.is_resting and self._next_events is not None:
             self._clock.wake()
         reply = reply_to(pending, handler, self._limits.reply)
+        started = pending.slow_call_started
+        if started is not None and time.monotonic() - started < _FAST_S:
+            pending.snapshot.slow.discard(pending.key)  # only the first call is slow, or the machine was busy
         with self._lock:
-            turn.current = None
-            is_leading = self._turn is turn
+            state.current = None
+            is_leading = self._leader_state is state
             is_winner = reply is not None and not pending.is_answered
             if is_winner:
                 self._close_request(pending)
@@ -359,7 +365,7 @@ class Dispatcher:
             self._remove_running(pending)
 
     def _add(self, line: bytes) -> None:
-        """Buffer a line, to send it together with others."""
+        """Buffer a line to send it together with other lines; send a long line immediately."""
         if len(line) > _UNBUFFERED_BYTES:
             self._flush()  # sent by itself, so that it is not copied again
             self._send(line)
@@ -376,7 +382,7 @@ class Dispatcher:
     # The table.
 
     def answer(self, pending: PendingRequest, reply: Reply) -> bool:
-        """Send the reply to a request unless it has been answered, and return whether the reply was sent."""
+        """Send the reply unless the request has already been answered; return whether the reply was sent."""
         with self._lock:
             if pending.is_answered:
                 return False
@@ -409,7 +415,7 @@ class Dispatcher:
                 The request.
 
             stop:
-                A function that is called once if the request ends before its client acts.
+                A function that is called once if the request is answered before its client acts.
 
             on_deadline:
                 A function that returns the error to send once the deadline has passed.
@@ -440,7 +446,7 @@ class Dispatcher:
         self.set_limit(pending, pending.limit)
         return True
 
-    def check_held(self) -> None:
+    def check_held_limit(self) -> None:
         """Raise TooManyRequests if no more requests may be held open."""
         if self._held >= _MAX_HELD:
             msg = f"{_MAX_HELD:,} streams and forms are open, which is the limit: try again later"
@@ -461,7 +467,7 @@ class Dispatcher:
                 self._sending -= 1
 
     def _end(self, pending: PendingRequest, reply: Reply) -> None:
-        """Answer a request from outside its code, and stop the code where possible."""
+        """Answer a request whose code may still be running, and stop that code where possible."""
         if self.answer(pending, reply):
             self._stop(pending)
 
@@ -481,23 +487,16 @@ class Dispatcher:
         self._clock.next_deadline = min(self._clock.next_deadline, pending.deadline)
         self._clock.wake()
 
-    def call(self, pending: PendingRequest, work: Callable[[], bytes]) -> bytes:
+    def replace_leader_if_slow(self, pending: PendingRequest) -> None:
         """
-        Return the result of *work*, which calls an author's function.
-
-        If the same function was slow the last time, another thread becomes the leader first.
+        Let another thread become the leader if the function that *pending* calls next was slow the last time.
         """
         slow = pending.snapshot.slow
-        if not slow or pending.key not in slow:
-            return work()
-        with self._lock:
-            if self._turn.current is pending:
-                self._replace_leader(pending)
-        started = time.monotonic()
-        result = work()
-        if time.monotonic() - started < _FAST_S:  # only the first call is slow, or the machine was busy
-            slow.discard(pending.key)
-        return result
+        if slow and pending.key in slow:
+            with self._lock:
+                if self._leader_state.current is pending:
+                    self._replace_leader(pending)
+            pending.slow_call_started = time.monotonic()
 
     def check_capacity(self) -> None:
         """Raise TooManyRequests if no more requests may run alongside the leader."""
@@ -571,7 +570,7 @@ class Dispatcher:
         """Start a new leader; the current one finishes *pending*. The caller must hold the lock."""
         if self._next_events is None:  # `handle_events` runs on the caller's thread
             return
-        previous = self._turn
+        previous = self._leader_state
         with suppress(RuntimeError, MemoryError):  # if no thread can be started, other requests wait
             self._start_leader()
             pending.thread = previous.thread
@@ -608,20 +607,20 @@ class Dispatcher:
         self._start_waiting()
 
     def _wait(self, pending: PendingRequest) -> PendingRequest | None:
-        """Let a request wait; return the one to reject instead, or None. The caller must hold the lock."""
+        """Queue a request. Return the request to reject for it, if any. The caller must hold the lock."""
         pending.is_waiting = True
         try:
             evicted = self._waiting.add(pending)
         except TooManyRequests:
             return pending
         pending.stop = partial(self._stop_waiting, pending)
-        self.waiting_changed(1)
+        self.count_waiting(1)
         return evicted
 
     def _stop_waiting(self, pending: PendingRequest) -> None:
         with self._lock:
             self._waiting.remove(pending)
-        self.waiting_changed(-1)
+        self.count_waiting(-1)
 
     def _pop_waiting(self) -> PendingRequest | None:
         """Remove the next waiting request, if there is a free slot, and count it as running."""
@@ -633,7 +632,7 @@ class Dispatcher:
                     pending.is_waiting, pending.stop = False, None
                     pending.snapshot = self._snapshot_for(pending.request)
                     self._add_running(pending)
-                    self.waiting_changed(-1)
+                    self.count_waiting(-1)
                     return pending
         return None
 
@@ -646,16 +645,16 @@ class Dispatcher:
 
     def _run_waiting(self) -> None:
         """Run waiting requests on this thread, while there are free slots."""
-        turn = _ThreadState()
-        with cancelled_by(turn.is_cancelled):
+        state = _ThreadState()
+        with cancelled_by(state.is_cancelled):
             while (pending := self._pop_waiting()) is not None:
-                turn.current, pending.thread = pending, turn.thread
+                state.current, pending.thread = pending, state.thread
                 self._clock.wake()
                 reply: Reply | None = _failure_reply(pending.request)
                 try:
                     reply = reply_to(pending, self._handlers[pending.request.method], self._limits.reply)
                 finally:
-                    turn.current = None
+                    state.current = None
                     if reply is not None:
                         self._end(pending, reply)
                     self._remove_running(pending)
@@ -663,21 +662,19 @@ class Dispatcher:
     # The clock.
 
     def watch(self, guard: Watchdog | None) -> None:
-        """
-        Re-arm *guard*, the watchdog that ends the process, as long as threads can run; None for no watchdog.
-        """
+        """Re-arm *guard*, the watchdog of the process, as long as threads can run; None for no watchdog."""
         self._clock.guard = guard
 
     def _find_current(self) -> PendingRequest | None:
         """
         Return the request that the leader is running; None if there is none, or no thread can take over.
         """
-        return None if self._next_events is None else self._turn.current
+        return None if self._next_events is None else self._leader_state.current
 
     def _replace_stuck(self, pending: PendingRequest) -> None:
-        """Replace the leader if it is still in the request, and record the request as slow."""
+        """Replace the leader if it is still running the request, and record the request as slow."""
         with self._lock:
-            if self._turn.current is pending:
+            if self._leader_state.current is pending:
                 if pending.about is not None:
                     pending.snapshot.slow.add(pending.key)
                 self._replace_leader(pending)
@@ -700,15 +697,15 @@ class Dispatcher:
 
     def close(self, grace: float, shutdown_error: Callable[[Request], PromptkitError] | None) -> None:
         """
-        Answer every open request, and end all threads.
+        Answer every open request, and stop all threads.
 
         Args:
             grace:
                 How long to wait for running code, in seconds.
 
             shutdown_error:
-                A function that returns the error for a request that takes longer than that; None to send no
-                reply.
+                A function that returns the error for a request that takes longer than *grace*; None to send
+                no reply.
         """
         deadline = time.monotonic() + grace
         self._end_held()
@@ -721,7 +718,11 @@ class Dispatcher:
                 if isinstance(event, Request):
                     reply = encode_error(event.id, shutdown_error(event)) if shutdown_error else _UNANSWERED
                     self._send(event.answer(reply))
-        for pending in self._open_requests():
+        unanswered = self._open_requests()
+        if unanswered and not self.is_loaded and shutdown_error is None:
+            progress = self._describe_import()
+            say(f"the input ended during the import{progress}; to wait longer for recipes, raise --grace")
+        for pending in unanswered:
             reply = pending.error_reply(shutdown_error(pending.request)) if shutdown_error else _UNANSWERED
             self._end(pending, reply)
         with self._lock:

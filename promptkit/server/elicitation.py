@@ -5,7 +5,7 @@ A client with a session is sent a request, which it answers. A modern client get
 question, and repeats its own request with the answers. See
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
 
-The question is a form: a flat object. Each field is a text, a number, a boolean, or a choice.
+The question is a form: a flat object. Each field is a string, a number, a boolean, or a choice.
 """
 
 import time
@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from promptkit.catalog.arguments import Argument, alternative_of
+from promptkit.catalog.arguments import Argument, schema_without_null
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.protocol import wire
@@ -42,14 +42,14 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enumerable, is_list, plain
 from promptkit.types.parsing import reader_of
 from promptkit.types.scalar_types import Reader
-from promptkit.types.unstructuring import typed_text
+from promptkit.types.unstructuring import text_as_entered
 
-#: How long to wait for an answer, in seconds. A `requestState` is valid for the same time.
+#: How long to wait for an answer, in seconds. A `requestState` is valid equally long.
 _ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
 
-#: The maximum number of questions per request: a second one if the first answer is incomplete.
+#: The maximum number of questions per request. A second one is asked if the first answer is incomplete.
 _MAX_QUESTIONS: Final = 2
 
 #: The prefixes of a `requestState`: the number of questions asked so far.
@@ -100,7 +100,7 @@ class Question(Struct, frozen=True):
 
     @property
     def asked(self) -> tuple[Argument, ...]:
-        """The arguments to ask for, in order."""
+        """The arguments that the form has fields for, in order; none if there is nothing to ask."""
         request = self.pending.request
         return form_arguments(
             self.prompt,
@@ -119,7 +119,7 @@ class Question(Struct, frozen=True):
                 The result of an ``elicitation/create`` request; None for an error.
 
         Raises:
-            ArgumentsError: If the user declined.
+            ArgumentsError: If the user declined or cancelled, or if *result* is None.
 
             InvalidParams: If *result* is malformed.
         """
@@ -165,9 +165,9 @@ class Elicitation:
         self.prefix = "promptkit-"
         self._numbers = count(1)
         self._open: dict[RequestId, Question] = {}
-        # Held while a question is sent or withdrawn. The request can be answered in another way at any time:
-        # then the question is either never sent, or sent first and withdrawn afterwards. Reentrant, because a
-        # client in this process may answer immediately.
+        # Held while a question is sent or withdrawn. The request can be answered in another way at any time.
+        # The question is then either never sent, or withdrawn after it was sent. Reentrant, because a client
+        # in this process may answer immediately.
         self._asking = RLock()
         self._signer = signer or RequestStateSigner()
 
@@ -195,11 +195,15 @@ class Elicitation:
             return params.arguments, count
         return question.merge_answer(answers[_QUESTION_KEY]), count
 
-    def offer(
+    def make_optional_question(
         self, pending: PendingRequest, prompt: CompiledPrompt, supplied: Mapping[str, Any] | None
     ) -> Question | None:
-        """Return a question about optional arguments; None if no form is wanted, or there are errors."""
-        if prompt.elicit != "always" or not self._can_ask(pending.request):
+        """
+        Return a question about the optional arguments.
+
+        Return None if the client has no forms, an argument is missing or invalid, or there is nothing to ask.
+        """
+        if not self._can_ask(pending.request):
             return None
         question = _make_question(pending, prompt, supplied)
         return question if question.asked and not question.errors.errors else None
@@ -209,12 +213,13 @@ class Elicitation:
         Ask *question*.
 
         A modern client gets the returned result, and repeats its request. A client with a session is sent a
-        request. Its own request is held open until it answers, and this method returns None.
+        request instead. This method then returns None, and the client's own request is held open until the
+        client answers.
 
         Raises:
             ArgumentsError: If the user cannot be asked, or was already asked the maximum number of times.
 
-            MissingCapability: If the client has declared elicitation before, but no longer does.
+            MissingCapability: If the client declared elicitation earlier, but no longer does.
 
             TooManyRequests: If too many streams and forms are open.
         """
@@ -259,7 +264,7 @@ class Elicitation:
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
         """
-        self._dispatcher.check_held()
+        self._dispatcher.check_held_limit()
         question_id = f"{self.prefix}{next(self._numbers)}"
         deadline = time.monotonic() + _ANSWER_WITHIN_S
         withdraw = partial(self._withdraw, question_id)
@@ -311,7 +316,7 @@ class Elicitation:
 def _make_question(
     pending: PendingRequest, prompt: CompiledPrompt, arguments: Mapping[str, Any] | None
 ) -> Question:
-    """Return the question about missing and invalid *arguments*. If all are valid, it has no errors."""
+    """Return the question about missing and invalid arguments. Without such arguments, it has no errors."""
     errors = ArgumentsError(prompt.name, ())
     try:
         prompt.arguments.read(arguments)
@@ -321,7 +326,7 @@ def _make_question(
 
 
 def _split_state(state: str) -> tuple[int, str]:
-    """Split a `requestState` into the number of questions and the signed token."""
+    """Split a `requestState` into the number of questions (0 if it is invalid) and the signed token."""
     count, _, token = state.partition(".")
     return (int(count), token) if count in _QUESTION_COUNTS else (0, state)
 
@@ -333,12 +338,12 @@ def _signed_fields(request: Request, count: int) -> dict[str, Any]:
     return {"name": params.name, "arguments": params.arguments or {}, "asked": count, **sender}
 
 
-def askable(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, ...]:
+def askable_arguments(prompt: CompiledPrompt, errors: ArgumentsError) -> tuple[Argument, ...]:
     """
-    Return the arguments to ask for, in the order of the signature.
+    Return the missing and invalid arguments that a form can ask for, in the order of the signature.
 
     The result is empty if the prompt is never elicited, or if an error is about a secret, about an unknown
-    argument, or inside a JSON value: forms cannot correct these.
+    argument, or inside a JSON value, because forms cannot correct these.
     """
     known, invalid = prompt.arguments.by_name, {error.argument for error in errors.errors}
     if prompt.elicit is False or any(error.path for error in errors.errors):
@@ -379,9 +384,10 @@ def form_arguments(
             Whether fields have defaults.
 
         cuts_at_blanks:
-            Whether the client may have sent only the first word of each text. Then texts have fields, too.
+            Whether the client may have sent only the first word of each text. If so, text arguments have
+            fields, too.
     """
-    asked = askable(prompt, errors)
+    asked = askable_arguments(prompt, errors)
 
     def has_field(argument: Argument) -> bool:
         if argument in asked:
@@ -433,7 +439,7 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
             Whether the user was asked before, and has omitted the arguments.
 
         values:
-            The values that the client has sent. Texts become the defaults of their fields.
+            The values that the client has sent. Strings become the defaults of their fields.
 
         errors:
             The errors in *values*.
@@ -442,7 +448,7 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
     """
     arguments = tuple(arguments)
-    needed = askable(prompt, errors) if errors and errors.errors else arguments
+    needed = askable_arguments(prompt, errors) if errors and errors.errors else arguments
     return {
         **({"mode": "form"} if modes else {}),
         "message": form_message(prompt, needed, again=again, errors=errors),
@@ -458,9 +464,9 @@ def form_message(
     errors: ArgumentsError | None = None,
 ) -> str:
     """
-    Return the message of a form that asks for *arguments*, once or *again*, and names invalid values.
+    Return the message of a form, which names the requested arguments and the invalid values.
 
-    If *errors* has no entries, all arguments are optional.
+    With *again*, the user has been asked before. If *errors* has no entries, all *arguments* are optional.
     """
     *first, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(first)} and {last}" if first else last
@@ -488,8 +494,8 @@ def requested_schema(
             The arguments to ask for.
 
         has_modes:
-            Whether the revision has elicitation modes. Such a revision also has multiple-choice fields, and
-            defaults; without them, lists are text fields.
+            Whether the revision has elicitation modes. Such a revision also has multiple-choice fields and
+            defaults. In other revisions, lists are text fields.
 
         values:
             The values that the client has sent.
@@ -517,12 +523,12 @@ def _default(argument: Argument, field: Schema, value: Any) -> Any:
     kinds: Mapping[str, type] = {"boolean": bool, "integer": int, "number": float}
     if (kind := kinds.get(field["type"])) is not None:
         return default if isinstance(default, kind) else None
-    return typed_text(default) if field["type"] == "string" else None
+    return text_as_entered(default) if field["type"] == "string" else None
 
 
 def read_answer(response: Any, names: Collection[str]) -> dict[str, Any] | None:
     """
-    Return the values that the user entered, by argument name, or None if the user declined.
+    Return the values that the user entered, by argument name, or None if the user declined or cancelled.
 
     Args:
         response:
@@ -550,7 +556,7 @@ def read_answer(response: Any, names: Collection[str]) -> dict[str, Any] | None:
 
 def _property(argument: Argument, *, has_modes: bool) -> Schema:
     annotation = plain(argument.annotation, core=True)
-    schema = alternative_of(argument)
+    schema = schema_without_null(argument)
     choice = _choice_field(argument.reader, annotation, has_modes=has_modes) or (
         _multiple_choice_field(annotation, schema) if has_modes and is_list(annotation) else None
     )
@@ -569,21 +575,21 @@ def _choice_field(reader: Reader, annotation: Any, *, has_modes: bool) -> Schema
         return {"type": "boolean"}
     if not is_enumerable(annotation):
         return None
-    # Values of two types may have the same text. An empty text is omitted: it would mean that nothing was
-    # entered.
+    # Values of different types may have the same text. Empty text is omitted, because it would mean that
+    # nothing was entered.
     values = list(dict.fromkeys(filter(None, reader.values)))
     if not reader.meanings:
         return {"type": "string", "enum": values}
     if has_modes:
-        return {"type": "string", "oneOf": _titled(values, reader)}
+        return {"type": "string", "oneOf": _titled_choices(values, reader)}
     return {
         "type": "string",
         "enum": values,
-        "enumNames": [each["title"] for each in _titled(values, reader)],
+        "enumNames": [each["title"] for each in _titled_choices(values, reader)],
     }
 
 
-def _titled(values: Iterable[str], reader: Reader) -> list[dict[str, str]]:
+def _titled_choices(values: Iterable[str], reader: Reader) -> list[dict[str, str]]:
     """Return choices with titles that explain the values."""
     meanings = reader.meanings
     titles = {value: f"{value}: {meanings[value]}" if value in meanings else value for value in values}
@@ -602,7 +608,7 @@ def _multiple_choice_field(annotation: Any, schema: Schema) -> Schema | None:
 
 
 def _number_field(annotation: Any, schema: Schema) -> Schema | None:
-    """Return a number field, or None for other types, and for numbers with constraints other than bounds."""
+    """Return a number field; None for other types, and for numbers with constraints other than bounds."""
     if (annotation is not int and annotation is not float) or "multipleOf" in schema:
         return None
     is_int, bounds = annotation is int, _pick(schema, "minimum", "maximum")
@@ -616,8 +622,8 @@ def _number_field(annotation: Any, schema: Schema) -> Schema | None:
 
 def _text_field(argument: Argument, annotation: Any, schema: Schema) -> Schema:
     field: Schema = {"type": "string"}
-    # Only for `str`: the length of base64 is not that of its bytes, and other types accept more text than
-    # their schema allows.
+    # Only for `str`, because base64 is longer than the bytes that it encodes, and other types accept more
+    # text than their schema allows.
     field |= _pick(schema, "minLength", "maxLength") if annotation is str else {}
     if format_ := _format(argument.reader, annotation, schema):
         field["format"] = format_

@@ -19,8 +19,8 @@ from promptkit.standard_error import say
 
 T = TypeVar("T")
 
-#: The maximum number of threads that coroutines can delegate to, which start on demand. Python's default is
-#: six on a small machine: if six calls hang, all others would wait indefinitely.
+#: The maximum number of threads that coroutines can delegate to, which start on demand. Python's default on a
+#: small machine is six, so that six hanging calls would block all others indefinitely.
 _DELEGATE_THREADS: Final = 32
 
 #: How long tasks that prompts have left running may take to stop after they are cancelled, in seconds.
@@ -73,10 +73,10 @@ class EventLoopThread:
                 A callback for the finished task. A cancelled task may continue for a while.
 
         Raises:
-            RuntimeError: If the loop has ended.
+            RuntimeError: If the loop has stopped.
         """
         self._tasks[pending] = None
-        try:  # with a new context: the context of the calling thread may have variables of other requests
+        try:  # with a new context, because the calling thread's may have variables of other requests
             self._loop.call_soon_threadsafe(self._start_task, pending, coroutine, on_done, context=Context())
         except RuntimeError:
             del self._tasks[pending]
@@ -84,19 +84,19 @@ class EventLoopThread:
             raise
 
     def cancel(self, pending: PendingRequest) -> bool:
-        """Cancel the task of an answered request, so that it can clean up; return whether it has started."""
-        with suppress(RuntimeError):  # the loop has ended
+        """Cancel the task of an answered request, which then cleans up. Return whether it had started."""
+        with suppress(RuntimeError):  # the loop has stopped
             self._loop.call_soon_threadsafe(self._cancel, pending)
         return self._tasks.get(pending) is not None
 
     def end(self) -> None:
-        """End the loop and its thread once no task is left."""
+        """Stop the loop and its thread once no task is left."""
         self._is_ending = True
-        with suppress(RuntimeError):  # it has ended
+        with suppress(RuntimeError):  # it has stopped
             self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _start_task(self, pending: PendingRequest, coroutine: Coroutine[Any, Any, T], on_done: Any) -> None:
-        task = self._tasks[pending] = self._loop.create_task(_unless_answered(pending, coroutine))
+        task = self._tasks[pending] = self._loop.create_task(_run_unless_answered(pending, coroutine))
         task.add_done_callback(partial(self._finish, pending, coroutine, on_done))
 
     def _cancel(self, pending: PendingRequest) -> None:
@@ -136,7 +136,7 @@ class EventLoopThread:
         self._loop.close()
 
 
-async def _unless_answered(pending: PendingRequest, coroutine: Coroutine[Any, Any, T]) -> T | None:
+async def _run_unless_answered(pending: PendingRequest, coroutine: Coroutine[Any, Any, T]) -> T | None:
     if pending.is_answered:
         coroutine.close()
         return None

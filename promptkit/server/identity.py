@@ -1,5 +1,5 @@
 """
-The identity of a server: the values of the project that contains its recipes, and values that override them.
+The identity of a server, which comes from the project that contains its recipes, and can be overridden.
 
 A project describes its server in ``[project]`` and ``[tool.promptkit.server]`` of its ``pyproject.toml``.
 """
@@ -52,7 +52,7 @@ def find_server_info(targets: Sequence[str], **chosen: Any) -> ServerInfo:
             The served targets. The server's project is that of the first target.
 
         chosen:
-            Members that override those of the project, unless they are None or empty.
+            Values that override those of the project, unless they are None or empty.
 
     Raises:
         ConfigurationError: If the project's ``pyproject.toml`` is invalid.
@@ -66,7 +66,8 @@ def find_project_file(target: str) -> str | None:
     """
     Return the path of the ``pyproject.toml`` of a target's project, whether or not the file exists.
 
-    The result is None for a target that does not exist, or that is installed in an environment.
+    The result is None for a target that does not exist or is installed in an environment, and for a file that
+    belongs to another user.
     """
     target = split_prefix(target)[1]
     location = locate_target(target)
@@ -94,7 +95,7 @@ def _top_module(target: str) -> str:
 
 
 def _module_folder(module: str) -> str | None:
-    """Return the folder of a top-level package, or of the file of a module; None if it does not exist."""
+    """Return the folder of a top-level package, or the folder that contains a module; None if not found."""
     try:
         spec = find_spec(module)
     except (ImportError, ValueError):  # the module has no spec, or the name is invalid
@@ -182,7 +183,7 @@ class _TableReader:
         self._file, self._name, self._table = file, name, table
 
     def text(self, key: str) -> str | None:
-        """Return a text, joined to one line; None if it is not set."""
+        """Return a string as a single line; None if it is not set."""
         value = self._table.get(key)
         if value is None:
             return None
@@ -206,7 +207,9 @@ class _TableReader:
         return next((url for label in _WEBSITES if is_website(url := by_label.get(label))), None)
 
     def instructions(self) -> str | None:
-        """Return the instructions, which are a text or a table with a file; None if there are none."""
+        """
+        Return the instructions, given as a string or as a table that names a file; None if they are not set.
+        """
         value = self._table.get("instructions")
         if isinstance(value, Mapping) and [*value] == ["file"] and isinstance(file := value["file"], str):
             data = self._read("instructions", file, MAX_INSTRUCTIONS)
@@ -219,7 +222,9 @@ class _TableReader:
         return (value or "").strip() or None
 
     def icons(self) -> tuple[Icon, ...]:
-        """Return the icons: URIs, files of the project, or tables with the members of an icon."""
+        """
+        Return the icons. Each is set as a URI, a file of the project, or a table with a ``src``.
+        """
         values = self._table.get("icons", [])
         if not isinstance(values, list):
             self._fail(f"icons must be a list, not {values!r}")

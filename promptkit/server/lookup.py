@@ -21,7 +21,7 @@ from promptkit.server.snapshot import Snapshot
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
-#: The errors raised by an author's function that calls another prompt or resource with invalid arguments.
+#: The errors of an author's function that calls another prompt or resource with invalid arguments.
 _NESTED_ERRORS: Final = (ArgumentsError, UnknownPromptError, UnknownResourceError)
 
 
@@ -34,7 +34,7 @@ class RequestTarget(Struct, frozen=True):
             ``"prompt"`` or ``"resource"``.
 
         identifier:
-            The name or URI in the request. A URI may contain values of arguments.
+            The name or URI in the request. A URI may contain argument values.
 
         item:
             The prompt or resource; None if it does not exist.
@@ -74,7 +74,7 @@ def known_method(request: Request, fallback: str) -> str:
 
 def find_target(request: Request, catalog: Catalog) -> RequestTarget | None:
     """
-    Return the prompt or resource that *request* is about, or None if its method is not about one of them.
+    Return the prompt or resource that *request* is about, or None if it is about neither.
     """
     params = request.params
     if isinstance(params, wire.GetPromptParams):
@@ -99,7 +99,9 @@ def _get_prompt(catalog: Catalog, name: str) -> CompiledPrompt | None:
 
 def find_missing_scopes(request: Request, full: Snapshot, view: Snapshot) -> frozenset[str]:
     """
-    Return the scopes of the requested item if it is in the *full* snapshot, but not in the caller's *view*.
+    Return the scopes of the requested item if it is in *full*, but not in *view*; otherwise none.
+
+    *full* contains all items, and *view* those that the caller can see.
     """
     item = _find_item(request, full)
     if item is None or _find_item(request, view) is not None:
@@ -127,7 +129,7 @@ def _find_called_prompt(params: wire.GetPromptParams, snapshot: Snapshot) -> Com
 
 
 def chosen_arguments(params: wire.CompleteParams) -> dict[str, str]:
-    """Return the values chosen for other arguments, and the text of the argument to complete."""
+    """Return the values chosen for other arguments, and the text of the argument to complete, by name."""
     return {**params.chosen, params.argument.name: params.argument.value}
 
 

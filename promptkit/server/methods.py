@@ -11,14 +11,14 @@ from functools import partial
 from math import inf
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from promptkit.catalog import redaction
 from promptkit.catalog.completion import Completer, Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.tools import GET
-from promptkit.catalog.uri_templates import normalized
+from promptkit.catalog.uri_templates import normalize_uri
 from promptkit.errors.exceptions import (
     ArgumentsError,
     UnknownPromptError,
@@ -41,7 +41,7 @@ from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.lookup import call_author, chosen_arguments, read_and_redact_secrets
 from promptkit.server.notifier import Notifier, ResourceWatch
 from promptkit.server.pending import PendingRequest
-from promptkit.server.request_limits import REPORTS_PER_S, TokenBucket, TokenBuckets
+from promptkit.server.rate_limits import REPORTS_PER_S, TokenBucket, TokenBuckets
 
 
 class Methods:
@@ -86,7 +86,7 @@ class Methods:
         self._completions = TokenBuckets(limits.completions, "completion requests")
 
     def handlers(self) -> dict[str, Handler]:
-        """Return the handler of each method. Each enforces the rate limit on requests."""
+        """Return the handler of each method. Handlers enforce the rate limit on requests."""
         handlers: dict[str, Handler] = {
             "prompts/get": self._get,
             "prompts/list": self._list,
@@ -108,11 +108,11 @@ class Methods:
             return handlers
         buckets = TokenBuckets(self._limits.rate, "requests")
 
-        def limited(pending: PendingRequest) -> bytes | None:
+        def run_within_limit(pending: PendingRequest) -> bytes | None:
             buckets.take(pending.request.subject)
             return handlers[pending.request.method](pending)
 
-        return dict.fromkeys(handlers, limited)
+        return dict.fromkeys(handlers, run_within_limit)
 
     def _get(self, pending: PendingRequest) -> bytes | None:
         """Return the result of ``prompts/get``, or None if the reply is sent later."""
@@ -145,7 +145,7 @@ class Methods:
         return self._get(pending)
 
     def _resolve_tool(self, pending: PendingRequest) -> None:
-        """Turn a call of the tool that renders prompts by name into a call of the named prompt."""
+        """Turn a call to the tool that renders prompts by name into a call to the named prompt."""
         request = pending.request
         params = request.params
         arguments = pending.about.arguments
@@ -175,8 +175,10 @@ class Methods:
         self, pending: PendingRequest, prompt: CompiledPrompt, supplied: dict[str, Any] | None, count: int = 0
     ) -> bytes | None:
         """Render *prompt*, or ask for missing arguments, after *count* earlier questions."""
-        if not count and (question := self._elicitation.offer(pending, prompt, supplied)):
-            return self._ask(question)
+        if prompt.elicit == "always" and not count:
+            question = self._elicitation.make_optional_question(pending, prompt, supplied)
+            if question is not None:
+                return self._ask(question)
         key = None
         if prompt.cache is not None:
             replies = pending.snapshot.replies
@@ -197,12 +199,11 @@ class Methods:
             self._dispatcher.call_on_loop(
                 pending,
                 renderer.render_awaited(values, limit=limit),
-                lambda get_result: _result(pending, key, lambda *_: get_result(), values, limit),
+                lambda get_result: _result(pending, key, call_author(get_result)),
             )
             return None
-        return self._dispatcher.call(
-            pending, partial(_result, pending, key, renderer.render_sync, values, limit)
-        )
+        self._dispatcher.replace_leader_if_slow(pending)
+        return _result(pending, key, call_author(renderer.render_sync, values, limit))
 
     def _ask(self, question: Question) -> bytes | None:
         """Ask *question*, and return the result that contains it, or None if a session's client was asked."""
@@ -219,12 +220,9 @@ class Methods:
         resource, values = _find_resource(pending)
         if resource.is_fixed:
             return _read_constant(pending, resource)
-
-        def work() -> bytes:
-            content = call_author(resource.content, params.uri, values)
-            return pending.snapshot.lowerings[pending.request.revision].contents(content)
-
-        return self._dispatcher.call(pending, work)
+        self._dispatcher.replace_leader_if_slow(pending)
+        content = call_author(resource.content, params.uri, values)
+        return pending.snapshot.lowerings[pending.request.revision].contents(content)
 
     def _subscribe(self, pending: PendingRequest) -> bytes:
         """Subscribe the session to a resource."""
@@ -239,22 +237,22 @@ class Methods:
         return b"{}"
 
     def _listen(self, pending: PendingRequest) -> None:
-        """Notify the client of changes until the client or the server ends the request."""
-        self._dispatcher.check_held()
+        """Notify the client of changes until the client or the server closes the stream."""
+        self._dispatcher.check_held_limit()
         if pending.request.params.notifications.resource_subscriptions:
             self._watch.start()
         self._notifier.listen(pending.request, partial(self._hold, pending))
 
     def _stream(self, pending: PendingRequest) -> None:
-        """Notify a client with a session of changes until the client or the server ends the request."""
-        self._dispatcher.check_held()
+        """Notify a client with a session of changes until the client or the server closes the stream."""
+        self._dispatcher.check_held_limit()
         replaced = self._notifier.stream(pending.request, partial(self._hold, pending))
         if replaced is not None:
             self._dispatcher.drop(replaced)
 
     def _hold(self, pending: PendingRequest) -> None:
         stop = partial(self._notifier.cancel, pending.request)
-        if not self._dispatcher.hold(pending, stop):  # the client has disconnected meanwhile
+        if not self._dispatcher.hold(pending, stop):  # the client has disconnected since
             stop()
 
     def _complete(self, pending: PendingRequest) -> bytes | None:
@@ -272,19 +270,14 @@ class Methods:
 
         self._dispatcher.check_capacity()
         if not completer.is_async:
-            return self._dispatcher.call(pending, lambda: finish(lambda: completer.complete(text, context)))
+            self._dispatcher.replace_leader_if_slow(pending)
+            return finish(lambda: completer.complete(text, context))
         self._dispatcher.call_on_loop(pending, completer.complete_async(text, context), finish)
         return None
 
 
-def _result(
-    pending: PendingRequest,
-    key: Any,
-    render: Callable[[dict[str, Any], int], Workflow | str],
-    values: dict[str, Any],
-    limit: int,
-) -> bytes:
-    rendered = call_author(render, values, limit)
+def _result(pending: PendingRequest, key: Any, rendered: Workflow | str) -> bytes:
+    """Encode what a prompt has returned. The result is cached under *key*, unless *key* is None."""
     request, prompt = pending.request, pending.about
     lowering = pending.snapshot.lowerings[request.revision]
     is_call = request.method == "tools/call"
@@ -320,14 +313,9 @@ def _progress_sender(
     bucket = TokenBucket(REPORTS_PER_S, "progress reports")
 
     def report(progress: float, total: float | None, message: str | None) -> None:
-        if not bucket.allows():
+        if not bucket.try_take():
             return
-        params = wire.ProgressParams(
-            meta.progress_token,
-            progress,
-            UNSET if total is None else total,
-            UNSET if message is None or not has_messages else message,
-        )
+        params = wire.ProgressParams(meta.progress_token, progress, total, message if has_messages else None)
         send(encode_notification("notifications/progress", params))
 
     return report
@@ -336,7 +324,8 @@ def _progress_sender(
 def _read_constant(pending: PendingRequest, resource: CompiledResource) -> bytes:
     """Return the result of reading a constant resource, from the cache if possible."""
     request, snapshot = pending.request, pending.snapshot
-    # The key contains the resource's identity: callers with other scopes may see a different resource.
+    # The key contains the resource's identity, because callers with other scopes may see a different
+    # resource.
     key = request.method, resource.uri_template, id(resource), request.revision.date, b""
     if (result := snapshot.replies.get(key)) is None:
         content = resource.content(resource.uri_template, {})
@@ -386,7 +375,7 @@ def _read_directory(pending: PendingRequest) -> bytes:
     """
     snapshot, request = pending.snapshot, pending.request
     params: wire.DirectoryParams = request.params
-    folder = normalized(params.uri)
+    folder = normalize_uri(params.uri)
     skill = snapshot.catalog.find_skill_with(folder)
     if skill is None or folder not in skill.children:
         uri = shortened(params.uri)

@@ -25,7 +25,8 @@ from promptkit.server.lookup import find_target, known_method
 #: The environment variable in which prometheus_client expects the folder.
 _FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 
-#: The buckets for durations, in seconds: most prompts need less than the first, and the default limit is 30.
+#: The buckets for durations, in seconds. Most prompts need less than the first; the last is the default
+#: limit.
 _BOUNDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 30)
 
 #: The label of unknown methods and prompts, whose number is unbounded; and of prompts that require scopes, so
@@ -92,31 +93,31 @@ class Metrics:
         prompt = _prompt_of(request, catalog()) if method in ("prompts/get", "tools/call") else None
         return partial(self._end, method, prompt, time.perf_counter())
 
-    def waiting_changed(self, difference: int) -> None:
+    def count_waiting(self, difference: int) -> None:
         """Add *difference* to the number of waiting requests."""
         self._waiting_gauge.inc(difference)
 
-    def rejected(self, status: int) -> None:
+    def count_rejection(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
         self._refusals.labels(status).inc()
 
-    def reloaded(self) -> None:
+    def count_reload(self) -> None:
         """Count a reload. Only the first worker counts, because every worker reloads."""
         if self._worker == "0":
             self._reloads.inc()
 
     def text(self, invalid: int) -> bytes:
-        """Return the metrics from all workers, with the number of recipes with errors (*invalid*)."""
+        """Return the metrics from all workers; *invalid* is the number of recipes with errors."""
         self._errors_gauge.set(invalid)
         registry = CollectorRegistry()
         MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
         return generate_latest(registry)
 
     def close(self) -> None:
-        """Do nothing: the files are always complete."""
+        """Do nothing, because the files are always complete."""
 
     def remove(self) -> None:
-        """Remove the folder, once all workers have ended."""
+        """Remove the folder, once all workers have exited."""
         remove_scratch_folder(self._folder)
 
     def _end(self, method: str, prompt: str | None, started: float, reply: Reply) -> None:

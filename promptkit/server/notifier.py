@@ -26,7 +26,7 @@ _MAX_SESSIONS: Final = 4096
 
 class Notifier:
     """
-    The notifier of one client.
+    Notifies one client of changed lists and resources.
 
     Args:
         session:
@@ -74,13 +74,15 @@ class Notifier:
 
     def notify(self, lists: Collection[str], is_changed: Callable[[str], bool]) -> None:
         """
-        Notify the client of changed lists and resources. Each list is given as the method that returns it.
+        Notify the client of changed resources, and of changed lists (given as the methods that return them).
 
         The function *is_changed* returns whether the resource at a URI may have changed.
         """
         with self._notify_lock:
-            lines = [self.subscriptions.changed(lists)]
-            lines += map(self.subscriptions.updated, sorted(filter(is_changed, self.subscriptions.uris)))
+            lines = [self.subscriptions.encode_list_changes(lists)]
+            lines += map(
+                self.subscriptions.encode_resource_change, sorted(filter(is_changed, self.subscriptions.uris))
+            )
             if data := b"".join(lines):
                 self._send(data)
 
@@ -101,7 +103,7 @@ class SubscriptionChange(Struct, tag=True):
 
 class Streams(Notifier):
     """
-    The notifier for many clients, each of which has opened a stream.
+    A notifier for many clients, through the streams that they have opened.
 
     A stream belongs either to a session, or to a request that names the changes to notify the client of.
 
@@ -209,7 +211,7 @@ class Streams(Notifier):
         stream.listen(request, register)
 
     def _register(self, request: Request, stream: Notifier) -> None:
-        """Notify a stream from now on. Once its request is held, the request can be cancelled at any time."""
+        """Notify a stream from now on. Call this before its request is held: `cancel` needs the stream."""
         scopes = request.scopes
         with self._lock:
             self._open[id(request)] = request, stream, scopes
@@ -249,7 +251,7 @@ class ResourceWatch:
 
     Args:
         catalog:
-            A function that returns what callers with the given scopes can see.
+            A function that returns the catalog that callers with the given scopes can see.
 
         notifier:
             Notifies the subscribers.
@@ -265,7 +267,7 @@ class ResourceWatch:
         self._is_started = False
 
     def start(self) -> None:
-        """Start to compare stamps with the current ones, unless no resource is watched."""
+        """Record the current stamps and start the thread, unless it runs or no resource is watched."""
         if not self._watched():
             return
         with self._lock:
@@ -275,7 +277,7 @@ class ResourceWatch:
             DaemonThread(self._run, "resources").start()
 
     def end(self) -> None:
-        """Make the thread end soon, without waiting for it."""
+        """Make the thread stop soon, without waiting for it."""
         self._ended.set()
 
     def _run(self) -> None:

@@ -61,13 +61,17 @@ class PendingRequest(Struct, eq=False):
 
         stop:
             A function that is called once if the request is answered while its task runs, or while its
-            question or stream is open: it cancels the task, withdraws the question, or closes the stream.
+            question or stream is open. It cancels the task, withdraws the question, or closes the stream.
 
         on_deadline:
             A function that returns the error for a passed deadline. The default error is a timeout error.
 
+        slow_call_started:
+            When the author's function was called, by `time.monotonic`, if it was slow the last time; None if
+            it was not.
+
         thread:
-            The identifier of the thread that runs the author's code; 0 before.
+            The identifier of the thread that runs the author's code; 0 until it runs.
 
         coroutine:
             The coroutine that runs on the event loop of *thread*; None for other code.
@@ -86,13 +90,14 @@ class PendingRequest(Struct, eq=False):
     is_held: bool = False
     stop: Callable[[], object] | None = None
     on_deadline: Callable[[], PromptkitError] | None = None
+    slow_call_started: float | None = None
     thread: int = 0
     coroutine: Coroutine[Any, Any, Any] | None = None
     asks: bool = False
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """The method and the name of the prompt or resource: the key of slow code."""
+        """The method and the name of the prompt or resource: the key under which slow code is recorded."""
         return self.request.method, None if self.about is None else name_of(self.about)
 
     def error_reply(self, error: PromptkitError) -> Reply:
@@ -111,7 +116,7 @@ class PendingRequest(Struct, eq=False):
 
 def timeout_error(pending: PendingRequest, describe_import: Callable[[], str]) -> InternalError:
     """
-    Return the error for a request whose deadline has passed, and print the line that its code is at.
+    Return the error for a request whose deadline has passed, and print it with the line that is executing.
 
     The function *describe_import* returns a suffix that names the recipe that is being imported, or ``""``.
     """
@@ -127,7 +132,7 @@ def timeout_error(pending: PendingRequest, describe_import: Callable[[], str]) -
         line = authors_line(pending.thread, pending.coroutine, file)
         at = "" if line is None else f", and was at {line}"
     identifier = shortened(request.id) if isinstance(request.id, str) else request.id
-    say(f"error {_error_id(request)} in {request.method}, request {identifier!r}: {message}{at}")
+    say(f"error {_create_error_id(request)} in {request.method}, request {identifier!r}: {message}{at}")
     return InternalError(f"{message} (error {request.error_id})")
 
 
@@ -178,10 +183,11 @@ def _client_error(pending: PendingRequest, error: BaseException) -> PromptkitErr
 
 def _input_error(pending: PendingRequest, error: PromptError) -> PromptkitError:
     """
-    Return the error for input that cannot be sent: an internal error if the request had no arguments.
+    Return the error for media that cannot be sent, or for text that exceeds its budget.
 
-    Without arguments, the input must come from the author. If an argument takes bytes, the media comes from
-    the caller. Otherwise it can come from either of them: then the traceback is also printed for the author.
+    If the request had no arguments, the author is at fault, and the client gets an internal error. Otherwise,
+    it gets the message. If no argument takes bytes, media can come from the author or the caller, so the
+    traceback is also printed for the author.
     """
     target = find_target(pending.request, pending.snapshot.catalog)
     if target is None or target.item is None or not target.arguments:
@@ -195,9 +201,9 @@ def _input_error(pending: PendingRequest, error: PromptError) -> PromptkitError:
 
 def _internal_error(pending: PendingRequest, error: BaseException) -> InternalError:
     """
-    Print *error* on stderr, and return an error for the client that only contains the id printed with it.
+    Print *error* on stderr with a new id. Return an error for the client that contains only this id.
     """
-    error_id = _error_id(pending.request)
+    error_id = _create_error_id(pending.request)
     description = _describe(pending.request, find_target(pending.request, pending.snapshot.catalog))
     say(f"error {error_id} in {description}:\n{_format_trace(pending, error)}")
     return InternalError(f"{description} failed (error {error_id})")
@@ -211,14 +217,14 @@ def _format_trace(pending: PendingRequest, error: BaseException) -> str:
     return trace.rstrip()
 
 
-def _error_id(request: Request) -> str:
-    """Create the id of an error, which standard error, the audit log and the reply share."""
+def _create_error_id(request: Request) -> str:
+    """Create an error id, which appears on standard error, in the audit log and in the reply."""
     request.error_id = os.urandom(4).hex()
     return request.error_id
 
 
 def _describe(request: Request, target: RequestTarget | None) -> str:
-    # A URI may contain a secret: then use its template.
+    # A URI with a secret argument contains the secret, so use its template.
     if target is None or request.method == "completion/complete":
         return request.method
     return f"{target.kind} {(target.name if target.secrets else target.identifier)!r}"

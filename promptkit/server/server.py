@@ -56,7 +56,7 @@ class Server:
 
     Args:
         catalog:
-            The catalog to serve; None while the recipes are imported: then requests wait for `load`.
+            The catalog to serve; None while the recipes are imported, so that requests wait for `load`.
 
         send:
             A function that sends whole lines. Several threads call it.
@@ -90,13 +90,13 @@ class Server:
             The scopes of the client.
 
         guard:
-            The watchdog, which ends the process if code never releases the GIL.
+            The watchdog, which terminates the process if code never releases the GIL.
 
         describe_import:
             A function that names the recipe that is being imported, for the error of a request that waited
             too long.
 
-        waiting_changed:
+        count_waiting:
             A callback that receives 1 or -1 whenever the number of requests that wait for a free slot
             changes.
 
@@ -127,7 +127,7 @@ class Server:
         scopes: frozenset[str] = frozenset(),
         guard: Watchdog | None = None,
         describe_import: Callable[[], str] = str,
-        waiting_changed: Callable[[int], object] = bool,
+        count_waiting: Callable[[int], object] = bool,
     ) -> None:
         self._scopes = scopes
         self._send = send
@@ -149,7 +149,7 @@ class Server:
         )
         self._dispatcher.is_loaded = catalog is not None
         self._dispatcher.watch(guard)
-        self._dispatcher.waiting_changed = waiting_changed
+        self._dispatcher.count_waiting = count_waiting
         self._notifier = self._make_notifier(send)
         self._elicitation = Elicitation(self._session, self._dispatcher, send, signer=signer)
         self._watch = ResourceWatch(self._catalog_for, self._notifier)
@@ -165,7 +165,7 @@ class Server:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a thread reads. Reading ends at the end of the input, or after too many failed reads."""
+        """Whether a thread reads. Reading stops at the end of the input, or after too many failed reads."""
         return self._dispatcher.is_reading
 
     @property
@@ -177,8 +177,7 @@ class Server:
         """
         Handle the next bytes of the stream, and send the replies.
 
-        Slow code of an author blocks the caller, and time limits do not apply. They only apply with
-        `read_from`.
+        An author's slow code blocks the caller. Time limits only apply with `read_from`.
 
         Args:
             data:
@@ -239,21 +238,21 @@ class Server:
         self.snapshot = self.snapshot.replaced_by(self._visible(catalog))
         self._dispatcher.set_loaded()
 
-    def close(self, grace: float, *, answer_rest: bool = True) -> None:
+    def close(self, grace: float, *, answer_unfinished: bool = True) -> None:
         """
-        Answer every pending request, and end.
+        Answer every pending request, and stop.
 
         Args:
             grace:
                 How long to wait for running prompts, in seconds.
 
-            answer_rest:
-                Whether to send an error for prompts that take longer.
+            answer_unfinished:
+                Whether to send an error for prompts that take longer than *grace*.
         """
         (modern,) = MODERN.values()
         self._watch.end()
         self._notifier.end(self.snapshot.lowerings[modern].results)
-        self._dispatcher.close(grace, _shutdown_error if answer_rest else None)
+        self._dispatcher.close(grace, _shutdown_error if answer_unfinished else None)
 
     def _make_notifier(self, send: Callable[[bytes], None]) -> Notifier:
         return Notifier(self._session, send)
@@ -309,7 +308,7 @@ class SharedServer(Server):
         self, number: int = 0, count: int = 1, send: Callable[[int, bytes], object] = lambda *_: None
     ) -> None:
         """
-        Make this server one of several workers, which pass on messages for each other.
+        Make this server one of several workers, which forward each other's messages.
 
         Call this method before the first request.
 

@@ -48,10 +48,10 @@ class Snapshot:
 
     Attributes:
         replies:
-            The cached replies of prompts with `cache`.
+            The cached replies of prompts with `cache`, and of constant resources.
 
         slow:
-            The keys of prompts and resources whose code was slow the last time it ran.
+            The keys of prompts and resources whose code was slow the last time the leader ran it.
 
         lowerings:
             The encoder of each revision.
@@ -147,7 +147,11 @@ class Snapshot:
 
 
 class ReplyCache:
-    """A cache of results of prompts with `cache`, by request. The oldest entry is evicted first."""
+    """
+    A cache of the results of prompts with `cache`, and of constant resources.
+
+    The oldest entry is evicted first.
+    """
 
     def __init__(self) -> None:
         self._results: dict[Any, tuple[float, bytes]] = {}

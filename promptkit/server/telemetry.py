@@ -1,7 +1,7 @@
 """
 Telemetry: a span and a duration for each request, through the OpenTelemetry API.
 
-They are exported by the SDK that the process has set up. Names follow OpenTelemetry's conventions for MCP.
+The SDK that the process has set up exports both. Names follow OpenTelemetry's conventions for MCP.
 
 See https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/.
 """
@@ -32,7 +32,7 @@ _OTHER: Final = "_OTHER"
 #: The longest request id in a span, in characters.
 _MAX_ID: Final = 64
 
-#: The error types of outcomes that are neither a success nor a protocol error.
+#: The error type of each outcome that is neither a success nor a protocol error.
 _FAILURES: Final = {"failed": "tool_error", "cancelled": "cancelled", "unanswered": "cancelled"}
 
 _CONTEXT: Final = ("traceparent", "tracestate", "baggage")
@@ -45,8 +45,8 @@ class Telemetry:
     """
     An observer that reports a span and a duration for each request to OpenTelemetry.
 
-    The client can name the parent span in ``_meta``. A span contains neither values of arguments nor error
-    messages, which may quote them. For the same reason, URIs with variables are omitted.
+    The client can name the parent span in ``_meta``. A span contains neither argument values nor error
+    messages, which may quote them. For the same reason, URIs expanded from templates are omitted.
 
     Args:
         transport:
@@ -93,7 +93,7 @@ class Telemetry:
 
         return end
 
-    def rejected(self, status: int) -> None:
+    def count_rejection(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
         self._rejections.add(1, {"http.response.status_code": status})
 
@@ -116,13 +116,13 @@ class Telemetry:
         span.end()
 
 
-def is_recorded() -> bool:
+def has_sdk() -> bool:
     """Return whether the process has set up an SDK. Without an SDK, nothing is exported."""
     return hasattr(trace.get_tracer_provider(), "force_flush")
 
 
 def _describe(request: Request, catalog: Catalog) -> tuple[str, dict[str, str], dict[str, str]]:
-    """Return the name of a span, the attributes of its target, and the attributes for the span alone."""
+    """Return the span's name, the attributes of its target, and attributes that are only for the span."""
     method = known_method(request, _OTHER)
     target = find_target(request, catalog)
     if target is None or target.name is None:

@@ -18,13 +18,13 @@ from typing import Any, Final
 from promptkit.server.pending import PendingRequest
 from promptkit.standard_error import say
 
-#: How long a thread may take to start.
+#: How long a thread may take to start, in seconds.
 _START_WITHIN_S: Final = 1.0
 
 
 class _Started(Event):
     """
-    An event with a time limit, which a thread sets once it has started.
+    An event that a thread sets once it has started. Waiting for the event has a time limit.
 
     `Thread.start` would wait indefinitely for a thread that runs out of memory before it sets the event.
     """
@@ -58,8 +58,8 @@ class DaemonThread(Thread):
         self._started = _Started()
 
 
-#: The time limits of the watchdog, in seconds of CPU time and of wall-clock time. CPU time is better where
-#: the system can measure it, because machines sleep, and debuggers stop processes.
+#: The time limits of the watchdog, in seconds of CPU time and of wall-clock time. CPU time is preferable
+#: where the system can measure it, because machines sleep, and debuggers stop processes.
 _LIMIT_CPU_S: Final = 30.0
 _LIMIT_S: Final = 60.0
 
@@ -68,10 +68,10 @@ _REARM_EVERY_S: Final = 1.0
 
 class Watchdog:
     """
-    A timer that ends the process unless it is re-armed in time.
+    A timer that terminates the process unless it is re-armed in time.
 
     On POSIX, a kernel timer counts CPU time. Its signal makes `faulthandler` print the stack traces, and then
-    ends the process. On Windows, a thread of `faulthandler` counts wall-clock time.
+    terminates the process. On Windows, a thread of `faulthandler` counts wall-clock time.
 
     Args:
         limit:
@@ -82,7 +82,7 @@ class Watchdog:
             Whether the timer runs.
 
         rearm_every:
-            The interval at which to re-arm the timer, in seconds. It suffices even while code that has
+            The interval at which to re-arm the timer, in seconds. It is short enough even while code that has
             released the GIL uses all CPUs.
 
     See Also:
@@ -121,12 +121,12 @@ class Watchdog:
 if sys.platform != "win32":
 
     def _is_handled() -> bool:
-        """Return whether an author's code, such as a profiler, handles the signal."""
+        """Return whether an author's code, such as a profiler, handles SIGPROF."""
         return signal.getsignal(signal.SIGPROF) is not signal.SIG_DFL
 
     def _install_exit_handler() -> None:
-        """Let SIGPROF call C's `_exit`, because by default no signal ends a container's first process."""
-        import ctypes  # libffi opens a file, which could take the place of a closed stream
+        """Let SIGPROF call C's `_exit`, because by default, no signal terminates PID 1 of a container."""
+        import ctypes  # libffi opens a file, which could get the descriptor of a closed stream
 
         library = ctypes.CDLL(None)
         library.signal(signal.SIGPROF, ctypes.cast(library._exit, ctypes.c_void_p))  # noqa: SLF001 (POSIX)
@@ -135,10 +135,10 @@ if sys.platform != "win32":
 #: The interval between checks while a request may be stuck, in seconds.
 _TICK_S: Final = 0.005
 
-#: How long after the last request the clock still checks in this interval, in seconds.
+#: How long after the last request the clock continues to check at this interval, in seconds.
 _IDLE_S: Final = 1.0
 
-#: The delay after a failed check, in seconds: each check may fail.
+#: The delay after a failed check, in seconds.
 _RETRY_DELAY_S: Final = 0.5
 
 
@@ -161,7 +161,7 @@ class Clock:
 
     Attributes:
         guard:
-            The watchdog, which ends the process when no thread can run any more; None for no watchdog.
+            The watchdog, which terminates the process when no thread can run any more; None for no watchdog.
 
         is_resting:
             Whether the thread sleeps. After adding work, call `wake`.
@@ -193,11 +193,14 @@ class Clock:
 
     def wake(self) -> None:
         """
-        Wake the thread if it sleeps. This never raises: if no thread can start, no time limits are enforced.
+        Wake the thread if it sleeps, or start it.
+
+        This never raises. If no thread can start, no time limits are enforced.
         """
         if not self.is_resting:
             return
-        # The request may be done before the thread checks it, and the next ones must not wake it again.
+        # The request may be done before the thread checks it, and later requests must not wake the thread
+        # again.
         self._active_until = time.monotonic() + _IDLE_S
         if self.guard is not None:  # here, because the next code may keep the GIL
             self.guard.arm()
@@ -212,14 +215,14 @@ class Clock:
                     say(f"time limits are not enforced for now: {error}")
 
     def end(self) -> None:
-        """End the thread. A later `wake` starts a new one."""
+        """Stop the thread. A later `wake` starts a new one."""
         self.next_deadline, self._active_until = inf, 0.0
         self._is_ending = True
         self._woken.set()
 
     def _run(self) -> None:
         with self._lock:
-            if self._thread is not current_thread():  # another thread has been started meanwhile
+            if self._thread is not current_thread():  # another thread has been started since
                 return
         try:
             while self._check_and_wait():
@@ -229,14 +232,14 @@ class Clock:
             raise
 
     def _check_and_wait(self) -> bool:
-        """Check, and wait until the next check is due. Return False if the thread must end."""
+        """Check, and wait until the next check is due. Return False if the thread must stop."""
         self.is_resting = False
         seconds = self._check_safely()
         if seconds <= _TICK_S:
             time.sleep(seconds)
             return True
         self.is_resting = True
-        # Check once more: work added meanwhile saw `is_resting` False, and did not wake the thread.
+        # Check once more, because work that was added before `is_resting` was set did not wake the thread.
         seconds = self._check_safely()
         with self._lock:
             if seconds == inf and self._is_ending and not self._woken.is_set():

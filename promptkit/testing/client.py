@@ -19,7 +19,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.skill_access import SkillForm
 from promptkit.catalog.skills import SKILL_FILE
-from promptkit.compiler.compilation import Target, sound
+from promptkit.compiler.compilation import Target, require_complete
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.suggestions import nearest
@@ -71,7 +71,7 @@ class CalledTool(Struct, frozen=True):
 
     Args:
         content:
-            One block per part. If there are several turns, each starts with a text block such as
+            One block per part. If there are several turns, each turn starts with a text block such as
             ``[assistant]``.
 
         is_error:
@@ -108,7 +108,7 @@ class ReceivedSkill(Struct, frozen=True):
 
 
 class SkillMismatchError(PromptkitError):
-    """The files of a skill differ from its listing; a host must reject it."""
+    """The files of a skill differ from its listing, so a host must reject the skill."""
 
 
 class Client:
@@ -116,20 +116,20 @@ class Client:
     An in-process client of your prompts, for synchronous and asynchronous tests.
 
     Each request is encoded and decoded like a request from a client of the same revision, and the method
-    returns the decoded reply. Tracebacks of prompts that fail go to standard error, as when serving. A client
+    returns the decoded reply. Tracebacks of failing prompts go to standard error, as when serving. A client
     is closed by garbage collection, or at the end of a ``with`` block.
 
     Args:
         target:
             A folder, a file or a module, with or without ``PREFIX=``, or several of these; a `Catalog`; or
-            one or more prompts and resources.
+            prompts and resources.
 
         revision:
             The date of the protocol revision. The default is the newest.
 
         answers:
-            The values, by name, to enter when a prompt asks for missing arguments. A form without any known
-            value is declined. None means that the client does not support elicitation.
+            The values, by name, to enter when a prompt asks for missing arguments. The client declines forms
+            for which it has no value. None means that the client does not support elicitation.
 
         name:
             The client's name.
@@ -143,14 +143,14 @@ class Client:
             ``("tools", "prompts")`` or one of them.
 
         scopes:
-            The scopes granted to the client. Prompts that need other scopes are hidden from the client.
+            The scopes granted to the client. Prompts that need further scopes are hidden from the client.
 
     Raises:
         LoadError: If *target* does not exist.
 
-        CompileError: If a prompt or resource does not compile; a `Catalog` serves the valid ones.
+        CompileError: If a prompt or resource does not compile. From a `Catalog`, the valid ones are served.
 
-        ConfigurationError: If the `pyproject.toml` of the project, which names the server, is invalid.
+        ConfigurationError: If the project's `pyproject.toml`, which names the server, is invalid.
 
         ValueError: If the revision is unknown or a scope is invalid.
     """
@@ -166,7 +166,7 @@ class Client:
         skills_as: Collection[SkillForm] = (),
         scopes: Iterable[str] = (),
     ) -> None:
-        catalog = target if isinstance(target, Catalog) else sound(compiler.compile(target))
+        catalog = target if isinstance(target, Catalog) else require_complete(compiler.compile(target))
         self._revision = _validate_revision(revision)
         self._answers = answers
         self._info = {"name": name, "version": VERSION}
@@ -225,7 +225,7 @@ class Client:
         return result
 
     def _exchange(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Send one request, answer the server's requests in between, and return the result."""
+        """Send one request, answer the server's requests until the result arrives, and return the result."""
         if REVISIONS[self._revision].stateless:
             params = {**params, "_meta": {**self._meta(), **params.get("_meta", {})}}
         with self._lock:
@@ -254,7 +254,7 @@ class Client:
             yield from map(msgspec.json.decode, self._received.get().splitlines())
 
     def _answer(self, form: Mapping[str, Any]) -> dict[str, Any]:
-        """Fill in a form: accept it with the known values, or decline it if no value is known."""
+        """Fill in a form with the known values, or decline it if none of its values is known."""
         answers = self._answers or {}
         entered = {key: answers[key] for key in form["requestedSchema"]["properties"] if key in answers}
         return {"action": "accept", "content": entered} if entered else {"action": "decline"}
@@ -279,8 +279,8 @@ class Client:
         List the resources with a fixed URI.
 
         Raises:
-            ProtocolError: If the response is an error. A server without resources returns an error for
-                revisions before 2026-07-28.
+            ProtocolError: If the response is an error. Before revision 2026-07-28, a server without resources
+                returns an error.
         """
         return self._list_all("resources/list", "resources", wire.ResourceEntry)
 
@@ -302,11 +302,12 @@ class Client:
                 The prompt's name.
 
             arguments:
-                Values by parameter name. Strings are sent as they are, other values in their text form;
-                None is omitted.
+                Values by parameter name. Strings are sent unchanged, other values as text. An argument whose
+                value is None is not sent.
 
         Returns:
-            The received messages. Content types that an older revision lacks are replaced with other content.
+            The received messages. If an older revision lacks a content type, the server sends other content
+            instead.
 
         Raises:
             ProtocolError: If the prompt is unknown, an argument is invalid, or rendering fails.
@@ -364,7 +365,7 @@ class Client:
         List the skills, with their frontmatter and the digests of their files.
 
         Raises:
-            ProtocolError: If the response is an error, as from a server without skills.
+            ProtocolError: If the response is an error, for instance because the server has no skills.
         """
         return self._list_all("skills/list", "skills", wire.SkillEntry)
 
@@ -460,7 +461,7 @@ def _identity_of(target: Target) -> ServerInfo:
 
 
 def _validate_revision(date: str | None) -> str:
-    """Return the date of a revision; the newest for None. Raises ValueError for an unknown date."""
+    """Return the date of a revision, or of the newest for None. Raises ValueError for an unknown date."""
     if date is None:
         return list(REVISIONS)[-1]
     if date not in REVISIONS:

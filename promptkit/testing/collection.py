@@ -1,7 +1,7 @@
 """
-The collection of ``pytest --promptkit``: the choice of recipes, and a test for each prompt in these recipes.
+The collection of ``pytest --promptkit``, which chooses recipes and creates a test for each of their prompts.
 
-A test of a prompt requires that its source has no diagnostics, and that the prompt renders.
+The test of a prompt requires that its source has no diagnostics, and that the prompt renders.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -58,9 +58,9 @@ def configured_catalog(config: pytest.Config, project: Path) -> Catalog:
 
 def targets_for(config: pytest.Config, *projects: Path) -> tuple[str, ...]:
     """
-    Return the configured targets, or a folder of recipes.
+    Return the configured targets, or the default folder of recipes.
 
-    The search starts in *projects*, continues where pytest was started, and falls back to pytest's root.
+    Search *projects* first, then the folder where pytest was started, then pytest's root.
 
     Raises:
         PromptkitError: If there are no targets, or the configuration is invalid.
@@ -75,8 +75,8 @@ def add_targets(config: pytest.Config) -> None:
     """
     Store the targets of this run, and make pytest collect the configured ones.
 
-    Files and folders on the command line are targets if they contain recipes. Targets that a project in such
-    a folder configures are targets as well.
+    Files and folders on the command line are targets if they contain recipes, and so are targets that the
+    projects in such folders configure.
 
     Raises:
         UsageError: If there are no targets, a target is a module, or the configuration is invalid.
@@ -84,19 +84,19 @@ def add_targets(config: pytest.Config) -> None:
     try:
         configured_checks(config)
         if config.args_source is pytest.Config.ArgsSource.ARGS:
-            config.option.promptkit_targets = [(target,) for target in _named_targets(config)]
+            config.option.promptkit_targets = [(target,) for target in _find_named_targets(config)]
             return
         targets = tuple(_targets_in_files(config))
     except PromptkitError as error:
         raise pytest.UsageError(str(error)) from None
-    config.option.promptkit_targets = [targets]  # configured targets form one load
+    config.option.promptkit_targets = [targets]  # configured targets are loaded together
     collected = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
     paths = map(_target_path, targets)
     config.args += [str(path) for path in paths if not any(map(path.is_relative_to, collected))]
 
 
 def configured_checks(config: pytest.Config) -> Checks:
-    """Return the configured checks. The search for the configuration is that of `targets_for`."""
+    """Return the configured checks. The configuration is searched for as in `targets_for`."""
     configuration = find_configuration(config.invocation_params.dir)
     configured = configuration if configuration.file else find_configuration(config.rootpath)
     return Checks(configured.clients, configured.ignore)
@@ -113,7 +113,7 @@ def _targets_in_files(config: pytest.Config) -> Iterator[str]:
         yield _resolve(target)
 
 
-def _named_targets(config: pytest.Config) -> Iterator[str]:
+def _find_named_targets(config: pytest.Config) -> Iterator[str]:
     """Yield the targets named on the command line, and the targets of projects in folders named there."""
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
@@ -151,7 +151,7 @@ RenderingCheck: TypeAlias = Callable[[CompiledPrompt, Workflow, Sequence[TextRea
 
 class CheckResult(Struct, frozen=True):
     """
-    The diagnostics of one prompt, of a case of a skill, or of a file (those outside of prompts and cases).
+    The diagnostics of a prompt, of a case of a skill, or of the rest of a file.
 
     Args:
         name:
@@ -182,7 +182,7 @@ class CheckedFiles(Struct, frozen=True):
             For each file, the results of the file itself and of its prompts, in the order of the definitions.
 
         check_rendering:
-            Returns the diagnostics of a rendering, without those that its source has already.
+            Returns the diagnostics of a rendering, except those of its source.
     """
 
     by_path: Mapping[Path, Sequence[CheckResult]]
@@ -193,7 +193,8 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     """
     Check the recipes of some targets.
 
-    Each diagnostic belongs to the file that it is about, or that failed to import; otherwise, to the first.
+    Each diagnostic belongs to its own file or to the file that failed to import, or otherwise to the first
+    file.
 
     Args:
         targets:
@@ -211,7 +212,7 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
     files = {loaded.file: loaded for loaded in recipes.by_file if loaded.file is not None}
     failed = {diagnostic: file for file, loaded in files.items() for diagnostic in loaded.diagnostics}
     by_file: dict[Path, list[Diagnostic]] = {file: [] for file in files}
-    of_cases: list[Diagnostic] = []  # a case can be in another file than its skill
+    of_cases: list[Diagnostic] = []  # a case and its skill can be in different files
     for diagnostic in checks.without_ignored(known) if files else ():
         path = failed.get(diagnostic, Path(diagnostic.location.file))
         is_of_case = diagnostic.rule is Rule.SKILL_CASE_FAILS
@@ -229,7 +230,7 @@ def check_files(targets: Targets, checks: Checks) -> CheckedFiles:
 
 
 def make_rendering_check(checks: Checks, known: Sequence[Diagnostic]) -> RenderingCheck:
-    """Return a function that returns the diagnostics of a rendering which are not among the *known* ones."""
+    """Return a function that returns the diagnostics of a rendering, except the *known* ones."""
 
     def check(
         prompt: CompiledPrompt, workflow: Workflow, texts: Sequence[TextRead]
@@ -246,14 +247,15 @@ def _declaration_results(
     served: Mapping[tuple[str, Location], CompiledPrompt],
 ) -> Iterator[CheckResult]:
     """
-    Yield the results of the prompts and resources of a file.
+    Yield the result of a file, if it has diagnostics of its own, and the result of each of its prompts.
 
-    A diagnostic without an owner is about the last declaration above the diagnostic in the same file.
+    A diagnostic of a resource belongs to the file. A diagnostic without an owner is about the last
+    declaration above the diagnostic in the same file.
     """
     declared: list[Prompt[..., Any] | Resource[..., Any]] = [*loaded.prompts, *loaded.resources]
     declared.sort(key=lambda declaration: declaration.location)
     by_owner: dict[Owner | None, Prompt[..., Any] | Resource[..., Any]] = {
-        _as_owner(declaration, loaded): declaration for declaration in declared
+        _create_owner(declaration, loaded): declaration for declaration in declared
     }
     of_prompts: dict[int, list[Diagnostic]] = {id(prompt): [] for prompt in loaded.prompts}
     of_file: list[Diagnostic] = []
@@ -285,20 +287,20 @@ def _case_results(
             yield CheckResult(f"{skill.name}[{case.name}]", case.location.line, failures)
 
 
-def _as_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: LoadedFile) -> Owner:
-    """Return the owner that the diagnostics of a declaration have."""
+def _create_owner(declaration: Prompt[..., Any] | Resource[..., Any], loaded: LoadedFile) -> Owner:
+    """Return the owner of the diagnostics of a declaration."""
     if isinstance(declaration, Prompt):
         return Owner(f"prompt {loaded.name_of(declaration)!r}", declaration.location)
     return Owner(f"resource {declaration.name!r}", declaration.location)
 
 
 class CheckError(Exception):
-    """Diagnostics, as ``promptkit check`` reports them, or the unexpected outcome of a case."""
+    """There are diagnostics, as in ``promptkit check``, or a case has an unexpected outcome."""
 
 
 class RenderingError(Exception):
     """
-    A prompt failed to render, or its rendering could not be encoded; the cause is the original exception.
+    A prompt failed to render, or its rendering could not be encoded. The cause is the original exception.
 
     Args:
         prompt:
@@ -322,8 +324,8 @@ def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     Render *prompt* with its examples, if they cover all required arguments, and with its defaults.
 
     Returns:
-        The renderings. A prompt can reject its defaults with a `PromptError`, unless the reason is an image,
-        audio or text that its author supplied and that cannot be sent.
+        The renderings. A prompt can reject its defaults with a `PromptError`, unless the reason is that an
+        image, audio or text from its author cannot be sent.
 
     Raises:
         RenderingError: For the first arguments that fail to render.
@@ -347,8 +349,7 @@ def check_case(prompt: CompiledPrompt, case: Case) -> Workflow | None:
         The rendering; None if the prompt raised the expected error.
 
     Raises:
-        CheckError: If a client cannot send the case, or the outcome or the error message is not the expected
-            one.
+        CheckError: If a client cannot send the case, or if its outcome or its error message is unexpected.
 
         RenderingError: If the case fails in any other way.
     """
@@ -399,7 +400,7 @@ def check_generated(prompt: CompiledPrompt) -> str | None:
                 raise
             rejection = str(error.__cause__)
 
-    # Hypothesis stores failures under this name, and derives its seed from it. It must be an identifier.
+    # Hypothesis stores failures under this name, which must be an identifier, and derives its seed from it.
     check.__name__ = f"renders_{prompt.name.replace('-', '_')}"
     try_generated(prompt, check)
     return None if rendered else rejection
@@ -432,10 +433,10 @@ def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
 
 
 class CheckedFile(pytest.File):
-    """A collected file whose tests are not functions that the file defines."""
+    """A collected file whose tests are not functions in the file."""
 
     def report_to_syrupy(self) -> None:
-        """Report the file to syrupy, which looks for unused snapshots only of modules and reported files."""
+        """Report the file to syrupy, which looks for unused snapshots of modules and reported files only."""
         collect_module = getattr(getattr(self.config, "_syrupy", None), "collect_module", None)
         if collect_module is not None:
             collect_module(self.path)
@@ -457,7 +458,7 @@ class RecipeFile(CheckedFile):
 
     Args:
         targets:
-            The targets to load the file with.
+            The targets to load together with the file.
 
         **more:
             Arguments of `pytest.File`.
@@ -475,13 +476,13 @@ class RecipeFile(CheckedFile):
             CollectError: If the targets cannot be loaded.
         """
         self.report_to_syrupy()
-        checked = self._checked()
+        checked = self._check_targets()
         for result in checked.by_path.get(self.path.resolve(), ()):
             yield self.item(result.name, make_result_test(result, checked.check_rendering), result.line)
             if result.compiled is not None:
                 yield from self.case_items(result.compiled, checked.check_rendering)
 
-    def _checked(self) -> CheckedFiles:
+    def _check_targets(self) -> CheckedFiles:
         """Return the checked targets, which are loaded once."""
         loaded = self.config.stash.setdefault(_CHECKED, {})
         if self._targets not in loaded:
@@ -511,7 +512,7 @@ class PromptItem(pytest.Function):
         self._line = line
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> Any:  # type: ignore[override]
-        """Return the error without a traceback through promptkit."""
+        """Return the error, without promptkit's own frames in the traceback."""
         error = excinfo.value
         if isinstance(error, CheckError | ModuleNotFoundError):
             return str(error)
@@ -525,7 +526,11 @@ class PromptItem(pytest.Function):
 
 
 def make_result_test(checked: CheckResult, check_rendering: RenderingCheck) -> Callable[[], None]:
-    """Return a test that a prompt renders, and that neither it nor its renderings have diagnostics."""
+    """
+    Return a test that fails if *checked* has diagnostics.
+
+    If *checked* has a compiled prompt, the test also renders it, and requires no diagnostics of renderings.
+    """
 
     def test() -> None:
         _require_no_diagnostics(checked.diagnostics)
@@ -548,7 +553,11 @@ def make_result_test(checked: CheckResult, check_rendering: RenderingCheck) -> C
 def _make_case_test(
     prompt: CompiledPrompt, case: Case, check_rendering: RenderingCheck
 ) -> Callable[..., None]:
-    """Return a test that a case raises its expected error, or matches its snapshot without diagnostics."""
+    """
+    Return a test that a case raises its expected error or, without one, renders without diagnostics.
+
+    With syrupy, the test also compares the rendering with its snapshot.
+    """
 
     def test(request: pytest.FixtureRequest) -> None:
         texts: list[TextRead] = []

@@ -1,4 +1,4 @@
-"""``pytest --promptkit --promptkit-server``: a test for each prompt of a server, and for each case."""
+"""``pytest --promptkit --promptkit-server``: a test for each prompt and each case of a server."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -23,9 +23,9 @@ from promptkit.testing.collection import (
 )
 
 
-def add_server(config: pytest.Config) -> None:
+def collect_server_cases(config: pytest.Config) -> None:
     """
-    Make pytest collect only the cases of a server's prompts, in the folder where pytest was started.
+    Make pytest collect only the ``cases.toml`` of a server's prompts, in the folder where pytest was started.
 
     Raises:
         UsageError: If an option is invalid, or the folder has no ``cases.toml``.

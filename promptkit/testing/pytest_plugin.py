@@ -44,27 +44,28 @@ class _Projects:
     """
     The projects with prompts in this process.
 
-    If two projects have a module of the same name, each test gets the module of its own project.
+    If two projects have modules of the same name, each test imports the module of its own project.
     """
 
     def __init__(self) -> None:
         self._active: str | None = None
-        #: For each root, the modules that modules of the active project replace in `sys.modules`.
+        #: The modules of inactive projects that those of the active project replace in `sys.modules`, by
+        #: root.
         self._inactive: dict[str, dict[str, ModuleType]] = {}
 
     def add(self, root: str) -> None:
         """Append a root to ``sys.path``, unless ``sys.path`` contains it."""
-        if root in sys.path:  # replaces the equal entry of a recipe finder, which removes its own
+        if root in sys.path:  # replaces a recipe finder's equal entry, which the finder would remove
             sys.path[sys.path.index(root)] = root
         else:
             sys.path.append(root)  # last, so that it does not shadow other packages
 
     def activate(self, root: str) -> None:
-        """Make the modules of a project importable, instead of other projects' modules of the same names."""
+        """Make the modules of a project importable in place of other projects' modules of the same names."""
         if root == self._active:
             self.add(root)
             return
-        hiding_packages = self._hiding_packages(root)  # before the order of roots changes
+        hiding_packages = self._find_hiding_packages(root)  # before the order of roots changes
         self.add(root)
         if self._active in sys.path and (first := sys.path.index(self._active)) < sys.path.index(root):
             sys.path[sys.path.index(root)], sys.path[first] = self._active, root
@@ -75,9 +76,9 @@ class _Projects:
         sys.modules.update(self._inactive.pop(root, {}))
         self._inactive[root] = {}
 
-    def _hiding_packages(self, root: str) -> list[tuple[str, str]]:
-        """Return the imported top-level modules that hide modules of a project, each with its own project."""
-        # Threads of prompts can import modules meanwhile.
+    def _find_hiding_packages(self, root: str) -> list[tuple[str, str]]:
+        """Return the imported top-level modules that hide modules of a project, with the root of each."""
+        # Threads of prompts can import modules at the same time.
         modules = list(sys.modules.items())
         owners = [(name, _parent_folder(module)) for name, module in modules if "." not in name]
         return [
@@ -138,7 +139,7 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the ``--promptkit`` option."""
+    """Add ``--promptkit`` and the options for a server."""
     group = parser.getgroup("promptkit")
     group.addoption(
         "--promptkit",
@@ -164,11 +165,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find the targets to test: those on the command line, or the configured ones."""
+    """Find the server or the targets to test, from the command line or the configuration."""
     if config.getoption("promptkit_server") is not None:
-        from promptkit.testing.foreign_cases import add_server
+        from promptkit.testing.foreign_cases import collect_server_cases
 
-        add_server(config)
+        collect_server_cases(config)
     elif config.getoption("promptkit") and not hasattr(config.option, "promptkit_targets"):
         from promptkit.testing.collection import add_targets
 
@@ -176,7 +177,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return the collector of a recipe file if ``--promptkit`` was given; otherwise None."""
+    """Return the collector of a recipe file or of a server's cases; None if the file is not tested."""
     if parent.config.getoption("promptkit_server") is not None:
         from promptkit.testing.foreign_cases import cases_file
 
@@ -199,10 +200,10 @@ def promptkit_catalog(request: pytest.FixtureRequest) -> "Catalog":
 @pytest.fixture
 def promptkit_client(promptkit_catalog: "Catalog") -> "Iterator[Client]":
     """A `promptkit.testing.Client` of the configured target, which must compile without errors."""
-    from promptkit.compiler.compilation import sound
+    from promptkit.compiler.compilation import require_complete
     from promptkit.testing.client import Client
 
-    with Client(sound(promptkit_catalog)) as client:
+    with Client(require_complete(promptkit_catalog)) as client:
         yield client
 
 
@@ -221,7 +222,7 @@ def promptkit_snapshot(request: pytest.FixtureRequest) -> "SnapshotAssertion":
 def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:
-    """Show how the transcripts of workflows, messages or content differ; with ``-vv``, show whole lines."""
+    """Show how the transcripts of workflows, messages or content differ, with whole lines for ``-vv``."""
     if op not in ("==", "!=", "in", "not in") or "promptkit.language.content" not in sys.modules:
         return None
     if type(right).__module__.startswith("syrupy") or type(left).__module__.startswith("syrupy"):
@@ -247,7 +248,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Make the project roots importable before pytest imports the initial ``conftest.py`` files."""
-    for folder in _named_folders(early_config):
+    for folder in _find_named_folders(early_config):
         for directory in (*folder.parents, folder, *folder.glob("test*")):
             if (directory / "conftest.py").exists() and (root := _root_with_prompts(directory)) is not None:
                 _projects.add(root)
@@ -256,9 +257,9 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 def pytest_collectreport(report: pytest.CollectReport) -> None:
     """Explain an import failure if another distribution has overwritten files of this package."""
     if report.failed and "promptkit" in str(report.longrepr):
-        from promptkit.errors.distribution import other_package
+        from promptkit.errors.distribution import other_package_hint
 
-        if (reason := other_package()) is not None:
+        if (reason := other_package_hint()) is not None:
             report.sections.append(("promptkit", reason))
 
 
@@ -282,8 +283,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> None:
     make_importable(item.path.parent)
 
 
-def _named_folders(config: pytest.Config) -> Iterator[Path]:
-    """Yield the folders named on the command line, or the folder where pytest was started."""
+def _find_named_folders(config: pytest.Config) -> Iterator[Path]:
+    """
+    Yield the folders of the command line's arguments, or the folder where pytest was started.
+    """
     start = config.invocation_params.dir
     for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [start]:
         path = start / str(argument).partition("::")[0]

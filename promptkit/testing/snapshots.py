@@ -34,7 +34,7 @@ _MAX_STEM: Final = 200
 
 
 class RedactedTranscript(str):
-    """A transcript without secrets. Unlike any other text, it is stored without further escaping."""
+    """A transcript without secrets, which is stored without further escaping, unlike other text."""
 
     __slots__ = ()
 
@@ -43,7 +43,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
     """
     A syrupy extension that stores each snapshot as a transcript in a separate Markdown file.
 
-    Media appear as their type, size and digest. Files of different workflows differ in a visible character.
+    Media appear as their type, size and digest. Different workflows have files that differ visibly.
     """
 
     _write_mode = WriteMode.TEXT
@@ -58,7 +58,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
                 The rendering.
 
             **_:
-                Options of syrupy for other data.
+                syrupy's options for other data.
 
         Raises:
             TypeError: If *data* has a different type.
@@ -80,8 +80,8 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
         """
         Return the name of a snapshot's file, without its extension.
 
-        A digest is added to the name if a file system could confuse it with the name of another test: if it
-        contains characters that file names cannot have, could differ only in case, or is too long.
+        A digest is added if a file system could confuse the name with that of another test, because it
+        contains characters that file names cannot have, might differ only in case, or is too long.
         """
         stem = super().get_snapshot_name(test_location=test_location, index=index)
         name = super(SingleFileSnapshotExtension, cls).get_snapshot_name(
@@ -103,7 +103,7 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
         )
 
     def read_snapshot_data_from_location(self, *, snapshot_location: str, **_: Any) -> str | None:
-        """Return the text of a snapshot; None if it does not exist. A pipe in its place does not block."""
+        """Return the text of a snapshot; None if it does not exist. Do not block if it is a pipe."""
         try:
             return _read_snapshot(snapshot_location)
         except FileNotFoundError:
@@ -127,10 +127,10 @@ def compare_with_snapshot(
     prompt: CompiledPrompt, case: Case, rendered: Workflow, snapshot: "SnapshotAssertion"
 ) -> str | None:
     """
-    Return a diff of the rendering of a case and its snapshot; None if they are equal, or without a snapshot.
+    Return an error message if a case differs from its snapshot; otherwise, or without a snapshot, None.
 
     With ``--snapshot-update``, the snapshot is written. Secrets are redacted. In continuous integration
-    (``CI`` is set), a case without a snapshot is an error if other cases of its file have one.
+    (``CI`` is set), a case without a snapshot is an error if other cases of its file have snapshots.
     """
     file = Path(snapshot.extension.get_location(test_location=snapshot.test_location, index=0))
     label = f"prompt {prompt.name!r}: the case {case.name!r}"

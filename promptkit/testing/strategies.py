@@ -15,7 +15,7 @@ import msgspec
 from msgspec import structs
 
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.cases import sendable
+from promptkit.catalog.cases import iterate_sendable
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.samples import PNG, WAV
 from promptkit.declarations.prompts import Prompt
@@ -33,13 +33,13 @@ with needed_by("generating arguments (wire_arguments, call_arguments, pytest --p
 AnyPrompt: TypeAlias = Prompt[..., Any] | CompiledPrompt
 Values: TypeAlias = st.SearchStrategy[Any]
 
-#: The classes of the records around a value, because a class can contain itself.
+#: The classes of the enclosing records of a value, because a class can contain itself.
 Outer: TypeAlias = tuple[type, ...]
 
 #: Constraints of a type, by their names in `msgspec.Meta`.
 Bounds: TypeAlias = dict[str, Any]
 
-#: Maximum number of items of a list beyond its minimum, and maximum number of levels of a recursive class.
+#: Maximum number of list items beyond the minimum length, and maximum depth of a recursive class.
 _EXTRA_ITEMS: Final = 4
 _MAX_DEPTH: Final = 2
 
@@ -62,9 +62,9 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     Return a strategy for the arguments of *prompt* as clients send them: strings by argument name.
 
     The strategy generates values of every supported parameter type, and includes the author's examples and
-    the cases that render. Optional arguments are sometimes omitted, or blank as in a form. Values of types
-    registered with `promptkit.register_type` come from Hypothesis; for a type that Hypothesis does not
-    support, register a strategy with ``hypothesis.strategies.register_type_strategy``.
+    the cases that render. Optional arguments are sometimes omitted, or blank as in a form that is not filled
+    in. Values of types registered with `promptkit.register_type` come from Hypothesis; for a type that
+    Hypothesis does not support, register a strategy with ``hypothesis.strategies.register_type_strategy``.
 
     Args:
         prompt:
@@ -79,13 +79,13 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
         {argument.name: argument_texts(argument) for argument in arguments if not argument.has_default},
         optional={argument.name: argument_texts(argument) for argument in arguments if argument.has_default},
     )
-    cases = [sent for case, sent in sendable(compiled.saved()) if case.refusal is None]
+    cases = [sent for case, sent in iterate_sendable(compiled.saved()) if case.refusal is None]
     return st.sampled_from(cases) | values if cases else values
 
 
 def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:
     """
-    Return a strategy for keyword arguments of *prompt*: those of `wire_arguments`, converted to values.
+    Return a strategy for keyword arguments of *prompt*, converted from those of `wire_arguments`.
 
     Args:
         prompt:
@@ -99,7 +99,7 @@ def call_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, Any]]:
 
 def try_generated(prompt: AnyPrompt, test: Callable[[dict[str, str]], None]) -> None:
     """
-    Call *test* with arguments generated for *prompt*, which are the same each time if ``CI`` is set.
+    Call *test* with arguments generated for *prompt*, which are the same in each run if ``CI`` is set.
 
     Raises:
         Exception: Any exception that *test* raises for the simplest arguments.
@@ -119,7 +119,7 @@ def _compile(prompt: AnyPrompt) -> CompiledPrompt:
 
 
 def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
-    """Return a strategy for the texts of one argument that its parameter accepts."""
+    """Return a strategy for the strings that one parameter accepts."""
 
     def is_valid(text: str) -> bool:
         if not text and not argument.blank_is_value:
@@ -130,7 +130,7 @@ def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
             return False
         return True
 
-    # Choices and examples can have other spellings, and fields of a form can be blank.
+    # Choices and examples can be spelled differently, and fields of a form can be blank.
     texts = [*argument.reader.values, *map(text_of, argument.examples)]
     if argument.has_default and not argument.blank_is_value:
         texts.append("")
@@ -140,7 +140,7 @@ def argument_texts(argument: Argument) -> st.SearchStrategy[str]:
 
 def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one for each kind of type)
     """Return a strategy for the JSON values that a type accepts."""
-    kind, bounds = _bounded(annotation)
+    kind, bounds = _split_constraints(annotation)
     if kind in _SCALARS:
         return _SCALARS[kind](bounds)
     if kinds.is_literal(kind) or kinds.is_enum(kind):
@@ -158,8 +158,8 @@ def _values(annotation: Any, outer: Outer = ()) -> Values:  # noqa: PLR0911 (one
     return _record(kind, outer) if kinds.has_parts(kind) else st.from_type(kind).map(_to_json)
 
 
-def _bounded(annotation: Any) -> tuple[Any, Bounds]:
-    """Return a type without its annotations, and its constraints, whether from msgspec or from Pydantic."""
+def _split_constraints(annotation: Any) -> tuple[Any, Bounds]:
+    """Return a type without its annotations, and its constraints from msgspec or Pydantic."""
     kind, limits = kinds.constrained(annotation, object)
     return kind, {name: value for name, value in structs.asdict(limits).items() if value is not None}
 
@@ -199,7 +199,7 @@ def _moments(make: Callable[..., Values]) -> Callable[[Bounds], Values]:
 
 def _list(kind: Any, bounds: Bounds, outer: Outer) -> Values:
     items = _values((*get_args(kind), Any)[0], outer)
-    if items.is_empty:  # at the maximum depth of a recursive class
+    if items.is_empty:  # the maximum depth of a recursive class is reached
         return st.just([])
     is_set = issubclass(get_origin(kind) or kind, AbstractSet)
     minimum, maximum = _sizes(bounds)
@@ -226,7 +226,7 @@ def _sizes(bounds: Bounds) -> tuple[int, int]:
 
 
 def _record(kind: Any, outer: Outer) -> Values:
-    """Return a strategy for a record: a class with named members."""
+    """Return a strategy for a record, which is a class with fields."""
     cls = get_origin(kind) or kind
     if outer.count(cls) >= _MAX_DEPTH:
         return st.nothing()
@@ -247,7 +247,7 @@ def _model(kind: Any, outer: Outer) -> Values:
     required, optional = {}, {}
     for name, field in kind.__pydantic_fields__.items():
         values = _values(Annotated[(field.annotation, *(field.metadata or [None]))], (*outer, kind))
-        if name == "root":  # the only member of a RootModel
+        if name == "root":  # the only field of a RootModel
             return values
         alias = field.validation_alias if isinstance(field.validation_alias, str) else field.alias or name
         if field.is_required():

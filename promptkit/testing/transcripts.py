@@ -17,14 +17,14 @@ from promptkit.language.validation import describe
 #: A rendering or a part of one.
 Turns: TypeAlias = Workflow | Message | Content
 
-#: Attributes of all content that its text does not show.
+#: Attributes that content of every type can have, and that its text does not show.
 _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
 
 #: A line that starts like the head of a message.
 _HEAD: Final = re.compile(r"\\*\[(?:user|assistant|system)\]")
 
-#: Whitespace that files, editors and formatters change, and the symbols shown for it: line endings other than
-#: a line feed anywhere, spaces and tabs at the end of a line, and a line feed at the end of the text.
+#: Whitespace that files, editors and formatters change, and the symbols to show instead. This is any line
+#: ending but a line feed, spaces and tabs at the end of a line, and a line feed at the end of the text.
 _LINE_ENDS: Final = "\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 _SYMBOLS: Final = dict(zip(f"{_LINE_ENDS} \t\n", "␍␋␌␜␝␞␤↵¶␠␉␊", strict=True))
 _BACKSLASHES: Final = r"(?<!\\)(\\*+)"
@@ -41,7 +41,7 @@ class Line(NamedTuple):
             The line.
 
         turn:
-            A label of its message for people; ``""`` for content outside messages.
+            A readable label of its message; ``""`` for content outside messages.
     """
 
     text: str
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 def transcript(value: Turns) -> str:
     """
-    Return a transcript of *value*. Workflows that are not equal have different transcripts.
+    Return a transcript of *value*. Unequal workflows have different transcripts.
 
     A content line that starts like a message head, such as ``[user]``, gets a leading backslash. Whitespace
     is replaced as in `visible_whitespace`.
@@ -67,10 +67,10 @@ def visible_whitespace(text: str) -> str:
     The replaced characters are line endings except the line feed, the last space or tab of a line (``␠``,
     ``␉``), and the line feed at the end of the text (``␊``). A symbol in *text* gets a leading backslash.
     """
-    return _LAST_LINE_FEED.sub(_replace_symbol, _visible_in_lines(text))
+    return _LAST_LINE_FEED.sub(_replace_symbol, _show_whitespace(text))
 
 
-def _visible_in_lines(text: str) -> str:
+def _show_whitespace(text: str) -> str:
     return _SHOWN.sub(_replace_symbol, text)
 
 
@@ -121,7 +121,7 @@ def _content_lines(content: Content, head: str, turn: str) -> Iterator[Line]:
     attributes = (f"{name}={_value(value)}" for name, value in details if value not in (None, ()))
     yield Line(" ".join([head, *attributes]), turn)
     for line in str(content).split("\n"):
-        yield Line(_visible_in_lines(f"\\{line}" if _HEAD.match(line) else line), turn)
+        yield Line(_show_whitespace(f"\\{line}" if _HEAD.match(line) else line), turn)
 
 
 def _hidden_fields(content: Content) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def _hidden_fields(content: Content) -> tuple[str, ...]:
 
 
 def _value(value: object) -> str:
-    """Format a value so that equal values look the same."""
+    """Format a value, with the same result for equal values."""
     if isinstance(value, datetime):
         try:
             return value.astimezone(UTC).isoformat()
@@ -148,7 +148,7 @@ def _value(value: object) -> str:
 _MAX_LINE: Final = 100
 _CONTEXT: Final = 40
 
-#: Maximum number of differences that are labelled: by default, pytest shows eight lines of an explanation.
+#: Maximum number of differences to label, because pytest shows only eight lines of an explanation by default.
 _MAX_LABELLED: Final = 2
 
 
@@ -173,13 +173,13 @@ def explain(operator: str, left: object, right: object, *, full: bool = False) -
 
 
 def format_differences(head: str, old: str, new: str) -> str:
-    """Return a line-by-line diff of two texts under *head*."""
+    """Return a line-by-line diff of *old* and *new*, under *head*."""
     old_lines, new_lines = list(map(Line, old.splitlines())), list(map(Line, new.splitlines()))
     return "\n".join([head, *_diff_lines(old_lines, new_lines, full=True)])
 
 
 def _explain_search(operator: str, text: object, turns: object, *, full: bool) -> list[str]:
-    """Explain a search: return all lines if *text* is not found, or the matching lines for ``not in``."""
+    """Explain a failed search, with all lines for ``in`` or the matching lines for ``not in``."""
     lines = [line.text for line in lines_of(turns)]
     matching = [line for line in lines if str(text) in line]
     outcome = (
@@ -192,7 +192,7 @@ def _explain_search(operator: str, text: object, turns: object, *, full: bool) -
 
 def _suggest_comparison(left: object, right: object) -> str | None:
     """
-    Suggest what to compare instead if values of these types are never equal; None if they can be equal.
+    Suggest a different comparison if values of these types are never equal; otherwise return None.
     """
     if all(isinstance(value, Workflow | Message) for value in (left, right)):
         return None
@@ -203,7 +203,7 @@ def _suggest_comparison(left: object, right: object) -> str | None:
 
 
 def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str]:
-    """Yield the lines that differ, with labels of their messages if there are few lines or with *full*."""
+    """Yield the lines that differ, labelled by message if there are few differences, or with *full*."""
     matcher = SequenceMatcher(None, [line.text for line in old], [line.text for line in new])
     changes = [opcode for opcode in matcher.get_opcodes() if opcode[0] != "equal"]
     for _, i, j, k, m in changes:
@@ -219,7 +219,7 @@ def _diff_lines(old: list[Line], new: list[Line], *, full: bool) -> Iterator[str
 
 
 def _format_line(line: str, cut: int = 0, *, full: bool = False) -> str:
-    """Return a line, from *cut* if it is too long; as its repr if it contains invisible characters."""
+    """Return a line, as its repr if it has invisible characters. If it is too long, start at *cut*."""
     if not full and len(line) > _MAX_LINE:
         tail = line[cut:]
         ellipsis = "…" if len(tail) > _MAX_LINE else ""

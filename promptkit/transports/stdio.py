@@ -21,8 +21,8 @@ from promptkit.server import Server
 from promptkit.standard_error import finish, redirect, say
 from promptkit.workspace.execution import end_all
 
-#: Maximum size of a read. All requests in one read are decoded before the first is answered: the requests in
-#: a full pipe, some 500, would not fit into a CPU cache.
+#: Maximum size of a read. All requests in one read are decoded before the first is answered, and the requests
+#: in a full pipe (some 500) would not fit into a CPU cache.
 _CHUNK_BYTES: Final = 1 << 14
 
 #: Capacity of a Linux pipe, by default and after a longer reply. Together, a user's pipes share 64 MiB.
@@ -54,10 +54,10 @@ class StdioPipes:
             Whether the client has stopped reading.
 
         ended:
-            Set when serving ends: the client has hung up, or a signal asked the process to end.
+            Set when serving must stop, because the client has hung up or a signal asked the process to exit.
 
         was_signalled:
-            Whether a signal asked the process to end.
+            Whether a signal asked the process to exit.
     """
 
     def __init__(self, reading: int, writing: int) -> None:
@@ -71,14 +71,12 @@ class StdioPipes:
 
     @property
     def is_orphaned(self) -> bool:
-        """Whether the parent process has ended."""
+        """Whether the parent process has exited."""
         return os.getppid() != self._parent
 
     @property
     def has_hung_up(self) -> bool:
-        """
-        Whether the client is gone or a signal asked the process to end. This is found out without reading.
-        """
+        """Whether the client is gone or a signal asked the process to exit. This check reads nothing."""
         if self.ended.is_set() or self.is_orphaned or sys.platform == "win32":
             return self.ended.is_set() or self.is_orphaned
         poll = select.poll()
@@ -144,7 +142,7 @@ def redirect_stdio(grace: float = GRACE_S) -> StdioPipes:
 
     Args:
         grace:
-            Maximum time for the process to end after such a signal, in seconds.
+            Maximum time for the process to exit after such a signal, in seconds.
 
     Raises:
         OSError: If standard input or output is closed.
@@ -153,7 +151,7 @@ def redirect_stdio(grace: float = GRACE_S) -> StdioPipes:
         _silence(2, os.O_WRONLY, inheritable=True)
         sys.stderr = os.fdopen(2, "w", closefd=False)
     for descriptor in (0, 1):
-        os.fstat(descriptor)  # raises if it is closed: a duplicate below could get its number
+        os.fstat(descriptor)  # raises if it is closed, because a duplicate below could get its number
     pipes = StdioPipes(os.dup(0), os.dup(1))
     if sys.platform != "win32":
         for descriptor in (pipes.reading, pipes.writing):
@@ -168,7 +166,7 @@ def redirect_stdio(grace: float = GRACE_S) -> StdioPipes:
 
 def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
     """
-    Answer one client until it hangs up or a signal asks the process to end.
+    Answer one client until it hangs up or a signal asks the process to exit.
 
     Args:
         server:
@@ -192,15 +190,15 @@ def serve(server: Server, pipes: StdioPipes, *, grace: float = GRACE_S) -> bool:
         pass
     served = pipes.ended.is_set() or server.is_reading
     exit_after(grace, 0 if served else 1)
-    # Send no errors to a client that has hung up: the official Python client fails on them.
+    # Send no errors to a client that has hung up, because the official Python client fails on them.
     has_hung_up = pipes.ended.is_set() and not pipes.was_signalled
-    server.close(0 if pipes.reader_gone else grace, answer_rest=not has_hung_up)
+    server.close(0 if pipes.reader_gone else grace, answer_unfinished=not has_hung_up)
     return served
 
 
 def exit_after(grace: float, code: int = 0) -> None:
     """
-    End the process after *grace* seconds, even if a prompt hangs or the client does not read.
+    Exit the process after *grace* seconds, even if a prompt hangs or the client does not read.
 
     Args:
         grace:
@@ -217,7 +215,7 @@ def exit_after(grace: float, code: int = 0) -> None:
 
 def exit_now(code: int = 0) -> NoReturn:
     """
-    End the process, even if prompts have left threads running.
+    Exit the process, even if prompts have left threads running.
 
     Printed output is flushed first, unless it has no reader.
 
@@ -232,7 +230,7 @@ def exit_now(code: int = 0) -> NoReturn:
 
 
 def _exit(code: int = 0) -> NoReturn:
-    """End the process without running authors' code, such as exit handlers."""
+    """Exit the process without running authors' code, such as exit handlers."""
     finish(_WRITE_REST_S)
     end_all()
     os._exit(code)

@@ -12,7 +12,9 @@ _clear_functions: Final[list[Callable[[], None]]] = []
 
 def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
     """
-    Cache the results of a function of a type. The type can be a new object in each call, like ``list[int]``.
+    Cache the results of a function whose only argument is a type.
+
+    Equal types share a result even if they are different objects, as with ``list[int]``.
 
     Args:
         function:
@@ -31,7 +33,8 @@ def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
             hash(annotation)
         except TypeError:  # the metadata of `Annotated` can be unhashable
             return function(annotation)
-        # `Literal` and unions are equal in any order of their members. The order is part of the text.
+        # `Literal` types and unions are equal in any order of their members, so the `repr` is part of the
+        # key.
         return cached(annotation, repr(annotation))
 
     _clear_functions.append(cached.cache_clear)
@@ -39,6 +42,6 @@ def cached_by_type(function: Callable[[Any], R]) -> Callable[[Any], R]:
 
 
 def clear_type_cache() -> None:
-    """Clear the caches."""
+    """Clear the caches of all functions decorated with `cached_by_type`."""
     for clear in _clear_functions:
         clear()

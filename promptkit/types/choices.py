@@ -1,8 +1,8 @@
 """
-Choices, which are enumerations and ``Literal``: their texts, their meanings and their readers.
+Choices (enumerations and ``Literal``): their text, meanings and readers.
 
-The text of a member of an enumeration is its value if that is text, and its name otherwise. A value that is a
-number is accepted, too.
+The text of an enumeration member is its value if that is text, otherwise its name. Values that are numbers
+are accepted as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +22,9 @@ from promptkit.types.scalar_types import Reader
 #: Maximum length of a sum of flags as text. Parsing a long text as a number would take too much time.
 _MAX_DIGITS: Final = 40
 
+#: The types of names; a bool is an int.
+_NAME_TYPES: Final = (str, int, float)
+
 #: The text of a value without any flag.
 NO_FLAGS: Final = "0"
 
@@ -36,12 +39,14 @@ def member_text(member: Enum) -> str:
 
 
 def meaning_of(choice: Any) -> str:
-    """Return the meaning of a choice, the string literal below a member of an enumeration, or ``""``."""
+    """
+    Return the meaning of a choice: the string literal below it in the source of its enumeration, or ``""``.
+    """
     return meanings_of(type(choice)).get(choice.name or "", "") if isinstance(choice, Enum) else ""
 
 
 def enum_reader(annotation: type[Enum]) -> Reader | None:
-    """Return a reader of an enumeration, by value or name; None if it has no members."""
+    """Return a reader of the values and names of an enumeration; None if it has no members."""
     if not len(annotation):
         return None
     reader = _reader((member, _names_of(member)) for member in annotation)
@@ -58,12 +63,12 @@ def _flags_reader(annotation: type[Flag], single: Reader) -> Reader:
         number = _parse_integer(value) if isinstance(value, str) else value
         return annotation(number) if type(number) is int and not number & ~all_flags else single.read(value)
 
-    expected, hint = several_flags(single.expected), several_flags(single.hint)
+    expected, hint = describe_flag_combinations(single.expected), describe_flag_combinations(single.hint)
     return structs.replace(single, read=read, expected=expected, hint=hint, is_several=True)
 
 
-def several_flags(words: str) -> str:
-    """Describe combinations of flags, given the description of one."""
+def describe_flag_combinations(words: str) -> str:
+    """Describe combinations of flags, given the description of one flag."""
     return f"{words}, or several separated by |"
 
 
@@ -73,9 +78,9 @@ def _parse_integer(text: str) -> int | None:
 
 def enum_converter(annotation: type[Enum]) -> Read:
     """
-    Return a function that converts JSON to members: by their text, or by values that are numbers.
+    Return a function that converts JSON to members, by their text or by values that are numbers.
 
-    It raises `ConversionError`.
+    The function raises `ConversionError` for any other value.
     """
     is_flag = issubclass(annotation, Flag)
     members: dict[tuple[type, Any], Any] = {
@@ -88,7 +93,7 @@ def enum_converter(annotation: type[Enum]) -> Read:
     def find(value: Any) -> Any:
         if isinstance(value, float) and value.is_integer() and (float, value) not in members:
             value = int(value)  # in JSON Schema, 1.0 is an integer
-        if not isinstance(value, str | int | float) or (member := members.get((type(value), value))) is None:
+        if not isinstance(value, _NAME_TYPES) or (member := members.get((type(value), value))) is None:
             raise ConversionError
         return member
 
@@ -99,7 +104,9 @@ def enum_converter(annotation: type[Enum]) -> Read:
 
 
 def literal_reader(annotation: Any) -> Reader:
-    """Return a reader of a ``Literal``. None is not a value: it means that the argument is missing."""
+    """
+    Return a reader of a ``Literal``. None is not one of its values: null means that the argument is missing.
+    """
     return _reader((value, _names_of(value)) for value in get_args(annotation) if value is not None)
 
 
@@ -114,13 +121,13 @@ def _names_of(member: Any) -> tuple[Any, ...]:
 
 
 def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
-    """Return a reader of values by their names, as text or other JSON. The first name is displayed."""
+    """Return a reader of values by their names, which are text or other JSON. Users see the first name."""
     choices = list(choices)
-    exact, folded = _by_name(choices)
+    exact, folded = _index_by_name(choices)
     display_names = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
 
     def read(value: Any) -> Any:
-        if not isinstance(value, str | int | float | bool):
+        if not isinstance(value, _NAME_TYPES):
             raise ConversionError
         if isinstance(value, float) and value.is_integer() and (float, value) not in exact:
             value = int(value)  # in JSON Schema, 1.0 is an integer
@@ -129,7 +136,7 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
             return exact[key]
         if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
             raise ConversionError(
-                nearest=partial(_nearest, value, display_names) if isinstance(value, str) else None
+                nearest=partial(_nearest_name, value, display_names) if isinstance(value, str) else None
             )
         return folded[text]
 
@@ -145,7 +152,7 @@ def one_of(names: Sequence[str], meanings: Mapping[str, str] = {}) -> str:
     return f"one of {', '.join(words)}" if len(words) > 1 or meanings else repr(words[0])
 
 
-def _by_name(
+def _index_by_name(
     choices: list[tuple[Any, tuple[Any, ...]]],
 ) -> tuple[dict[tuple[type, Any], Any], dict[str, Any]]:
     """Return the values by type and name, and by case-folded name."""
@@ -158,7 +165,9 @@ def _by_name(
     return exact, {str(name).casefold(): value for name, value in pairs}
 
 
-def _nearest(text: str, display_names: Mapping[str, str]) -> str | None:
-    """Return the first name of the value whose name is most similar to *text*."""
+def _nearest_name(text: str, display_names: Mapping[str, str]) -> str | None:
+    """
+    Return the displayed name of the value whose name is most similar to *text*; None if none is similar.
+    """
     name = nearest(text, display_names)
     return None if name is None else display_names[name]

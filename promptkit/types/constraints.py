@@ -1,7 +1,7 @@
 """
 Constraints of `msgspec.Meta` and of time zones, in descriptions, examples and JSON Schemas.
 
-Most functions take the constraints of a type; some take a noun, an example or the type itself first.
+Most functions take the constraints of a type, some of them after a noun, an example or the type itself.
 """
 
 from datetime import datetime, time, tzinfo
@@ -22,7 +22,7 @@ _TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
 _YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
 _DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
-#: Values by the argument of `msgspec.Meta(tz=...)`: an offset is required, rejected, or optional.
+#: Patterns by the value of `msgspec.Meta(tz=...)`: an offset is required, rejected, or optional.
 _OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
 _OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
 _OFFSET_EXAMPLES: Final = {True: "+01:00", False: ""}
@@ -46,7 +46,7 @@ def describe_number(noun: str, limits: Constraints) -> str:
 
 
 def number_example(example: float, limits: Constraints) -> float:
-    """Return an example that meets the constraints of a number; an integer if *example* is one."""
+    """Return a number that meets the constraints; an integer if *example* is an integer."""
     if limits.multiple_of is not None or isinstance(example, int):
         return _multiple_within(limits.multiple_of or 1, limits)
     if limits.gt is not None and limits.lt is not None:
@@ -57,7 +57,9 @@ def number_example(example: float, limits: Constraints) -> float:
 
 
 def _multiple_within(step: float, limits: Constraints) -> float:
-    """Return the smallest multiple within the bounds, or the largest if there is only an upper bound."""
+    """
+    Return the smallest multiple of *step* within the bounds; the largest if there is only an upper bound.
+    """
     if limits.ge is not None:
         return -(-limits.ge // step) * step
     if limits.gt is not None:
@@ -79,7 +81,7 @@ def describe_base64(limits: Constraints) -> str:
 
 
 def describe_length(limits: Constraints, noun: str) -> str:
-    """Describe the bounds of a length, with a leading space; ``""`` if it has none."""
+    """Describe the bounds of a length, with a leading space; return ``""`` if there are none."""
     if limits.min_length == limits.max_length:
         return "" if limits.min_length is None else f" of {limits.min_length} {noun}"
     bounds = {"at least": limits.min_length, "at most": limits.max_length}
@@ -99,13 +101,13 @@ def moment_example(kind: Moment, limits: Constraints) -> str:
 
 
 def moment_facets(kind: Moment, limits: Constraints) -> dict[str, str]:
-    """Return the JSON Schema keywords, other than ``type``, for a date and time or for a time."""
+    """Return the JSON Schema keywords, other than ``type``, for a `datetime` or a `time`."""
     format_ = "time" if kind is time else "date-time"
     return {**({"format": format_} if limits.tz else {}), **moment_pattern(kind, limits)}
 
 
 def base64_length(limits: Constraints) -> dict[str, int]:
-    """Convert the bounds of a length in bytes to those of its base64."""
+    """Return the JSON Schema bounds for the length of base64, given the bounds for the number of bytes."""
     bounds = {"minLength": limits.min_length, "maxLength": limits.max_length}
     return {word: 4 * ((bound + 2) // 3) for word, bound in bounds.items() if bound is not None}
 
@@ -120,26 +122,26 @@ NO_OFFSET: Final = "has no offset"
 HAS_OFFSET: Final = "has an offset"
 
 
-class InZone(Struct, frozen=True):
+class DefaultZone(Struct, frozen=True):
     """Metadata for ``Annotated``: a `datetime` without an offset is local time in *zone*."""
 
     zone: tzinfo
 
 
 def zone_of(annotation: Any) -> tzinfo | None:
-    """Return the zone of the `InZone` in an annotation, if any."""
-    notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, InZone))
+    """Return the zone of the `DefaultZone` in an annotation, if any."""
+    notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, DefaultZone))
     return next((note.zone for note in notes), None)
 
 
-def located(value: datetime, zone: tzinfo) -> datetime:
-    """Return *value* with *zone* as its time zone if it has no offset."""
+def localize(value: datetime, zone: tzinfo) -> datetime:
+    """Return *value* with *zone* as its time zone; unchanged if it has an offset."""
     return value.replace(tzinfo=zone) if value.tzinfo is None else value
 
 
 def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | None:
     """
-    Return the problem with the offset of a time; None if the value is invalid for another reason.
+    Return an error message if a time lacks a required offset or has a forbidden one; otherwise None.
 
     Args:
         value:

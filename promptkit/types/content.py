@@ -9,10 +9,11 @@ from msgspec import Struct, convert, field, structs, to_builtins
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.suggestions import nearest
+from promptkit.language.blocks import to_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
-from promptkit.language.messages import Message, Workflow, make_workflow, message_of, system_text, to_block
+from promptkit.language.messages import Message, Workflow, make_workflow, message_of, system_text
 from promptkit.language.text import Text, plain_text
 from promptkit.language.turns import system
 from promptkit.language.validation import Role, checked_role
@@ -44,7 +45,7 @@ class Surrogate(Struct, frozen=True):
             An example in JSON; None if there is none.
 
         values:
-            All valid texts, if there are few.
+            All valid strings, if there are few.
     """
 
     model: Any
@@ -56,7 +57,7 @@ class Surrogate(Struct, frozen=True):
     values: tuple[str, ...] = ()
 
 
-# The wire format. These classes have no docstrings; their members are in the order of the specification:
+# The wire format. These classes have no docstrings. Their fields are in the order of the specification:
 # https://modelcontextprotocol.io/specification/2025-11-25/schema#contentblock
 
 
@@ -100,7 +101,9 @@ class _SentTurn(_Sent):
 
 
 class _BlockKind(Struct, frozen=True):
-    """A kind of content: its class, and the names of the class's fields, which are also those of a block."""
+    """
+    A kind of content: its class, and the names of the fields that both the class and a `_SentBlock` have.
+    """
 
     make: Callable[..., Content]
     needed: tuple[str, ...]
@@ -176,7 +179,7 @@ def _blocks(content: str | _SentBlock | list[_SentBlock]) -> Iterator[Content]:
 
 
 def content_of(block: Mapping[str, Any]) -> Content:
-    """Convert a content block in its wire format."""
+    """Convert a content block from its wire format."""
     return _content(convert(block, _SentBlock), "")
 
 
@@ -287,7 +290,9 @@ SURROGATES: Final[Mapping[type, Surrogate]] = {
 
 
 def sequence_surrogate(item: type, make: Callable[[list[Any]], Any]) -> Surrogate | None:
-    """Return the surrogate for a collection of messages that *make* creates; None for other items."""
+    """
+    Return the surrogate for a collection that *make* creates from a list; None unless *item* is `Message`.
+    """
     if item is not Message:
         return None
     return structs.replace(

@@ -12,7 +12,7 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from promptkit.types.choices import meaning_of, one_of, several_flags
+from promptkit.types.choices import describe_flag_combinations, meaning_of, one_of
 from promptkit.types.constraints import describe_length
 from promptkit.types.kinds import (
     constrained,
@@ -35,7 +35,7 @@ from promptkit.types.unstructuring import json_of
 _MAX_DEPTH: Final = 4
 
 
-def described(words: str | None, clauses: Iterable[str]) -> str:
+def join_description(words: str | None, clauses: Iterable[str]) -> str:
     """Return an author's description, followed by further details in parentheses."""
     details = "; ".join(filter(None, clauses))
     return f"{words} ({details})" if words and details else words or details
@@ -96,7 +96,9 @@ def describe_choices(values: Iterable[Any], *, with_meanings: bool = False) -> s
         text: meaning_of(choice) for text, choice in zip(texts, choices, strict=True) if with_meanings
     }
     words = one_of(texts, {text: meaning for text, meaning in meanings.items() if meaning})
-    return several_flags(words) if isinstance(values, type) and issubclass(values, Flag) else words
+    return (
+        describe_flag_combinations(words) if isinstance(values, type) and issubclass(values, Flag) else words
+    )
 
 
 def _choice_text(choice: Any) -> str:

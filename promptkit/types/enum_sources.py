@@ -1,4 +1,4 @@
-"""Meanings of the members of enumerations: the string literals below them in the source."""
+"""Meanings of enumeration members: the string literals below them in the source."""
 
 import ast
 import inspect
@@ -18,7 +18,7 @@ _meanings: Final[WeakKeyDictionary[type[Enum], Mapping[str, str]]] = WeakKeyDict
 
 def meanings_of(kind: type[Enum]) -> Mapping[str, str]:
     """
-    Return the meanings of the members that have one, by name, each on one line without a final period.
+    Return the meaning of each member that has one, on one line without a final period, by member name.
 
     The source is read once for each class.
     """
@@ -43,7 +43,7 @@ def _literals_in(source: str) -> dict[str, str]:
     try:  # parsing only the class is faster than parsing its file
         block = "".join(inspect.getblock(source.splitlines(keepends=True)))
         tree = ast.parse(f"if True:\n{block}" if block[0].isspace() else block)
-    except (SyntaxError, ValueError, TokenError):  # the file has changed, or this is text in a string
+    except (SyntaxError, ValueError, TokenError):  # the file has changed, or the class is in a string
         return {}
     definitions = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     body = next((definition.body for definition in definitions), [])

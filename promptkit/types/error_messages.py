@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from promptkit.types.errors import ABSENT, ConversionError
 
-#: The JSON spelling of these values: clients and models know it better than Python's spelling.
+#: The JSON spelling of these values, which clients and models know better than Python's.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
 
@@ -32,7 +32,7 @@ def shortened(value: Any) -> str:
 
 
 def invalid_value(part: ConversionError, value: Any) -> Any:
-    """Return the invalid part of *value*."""
+    """Return the part of *value* that an error reports as invalid."""
     return value if part.got is None and not part.path else part.got
 
 

@@ -9,7 +9,7 @@ Value = TypeVar("Value")
 #: A marker for a missing value.
 ABSENT: Final = object()
 
-#: The maximum number of errors reported per value: a client can send millions.
+#: The maximum number of errors reported per value, because a client can cause millions.
 MAX_ERRORS: Final = 100
 
 
@@ -25,8 +25,8 @@ class ConversionError(ValueError):
             The invalid part, or `ABSENT` if it is missing; None means the whole value.
 
         nearest:
-            The most similar valid value, or a function that returns it: searching takes too long for each
-            member of a union.
+            The most similar valid value, or a function that finds it on demand, because searching takes too
+            long for each member of a union.
 
         path:
             The path to the part, in the syntax of code: ``.points[2].x``.
@@ -67,11 +67,11 @@ class ConversionError(ValueError):
         return self.inner or (self,)
 
     def at(self, path: str) -> "ConversionError":
-        """Return the same error for a value at *path* in a larger one."""
+        """Return this error for a larger value, in which the invalid value is at *path*."""
         return self.replaced(path=path + self.path)
 
     def replaced(self, **changes: Any) -> "ConversionError":
-        """Return the same error with some parameters changed."""
+        """Return a copy of this error with some parameters changed."""
         parameters = {name: getattr(self, name) for name in ("expected", "got", "path", "reason", "inner")}
         return ConversionError(**{**parameters, "nearest": self._nearest, **changes})
 
@@ -80,7 +80,7 @@ TOO_DEEP: Final = "is nested too deeply"
 
 
 def parts_of(error: Exception) -> tuple[ConversionError, ...]:
-    """Return every conversion error in an exception."""
+    """Return the conversion errors in an exception; any other exception is converted to one."""
     if isinstance(error, ConversionError):
         return error.parts
     is_deep = isinstance(error, RecursionError)
@@ -123,7 +123,7 @@ def collect(
 
 
 def error_of_union(errors: list[ConversionError]) -> ConversionError | None:
-    """Return the error of the union member that was probably meant; None if it is ambiguous."""
+    """Return the error of the union member that was probably meant; None if that is ambiguous."""
     # Members that do not match at all have errors without a path or reason. Of the other members, the one
     # with the fewest errors is meant. If there are several, their errors must be equal, as with invalid JSON.
     candidates = [error for error in errors if all(part.path or part.reason for part in error.parts)]

@@ -1,4 +1,4 @@
-"""Authors' functions: their annotations, their defaults, and synchronous calls of asynchronous ones."""
+"""Authors' functions: annotations, defaults, and synchronous calls to asynchronous functions."""
 
 import inspect
 import sys
@@ -17,8 +17,8 @@ T = TypeVar("T")
 #: Immutable types, which most defaults have.
 _IMMUTABLE: Final = frozenset({str, int, float, bool, bytes, type(None)})
 
-#: Options that make `inspect.signature` and `inspect.get_annotations` return references for annotations that
-#: cannot be evaluated. Before Python 3.14, such a function could not be defined.
+#: Options that make `inspect.signature` and `inspect.get_annotations` return forward references for
+#: annotations that cannot be evaluated. Before Python 3.14, such a function could not be defined.
 FORWARD: Final[dict[str, Any]] = {}
 _GET_ANNOTATIONS_OPTIONS: Final[dict[str, Any]] = {}
 if sys.version_info >= (3, 14):
@@ -28,11 +28,11 @@ if sys.version_info >= (3, 14):
 
 
 def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return a function's annotations, with a reference for each that cannot be evaluated yet."""
+    """Return a function's annotations, with a forward reference for each one that cannot be evaluated yet."""
     return inspect.get_annotations(function, **_GET_ANNOTATIONS_OPTIONS)
 
 
-def resolved(annotation: Any, function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
+def evaluate_annotation(annotation: Any, function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
     """
     Evaluate one annotation of *function*.
 
@@ -63,7 +63,7 @@ def notes_of(annotation: Any) -> list[Any]:
     return []
 
 
-def with_own_defaults(function: F) -> F:
+def copy_mutable_defaults(function: F) -> F:
     """
     Wrap *function* to copy its mutable defaults for each call, if it has any.
 
@@ -100,9 +100,14 @@ def _is_mutable(default: Any) -> bool:
         return False
 
 
-def is_asynchronous(*layers: Callable[..., Any]) -> bool:
-    """Return whether any layer of a function is asynchronous: a decorator can add or hide that."""
-    return any(inspect.iscoroutinefunction(layer) or inspect.isasyncgenfunction(layer) for layer in layers)
+def is_any_async(*functions: Callable[..., Any]) -> bool:
+    """
+    Return whether any of *functions*, such as a function and its decorators, is asynchronous.
+    """
+    return any(
+        inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        for function in functions
+    )
 
 
 def run_async(

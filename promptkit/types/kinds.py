@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from promptkit.types.content import SURROGATES, Surrogate, sequence_surrogate
 from promptkit.types.errors import ConversionError
 
-#: The maximum size of a set, or of a dict whose keys are not text, from a client, and the maximum number of
-#: equal hashes in it. Clients can choose numbers that collide, which take quadratic time.
+#: Limits for a set, or a dict whose keys are not text, from a client: its size, and the number of values with
+#: the same hash. Clients can choose numbers that collide, which take quadratic time.
 _MAX_HASHED: Final = 10_000
 _MAX_COLLIDING: Final = 32
 
@@ -31,7 +31,7 @@ def checked_hashed(values: list[Any]) -> list[Any]:
     """
     if len(values) > _MAX_HASHED:
         raise ConversionError(reason=f"has more than {_MAX_HASHED:,} values: send fewer")
-    values_by_hash: dict[str, set[Any]] = {}  # keys are text, because its hashes are not predictable
+    values_by_hash: dict[str, set[Any]] = {}  # by text, whose hashes are unpredictable
     for value in values if len(values) > _MAX_COLLIDING else ():
         colliding = values_by_hash.setdefault(str(hash(value)), set())
         colliding.add(value)
@@ -104,7 +104,7 @@ _NO_CONSTRAINTS: Final = Constraints()
 
 
 def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Constraints]:
-    """Return a type without aliases and metadata, and its constraints in objects of class *metadata*."""
+    """Return a type without aliases and metadata, and the constraints from its *metadata* instances."""
     if isinstance(annotation, type):
         return annotation, _NO_CONSTRAINTS
     limits: dict[str, Any] = {}
@@ -191,7 +191,11 @@ class Member(msgspec.Struct, frozen=True):
 
 
 def members_of_record(kind: Any) -> list[Member]:
-    """Return the members of a record or a named tuple that can be sent."""
+    """
+    Return the members of a record or a named tuple that clients can send.
+
+    Raises TypeError for a struct that is serialized as a list.
+    """
     cls = get_origin(kind) or kind
     if config := getattr(cls, "__struct_config__", None):
         if config.array_like:
@@ -238,7 +242,7 @@ def _init_vars(cls: Any, hints: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _is_required(hint: Any, name: str, cls: Any) -> bool:
-    """Return whether a member of a TypedDict is required; ``__required_keys__`` ignores strings as types."""
+    """Return whether a TypedDict member is required. ``__required_keys__`` ignores qualifiers in strings."""
     _, is_required = _without_qualifiers(hint)
     return name in cls.__required_keys__ if is_required is None else is_required
 
@@ -266,7 +270,11 @@ def hints_of(kind: Any) -> dict[str, Any]:
 
 
 def _without_qualifiers(hint: Any) -> tuple[Any, bool | None]:
-    """Return a type without qualifiers, and whether they make the member required, or None."""
+    """
+    Return a type without qualifiers, and whether they make the member required.
+
+    The second value is None if no qualifier decides this.
+    """
     is_required = None
     while (origin := get_origin(hint)) in _QUALIFIERS:
         is_required = is_required if _QUALIFIERS[origin] is None else _QUALIFIERS[origin]

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct, structs
 
 from promptkit.types.choices import enum_reader, literal_reader
-from promptkit.types.constraints import located, offset_error, zone_of
+from promptkit.types.constraints import localize, offset_error, zone_of
 from promptkit.types.descriptions import example_text, expected_of
 from promptkit.types.errors import ConversionError, collect, error_of_union
 from promptkit.types.kinds import (
@@ -38,7 +38,7 @@ from promptkit.types.kinds import (
 )
 from promptkit.types.scalar_parsers import Read
 from promptkit.types.scalar_types import SCALARS, Reader, ScalarType, scalar_of
-from promptkit.types.structuring import is_leaf, sized, structurer
+from promptkit.types.structuring import add_size_check, is_leaf, structurer
 from promptkit.types.unstructuring import text_of
 
 
@@ -57,8 +57,8 @@ def _union_reader(annotation: Any) -> Reader | None:
     """
     Return a reader for the first matching member of a union.
 
-    If text is a member, another member matches only if its value is written as the same text, so that 007
-    remains text.
+    If text is a member of the union, another member matches only if its value is written as the same text, so
+    that 007 remains text.
     """
     members = sorted(members_of(annotation), key=_is_text)
     readers = [reader for member in members if (reader := reader_of(member)) is not None]
@@ -88,7 +88,7 @@ def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
             except ConversionError as error:
                 errors.append(error)
             else:
-                if not takes_text or _writes(result, value):
+                if not takes_text or _is_round_trip(result, value):
                     return result
         if (likely_error := error_of_union(errors)) is not None:
             raise likely_error
@@ -105,28 +105,30 @@ def _combine_readers(readers: list[Reader], *, takes_text: bool) -> Reader:
     )
 
 
-def _writes(result: Any, value: Any) -> bool:
+def _is_round_trip(result: Any, value: Any) -> bool:
     """
-    Return whether *result* is written as *value*, the text that it was read from, or *value* is JSON.
+    Return whether *result*, which was read from *value*, is written as the same text.
+
+    For JSON, and for values other than text, always return True.
     """
     is_json = isinstance(value, str) and value.lstrip().startswith(("[", "{"))
     return is_json or not isinstance(value, str) or text_of(result) == value
 
 
-#: The texts of null.
+#: The strings that mean null.
 _NULLS: Final = ("null", "None")
 
 
 class _NullableReader(Struct, frozen=True):
     """
-    Reads a type or null. Unlike closures, the readers of equal types are equal.
+    A function that reads a value of a type, or null. Unlike closures, the readers of equal types are equal.
 
     Args:
         read:
-            Reads the type.
+            Reads a value of the type.
 
         takes_text:
-            Whether the type includes text, so that the texts of null are values of it.
+            Whether the type includes text, so that the strings for null are ordinary text.
     """
 
     read: Read
@@ -154,7 +156,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         return None
     expected = expected_of(annotation)
     if scalar_of(annotation) is None:
-        read = sized(inner.read, annotation)
+        read = add_size_check(inner.read, annotation)
     else:
 
         def read(value: Any) -> Any:
@@ -169,9 +171,9 @@ def _constrained_reader(annotation: Any) -> Reader | None:
 
 
 def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
-    """Return a reader of datetimes in which a time without an offset is in *zone*."""
+    """Return a reader of datetimes that interprets a datetime without an offset as local time in *zone*."""
     hint = f"{inner.expected}, in {zone} unless it has an offset"
-    return Reader(lambda value: located(inner.read(value), zone), inner.expected, hint)
+    return Reader(lambda value: localize(inner.read(value), zone), inner.expected, hint)
 
 
 def _surrogate_reader(annotation: Any) -> Reader | None:
@@ -247,7 +249,7 @@ def _decode(text: str) -> Any:
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
         if not text.lstrip().startswith(("[", "{")):
             raise ConversionError from None  # the text is not meant as JSON
-        raise unreadable(text, error) from None
+        raise unreadable_json_error(text, error) from None
 
 
 _READABLE: Final = "valid JSON"
@@ -259,19 +261,19 @@ _MALFORMED: Final = r"JSON is malformed: (.*) \(byte (\d+)\)"
 _LONE_SURROGATE: Final = r"(?i)\\u(?:d[89ab]..(?!\\ud[c-f])|(?<!\\ud[89ab]..\\u)d[c-f])"
 
 
-def unreadable(text: str, error: Exception, start: int = 0) -> ConversionError:
+def unreadable_json_error(text: str, error: Exception, start: int = 0) -> ConversionError:
     """
     Return the error for JSON that cannot be read, with the reason and the location.
 
     Args:
         text:
-            A text that ends with the JSON.
+            A string that ends with the JSON.
 
         error:
-            The error of msgspec.
+            msgspec's error.
 
         start:
-            The position of the JSON in the text.
+            The position of the JSON in *text*.
     """
     if isinstance(error, RecursionError):
         return ConversionError(_READABLE, reason="is nested too deeply")
@@ -289,7 +291,7 @@ def unreadable(text: str, error: Exception, start: int = 0) -> ConversionError:
 
 
 def _json_read(annotation: Any) -> Read:
-    """Return a function that converts JSON, as text or decoded."""
+    """Return a function that converts JSON, either text or decoded."""
     structure = structurer(annotation)
     return lambda value: structure(_decode(value) if isinstance(value, str) else value)
 

@@ -1,7 +1,7 @@
 """
 Pydantic models: read, described and written by Pydantic.
 
-This module is imported only for annotations with Pydantic models, whose author has imported Pydantic.
+This module is imported only if an annotation has a Pydantic model, so Pydantic is already imported.
 """
 
 import re
@@ -20,7 +20,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.types.content import Surrogate
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 
-#: By the type of a schema: the type that is read in place of a model, a description, and an example.
+#: The type that is read in place of a model, a description and an example, by the type of the model's schema.
 _MODELS: Final[Mapping[Any, tuple[Any, str, Any]]] = {
     "object": (dict[str, Any], "a JSON object", {}),
     "array": (list[Any], "a list", []),
@@ -38,7 +38,9 @@ _SUPPORTS_EXTRA: Final = "extra" in signature(TypeAdapter.validate_json).paramet
 
 
 class _Schemas(GenerateJsonSchema):
-    """Schemas without titles that repeat the names of members, which cost tokens."""
+    """
+    A schema generator that omits titles, which cost tokens, if they only repeat member names.
+    """
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
@@ -52,7 +54,7 @@ def pydantic_surrogate(kind: Any) -> Surrogate | None:
         schema = adapter.json_schema(schema_generator=_Schemas)
     except Exception:  # noqa: BLE001 (custom schemas of authors can raise anything)
         return None
-    root = _resolved(schema, schema)
+    root = _resolve(schema, schema)
     model, words, _ = _MODELS.get(root.get("type"), (Any, "a value", None))
     properties = root.get("properties", {})
     choices = tuple(map(str, root.get("enum", ())))
@@ -74,8 +76,8 @@ def clear_type_cache() -> None:
     pydantic_surrogate.cache_clear()
 
 
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Resolve the references of a schema."""
+def _resolve(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return *schema*, or the schema that it refers to."""
     while "$ref" in schema:
         schema = root["$defs"][schema["$ref"].removeprefix("#/$defs/")]
     return schema
@@ -116,7 +118,7 @@ _EXPECTED: Final = "Input should be "
 
 
 def _convert_error(error: ErrorDetails, names: frozenset[str]) -> ConversionError:
-    """Convert one error of Pydantic, with promptkit's wording where the expected value is known."""
+    """Convert one Pydantic error, with promptkit's wording where the expected value is known."""
     *_, last = ("", *error["loc"])
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step)}" for step in error["loc"])
     got, message, context = error["input"], error["msg"], error.get("ctx", {})
@@ -135,7 +137,7 @@ def _convert_error(error: ErrorDetails, names: frozenset[str]) -> ConversionErro
 
 
 def _example(adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> Any:
-    """Return a valid example; None if there is none."""
+    """Return an example of the model; None if no valid one can be generated."""
     example = _generate(schema, schema, 0)
     try:
         adapter.validate_json(to_json(example))
@@ -145,7 +147,7 @@ def _example(adapter: TypeAdapter[Any], schema: Mapping[str, Any]) -> Any:
 
 
 def _generate(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    schema = _resolved(schema, root)
+    schema = _resolve(schema, root)
     candidates = [schema[word] for word in ("const", "default") if word in schema]
     candidates += [*schema.get("examples", ()), *schema.get("enum", ())]
     if candidates or depth > _MAX_DEPTH:

@@ -45,21 +45,21 @@ DURATION: Final = rf"^[+-]?[Pp](?:{_NUMBER_PATTERN}[Dd](?:{_CLOCK_TIME})?|{_CLOC
 #: The JSON types that can be parsed as a number.
 _NUMBER_TYPES: Final = (str, int, float)
 
-#: Converts a value from a client, a string or another JSON value; raises `ConversionError`.
+#: Converts a string or another JSON value from a client. Raises `ConversionError`.
 Read: TypeAlias = Callable[[Any], Any]
 
 
 def parse_text(value: Any) -> str:
     """
-    Return text unchanged, and a whole number as text, because some models and tables have 42 instead of "42".
+    Return text unchanged, and a whole number as text, because some models and tables contain 42, not "42".
 
     Other numbers are invalid: 1.10 would become 1.1.
     """
+    if isinstance(value, str):
+        return value
     if isinstance(value, int) and not isinstance(value, bool):
         return _integer_text(value)
-    if not isinstance(value, str):
-        raise ConversionError
-    return value
+    raise ConversionError
 
 
 def _integer_text(number: int) -> str:
@@ -73,14 +73,22 @@ def parse_int(value: Any) -> int:
     """Return an integer. The number 5.0 counts as an integer, in JSON and as text."""
     if isinstance(value, str):
         try:
-            return int(value.partition(".")[0] if re.fullmatch(_WHOLE, value.strip()) else value)
+            return int(value)
         except ValueError:
-            raise ConversionError(_FEWER_DIGITS if _has_too_many_digits(value) else None) from None
+            return _parse_decimal_integer(value)
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConversionError
     return value
+
+
+def _parse_decimal_integer(text: str) -> int:
+    """Return the integer in a string such as ``5.0``."""
+    try:
+        return int(text.partition(".")[0] if re.fullmatch(_WHOLE, text.strip()) else text)
+    except ValueError:
+        raise ConversionError(_FEWER_DIGITS if _has_too_many_digits(text) else None) from None
 
 
 def _has_too_many_digits(text: str) -> bool:
@@ -175,19 +183,19 @@ def parse_bytes(value: Any) -> bytes:
         if is_base64:
             # Base64 is often wrapped at 76 characters, as in e-mail.
             return b64decode("".join(value.split()), validate=True)
-        return _unescaped(value)  # see RFC 2397
+        return _unescape(value)  # see RFC 2397
     except ValueError:
         raise ConversionError from None
 
 
-def _unescaped(text: str) -> bytes:
+def _unescape(text: str) -> bytes:
     """Return *text* as bytes, with percent escapes decoded."""
     from urllib.parse import unquote_to_bytes  # rarely needed
 
     return b"".join(unquote_to_bytes(piece[0]) for piece in re.finditer(_PIECE, text))
 
 
-def parsed(parse: Callable[[str], Any]) -> Read:
+def text_parser(parse: Callable[[str], Any]) -> Read:
     """Return a function that parses text with *parse*, which raises ValueError for invalid text."""
 
     def read(value: Any) -> Any:
@@ -202,7 +210,7 @@ def parsed(parse: Callable[[str], Any]) -> Read:
 
 
 def parse_path(text: str) -> Path:
-    """Return *text* as a path. Raises ValueError for text that is not a path on any system."""
+    """Return *text* as a path. Raises ValueError for text that no system accepts as a path."""
     if not text or "\0" in text:
         raise ValueError
     return Path(text)
@@ -260,9 +268,9 @@ _DEPTH_CHANGES: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[{]}"))
 
 
-def extent(json: bytes) -> Iterator[tuple[int, int]]:
+def measure_json(json: bytes) -> Iterator[tuple[int, int]]:
     """
-    Yield the depth of *json* and an upper bound of its number of values, after each piece.
+    After each piece of *json*, yield the greatest depth and an upper bound of the number of values so far.
 
     An empty list counts as one value. For input that is not JSON, the numbers are meaningless.
     """
@@ -286,6 +294,8 @@ def has_more_values(text: str, limit: int) -> bool:
     text = text.strip()
     if text.startswith(("[", "{")):
         count = text.count(",") + text.count("[") + text.count("{")
-        return count > limit and any(values > limit for _, values in extent(text.encode(errors="replace")))
+        return count > limit and any(
+            values > limit for _, values in measure_json(text.encode(errors="replace"))
+        )
     lines = sum(map(text.count, _LINE_ENDS)) - text.count("\r\n")
     return lines >= limit if "\n" in text else max(lines, text.count(",")) >= limit

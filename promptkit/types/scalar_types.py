@@ -20,7 +20,7 @@ from promptkit.types import constraints
 from promptkit.types import scalar_parsers as parsing
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import Constraints, constrained
-from promptkit.types.scalar_parsers import Read, parsed
+from promptkit.types.scalar_parsers import Read, text_parser
 
 #: Converts a JSON value to a type with its constraints. Raises `ConversionError`, or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]
@@ -47,7 +47,7 @@ class Reader(Struct, frozen=True):
             The same for an argument's description; ``""`` if the description needs none.
 
         values:
-            All valid texts, if there are few. Completion offers them.
+            All valid strings, if there are few. Completion offers them.
 
         meanings:
             The meanings of those of *values* that have one.
@@ -56,7 +56,7 @@ class Reader(Struct, frozen=True):
             Whether people have to write JSON.
 
         is_several:
-            Whether a text can have several values.
+            Whether one string can contain several values.
     """
 
     read: Read
@@ -116,7 +116,9 @@ class ScalarType(Reader, frozen=True, kw_only=True):
 def text_scalar(
     read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
 ) -> ScalarType:
-    """Return the record of a type that msgspec does not support. Its values are text, including in JSON."""
+    """
+    Return the `ScalarType` of a type that msgspec does not support. Its values are text, in JSON as well.
+    """
 
     def checked(value: Any, _: Any = None) -> Any:
         if not isinstance(value, str):
@@ -126,7 +128,7 @@ def text_scalar(
         except Exception:  # noqa: BLE001 (an author's function can raise anything)
             raise ConversionError(expected, got=value) from None
 
-    return _scalar(
+    return _build_scalar(
         checked,
         expected,
         convert=checked,
@@ -138,9 +140,9 @@ def text_scalar(
     )
 
 
-def _scalar(read: Read, expected: str, **facts: Any) -> ScalarType:
-    """Return the record of a type whose hint is its description."""
-    return ScalarType(read, expected, expected, **facts)
+def _build_scalar(read: Read, expected: str, **attributes: Any) -> ScalarType:
+    """Return the `ScalarType` of a type whose hint equals *expected*."""
+    return ScalarType(read, expected, expected, **attributes)
 
 
 _NUMBER: Final = "a number"
@@ -155,7 +157,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "string"},
         key_schema={},
     ),
-    bool: _scalar(
+    bool: _build_scalar(
         parsing.parse_bool,
         "yes or no",
         values=("yes", "no"),
@@ -165,7 +167,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=lambda value: "true" if value else "false",
         show=lambda value: "yes" if value else "no",
     ),
-    int: _scalar(
+    int: _build_scalar(
         parsing.parse_int,
         _INTEGER,
         described=partial(constraints.describe_number, _INTEGER),
@@ -174,7 +176,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         key_schema={"pattern": parsing.INTEGER_KEY},
         convert_key=parsing.convert_int_key,
     ),
-    float: _scalar(
+    float: _build_scalar(
         parsing.parse_float,
         _NUMBER,
         described=partial(constraints.describe_number, _NUMBER),
@@ -182,7 +184,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "number"},
         key_schema={"pattern": parsing.DECIMAL},
     ),
-    bytes: _scalar(
+    bytes: _build_scalar(
         parsing.parse_bytes,
         "base64 or a data: URI",
         described=constraints.describe_base64,
@@ -193,7 +195,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         one_per_line=True,
         is_inline=False,
     ),
-    Decimal: _scalar(
+    Decimal: _build_scalar(
         parsing.parse_decimal,
         _NUMBER,
         convert=parsing.convert_decimal,
@@ -201,8 +203,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"anyOf": [{"type": "string", "pattern": parsing.DECIMAL}, {"type": "number"}]},
         key_schema={"pattern": parsing.DECIMAL},
     ),
-    date: _scalar(
-        parsed(date.fromisoformat),
+    date: _build_scalar(
+        text_parser(date.fromisoformat),
         "a date, as in 2026-01-31",
         example="2026-01-31",
         schema={"type": "string", "format": "date"},
@@ -210,7 +212,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         write=date.isoformat,
     ),
     datetime: ScalarType(
-        parsed(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
+        text_parser(lambda text: datetime.fromisoformat(text.upper())),  # lower case is also accepted
         "a date and time, as in 2026-01-31T12:00",
         "a date and time, as in 2026-01-31T12:00, with an offset (+01:00) or without",
         described=partial(constraints.describe_moment, "a date and time", datetime),
@@ -220,8 +222,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
         key_schema=partial(constraints.moment_pattern, datetime),
         write=datetime.isoformat,
     ),
-    time: _scalar(
-        parsed(lambda text: time.fromisoformat(text.upper())),
+    time: _build_scalar(
+        text_parser(lambda text: time.fromisoformat(text.upper())),
         "a time of day, as in 12:00",
         described=partial(constraints.describe_moment, "a time of day", time),
         example=partial(constraints.moment_example, time),
@@ -230,8 +232,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
         key_schema=partial(constraints.moment_pattern, time),
         write=time.isoformat,
     ),
-    timedelta: _scalar(
-        parsed(parsing.parse_duration),
+    timedelta: _build_scalar(
+        text_parser(parsing.parse_duration),
         "a duration, as in 1h 30m",
         write=parsing.duration_text,
         described="a duration, as in PT1H30M for 1h 30m",
@@ -239,8 +241,8 @@ SCALARS: Final[dict[type, ScalarType]] = {
         schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
         is_inline=False,
     ),
-    UUID: _scalar(
-        parsed(UUID),
+    UUID: _build_scalar(
+        text_parser(UUID),
         "a UUID",
         example="12345678-1234-5678-1234-567812345678",
         schema={"type": "string", "pattern": parsing.UUID_TEXT},  # with the format, some want version 4
@@ -258,13 +260,13 @@ _BUILT_IN: Final = frozenset(SCALARS)
 
 
 def scalar_of(annotation: Any) -> ScalarType | None:
-    """Return the record of a type, with or without constraints; None if it is not a scalar type."""
+    """Return the `ScalarType` of a type, with or without constraints; None if it is not a scalar type."""
     kind, _ = constrained(annotation)
     return SCALARS.get(kind) if isinstance(kind, type) else None
 
 
 def scalar_of_value(value: Any) -> ScalarType | None:
-    """Return the record of the type of *value*, or of its nearest base class."""
+    """Return the `ScalarType` of the type of *value*, or of its nearest base class; None if there is none."""
     return next((SCALARS[kind] for kind in type(value).__mro__ if kind in SCALARS), None)
 
 

@@ -21,7 +21,7 @@ from msgspec import UNSET, Struct
 
 from promptkit.types.choices import NO_FLAGS, meaning_of, member_text
 from promptkit.types.content import Surrogate
-from promptkit.types.descriptions import described, expected_of
+from promptkit.types.descriptions import expected_of, join_description
 from promptkit.types.enum_sources import meanings_of
 from promptkit.types.kinds import (
     Constraints,
@@ -49,7 +49,7 @@ class Definitions(Struct):
     The ``$defs`` of a schema: recursive classes.
 
     With *places*, arrays have a schema per position. With *brief*, descriptions do not repeat an outline.
-    Without *docstrings*, the docstrings of classes are not descriptions.
+    Without *docstrings*, the docstrings of classes are not used as descriptions.
     """
 
     schemas: dict[str, Schema]
@@ -136,7 +136,7 @@ _NULL: Final = {"type": "null"}
 
 def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     """
-    Return the schema of a type, and a description of its format; ``""`` if it needs none.
+    Return the schema of a type, and a description of the format, which is ``""`` if the type needs none.
 
     Args:
         annotation:
@@ -145,11 +145,13 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
         definitions:
             Receives the definitions that the schema refers to.
     """
-    return _Writer(definitions, frozenset()).schema(annotation), _form(annotation)
+    return _Writer(definitions, frozenset()).schema(annotation), _describe_format(annotation)
 
 
-def with_words(schema: Schema, words: str) -> Schema:
-    """Add a description to *schema*, including inside an optional type, where some clients look for it."""
+def add_description(schema: Schema, words: str) -> Schema:
+    """
+    Return *schema* with a description. An optional type also gets it inside, where some clients look.
+    """
     if not words:
         return schema
     described = {**schema, "description": words}
@@ -159,13 +161,13 @@ def with_words(schema: Schema, words: str) -> Schema:
     return described
 
 
-def _form(annotation: Any) -> str:
+def _describe_format(annotation: Any) -> str:
     """Describe the format of a type; return ``""`` if its JSON types are enough."""
-    return expected_of(annotation, with_meanings=True) if _has_form(annotation) else ""
+    return expected_of(annotation, with_meanings=True) if _has_format(annotation) else ""
 
 
 def _meanings(annotation: Any) -> Iterator[str]:
-    """Yield the description of each enumeration in a type whose members have meanings."""
+    """Yield a description of each enumeration that has meanings for its members, in a type and its parts."""
     kind, _ = constrained(annotation)
     if is_enum(kind) and meanings_of(kind):
         yield expected_of(kind, with_meanings=True)
@@ -173,25 +175,25 @@ def _meanings(annotation: Any) -> Iterator[str]:
         yield from _meanings(part)
 
 
-def _has_form(annotation: Any) -> bool:
-    """Return whether the JSON types of a type are not enough to describe it."""
+def _has_format(annotation: Any) -> bool:
+    """Return whether a type has a format that its JSON types alone do not describe."""
     kind, limits = constrained(annotation)
     arguments = get_args(kind)
     if (scalar := scalar_of(kind)) is not None:
-        has_form = {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}.keys() != {"type"}
+        has_format = {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}.keys() != {"type"}
     elif (surrogate := surrogate_of(kind)) is not None:
-        has_form = surrogate.schema.get("type") == "string"  # the schema describes those with parts
+        has_format = surrogate.schema.get("type") == "string"  # if it has parts, the schema describes them
     elif is_literal(kind) or is_enum(kind):
         choices = [*(arguments or kind)]
         is_plain = all(isinstance(value, str | None) for value in map(json_of, choices))
-        has_form = not is_plain or any(map(meaning_of, choices)) or _is_flag(kind)
+        has_format = not is_plain or any(map(meaning_of, choices)) or _is_flag(kind)
     elif is_union(kind):
-        has_form = any(map(_has_form, arguments))
+        has_format = any(map(_has_format, arguments))
     elif is_sequence(kind):
-        has_form = bool(_length(limits, "Items")) or _has_form((*arguments, Any)[0])
+        has_format = bool(_length(limits, "Items")) or _has_format((*arguments, Any)[0])
     else:
-        has_form = is_mapping(kind) or get_origin(kind) is tuple or is_named_tuple(get_origin(kind) or kind)
-    return has_form
+        has_format = is_mapping(kind) or get_origin(kind) is tuple or is_named_tuple(get_origin(kind) or kind)
+    return has_format
 
 
 class _Writer(Struct):
@@ -211,7 +213,9 @@ class _Writer(Struct):
         arguments = get_args(kind)
         schema: Schema = {}
         if (scalar := scalar_of(kind)) is not None:
-            schema = _portable({**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)})
+            schema = _remove_unportable_pattern(
+                {**scalar.schema, **_bounds(kind, limits), **scalar.facets_of(limits)}
+            )
         elif (surrogate := surrogate_of(kind)) is not None:
             schema = schema_of_surrogate(surrogate, self.definitions)
         elif kind is NoneType:
@@ -219,7 +223,9 @@ class _Writer(Struct):
         elif is_literal(kind) or is_enum(kind):
             schema = _flags(kind) if _is_flag(kind) else _choices(arguments or kind)
         elif is_union(kind):
-            schema = _any_of(map(self.schema, sorted(arguments, key=lambda member: member is NoneType)))
+            schema = _combine_schemas(
+                map(self.schema, sorted(arguments, key=lambda member: member is NoneType))
+            )
         elif is_mapping(kind):
             key, value = arguments or (Any, Any)
             schema = self._object(key, value, limits)
@@ -258,9 +264,11 @@ class _Writer(Struct):
         return self._fixed_array(items, sum(member.required for member in members))
 
     def _fixed_array(self, items: Sequence[Schema], minimum: int) -> Schema:
-        """Return the schema of an array with a schema per position."""
+        """
+        Return the schema of an array that has one item for each of *items*, of which *minimum* are required.
+        """
         prefix = {"prefixItems": items, "items": False}
-        items_schema = prefix if self.definitions.places else {"items": _any_of(items)}
+        items_schema = prefix if self.definitions.places else {"items": _combine_schemas(items)}
         return {"type": "array", **items_schema, "minItems": minimum, "maxItems": len(items)}
 
     def _members(self, kind: Any) -> Schema:
@@ -269,16 +277,18 @@ class _Writer(Struct):
         for member in members_of_record(kind):
             has_default = member.default is not UNSET and can_be_sent(member.default)
             default = {"default": json_of(member.default)} if has_default else {}
-            properties[member.name] = self._named(member.type) | default
+            properties[member.name] = self._member_schema(member.type) | default
             required += [member.name] if member.required else []
         return {"type": "object", "properties": properties, "required": required}
 
-    def _named(self, annotation: Any) -> Schema:
-        """Return the schema of a named member, with the description, because clients can show it alone."""
+    def _member_schema(self, annotation: Any) -> Schema:
+        """
+        Return a member's schema, with a description of the format, because clients can show the member alone.
+        """
         schema = self.schema(annotation)
         is_outlined = self.definitions.brief and scalar_of(annotation) is None
-        clauses = _meanings(annotation) if is_outlined else [_form(annotation)]
-        return with_words(schema, described(schema.get("description"), clauses))
+        clauses = _meanings(annotation) if is_outlined else [_describe_format(annotation)]
+        return add_description(schema, join_description(schema.get("description"), clauses))
 
 
 def _key_schema(annotation: Any) -> Schema:
@@ -289,12 +299,12 @@ def _key_schema(annotation: Any) -> Schema:
     if is_literal(kind) or is_enum(kind):
         return _choices([str(json_of(value)) for value in get_args(kind) or kind])
     if kind is str:
-        return _portable(_bounds(kind, limits))
+        return _remove_unportable_pattern(_bounds(kind, limits))
     scalar = scalar_of(kind)
     return {} if scalar is None else dict(scalar.key_schema_of(limits))
 
 
-def _any_of(schemas: Iterable[Schema]) -> Schema:
+def _combine_schemas(schemas: Iterable[Schema]) -> Schema:
     """Return a schema that accepts any of several schemas, without duplicates."""
     members: list[Schema] = []
     for schema in schemas:
@@ -311,7 +321,7 @@ def _choices(values: Iterable[Any]) -> Schema:
     for value in map(json_of, values):
         by_type.setdefault(_JSON_TYPES[type(value)], []).append(value)
     null = [_NULL] if by_type.pop("null", None) else []
-    return _any_of([*({"type": kind, "enum": members} for kind, members in by_type.items()), *null])
+    return _combine_schemas([*({"type": kind, "enum": members} for kind, members in by_type.items()), *null])
 
 
 def _is_flag(kind: Any) -> bool:
@@ -325,7 +335,7 @@ def _flags(kind: type[Flag]) -> Schema:
 
 
 def _bounds(kind: Any, limits: Constraints) -> Schema:
-    """Return the constraints of a number, or of the length and pattern of text."""
+    """Return the keywords for the constraints of a number, or for the length and the pattern of text."""
     bounds = {keyword: getattr(limits, name) for name, keyword in _BOUNDS.items()}
     lengths = _length(limits, "Length") if kind is str else {}
     return lengths | {keyword: bound for keyword, bound in bounds.items() if bound is not None}
@@ -336,8 +346,10 @@ def _length(limits: Constraints, noun: str) -> Schema:
     return {keyword: bound for keyword, bound in bounds.items() if bound is not None}
 
 
-def _portable(schema: Schema) -> Schema:
-    """Remove a pattern that some clients cannot parse: they would reject all tools."""
+def _remove_unportable_pattern(schema: Schema) -> Schema:
+    """
+    Return *schema*, without its pattern if some clients would reject all tools because of it.
+    """
     if _UNPORTABLE.search(schema.get("pattern", "")):
         del schema["pattern"]
     return schema
@@ -351,7 +363,7 @@ def _docstring(kind: Any) -> str:
 
 def answer_schema(answer: Any, *, outlined: bool = False) -> dict[str, Any]:
     """
-    Return the JSON Schema of an answer type, without the docstrings of classes: they are not for models.
+    Return the JSON Schema of an answer type, without the docstrings of classes, which are not for models.
 
     Args:
         answer:

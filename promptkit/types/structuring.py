@@ -19,7 +19,7 @@ import msgspec
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.choices import enum_converter, member_text
-from promptkit.types.constraints import located, offset_error, zone_of
+from promptkit.types.constraints import localize, offset_error, zone_of
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import (
     ABSENT,
@@ -53,7 +53,7 @@ from promptkit.types.unstructuring import json_of
 
 _UNKNOWN_MEMBER: Final = "is not a member of this object"
 
-#: The converters of types, by the ids of the types: ``int | float`` equals ``float | int``, but the order of
+#: The converters by the ids of their types, because ``int | float`` equals ``float | int``, but the order of
 #: members matters.
 _structurers: Final[dict[int, tuple[Any, Read]]] = {}
 
@@ -62,12 +62,12 @@ def structurer(annotation: Any) -> Read:
     """
     Return a function that converts JSON values to a type.
 
-    It raises `ConversionError` with every invalid part.
+    The function raises `ConversionError` with every invalid part.
     """
 
     def structure(value: Any) -> Any:
         try:
-            return _structured(value, annotation)
+            return _convert(value, annotation)
         except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
             parts = parts_of(error)
         # On a stack overflow, every member of the innermost object has this error.
@@ -82,7 +82,7 @@ def clear_type_cache() -> None:
     _structurers.clear()
 
 
-def _structured(value: Any, annotation: Any) -> Any:
+def _convert(value: Any, annotation: Any) -> Any:
     if value is ABSENT:
         raise ConversionError(expected_of(annotation), got=ABSENT)
     if (entry := _structurers.get(id(annotation))) is None:
@@ -103,11 +103,11 @@ def is_leaf(annotation: Any) -> bool:
     return scalar_of(kind) is not None or kind is NoneType or is_literal(kind) or is_enum(kind)
 
 
-def _leaf(annotation: Any) -> Read:
+def _leaf_converter(annotation: Any) -> Read:
     """Return a converter to a type without nested values."""
     kind, _ = constrained(annotation)
     if is_enum(kind):
-        return _member(kind)
+        return _enum_member_converter(kind)
     scalar = scalar_of(annotation)
     convert = msgspec.convert if scalar is None else scalar.convert
     if convert is msgspec.convert and (scalar is None or is_constrained(annotation)):
@@ -125,12 +125,12 @@ def _leaf(annotation: Any) -> Read:
             result = convert(value, annotation)
         except (msgspec.ValidationError, ValueError, OverflowError):
             raise _leaf_error(value, annotation) from None
-        return result if zone is None else located(result, zone)
+        return result if zone is None else localize(result, zone)
 
     return structure
 
 
-def _member(annotation: Any) -> Read:
+def _enum_member_converter(annotation: Any) -> Read:
     """Return a converter to a member of an enumeration."""
     convert = enum_converter(annotation)
 
@@ -146,7 +146,9 @@ def _member(annotation: Any) -> Read:
 
 
 def _converter(annotation: Any) -> Callable[[Any, Any], Any]:
-    """Return msgspec's conversion to a type. It caches type information of structs, not of other types."""
+    """
+    Return msgspec's conversion to a type. It uses a struct, because msgspec caches only the types of structs.
+    """
     holder: Any = msgspec.defstruct("Holder", [("held", annotation)])
     return lambda value, _: msgspec.convert({"held": value}, holder).held
 
@@ -159,8 +161,8 @@ def _leaf_error(value: Any, annotation: Any) -> ConversionError:
     return ConversionError(expected_of(annotation), got=value, nearest=suggestion, reason=reason)
 
 
-def sized(read: Read, annotation: Any) -> Read:
-    """Wrap *read* to check the number of parts."""
+def add_size_check(read: Read, annotation: Any) -> Read:
+    """Return a function that calls *read* and checks the number of parts in the result."""
     _, limits = constrained(annotation)
     minimum, maximum = limits.min_length or 0, limits.max_length
     if not minimum and maximum is None:
@@ -175,18 +177,18 @@ def sized(read: Read, annotation: Any) -> Read:
     return read_sized
 
 
-def _sized(annotation: Any) -> Read:
+def _sized_converter(annotation: Any) -> Read:
     """Return a converter that also checks the number of parts."""
-    return sized(lambda value: _structured(value, annotation.__origin__), annotation)
+    return add_size_check(lambda value: _convert(value, annotation.__origin__), annotation)
 
 
-def _surrogate(annotation: Any) -> Read:
+def _surrogate_converter(annotation: Any) -> Read:
     """Return a converter that uses the surrogate of a type."""
     surrogate: Any = surrogate_of(annotation)
-    return lambda value: surrogate.build(_structured(value, surrogate.model))
+    return lambda value: surrogate.build(_convert(value, surrogate.model))
 
 
-def _sequence(annotation: Any) -> Read:
+def _sequence_converter(annotation: Any) -> Read:
     """Return a converter of JSON arrays to a list, set, frozenset or variable-length tuple."""
     make = SEQUENCES[get_origin(annotation) or annotation]
     item = (*get_args(annotation), Any)[0]
@@ -194,7 +196,7 @@ def _sequence(annotation: Any) -> Read:
     def structure(value: Any) -> Any:
         if not isinstance(value, list):
             raise ConversionError(expected_of(annotation), got=value)
-        items = collect(enumerate(value), lambda part: _structured(part, item))
+        items = collect(enumerate(value), lambda part: _convert(part, item))
         try:
             return make(items)
         except TypeError:  # an item of a set is not hashable
@@ -203,13 +205,13 @@ def _sequence(annotation: Any) -> Read:
     return structure
 
 
-def _is_fixed(annotation: Any) -> bool:
+def _is_fixed_tuple(annotation: Any) -> bool:
     """Return whether values are JSON arrays with a type per position."""
     kind = get_origin(annotation) or annotation
     return kind is tuple or is_named_tuple(kind)
 
 
-def _fixed(annotation: Any) -> Read:
+def _fixed_tuple_converter(annotation: Any) -> Read:
     """Return a converter of JSON arrays to a tuple with a type per position. Named tuples can be objects."""
     kind = get_origin(annotation) or annotation
     make: Callable[[list[Any]], Any] = tuple
@@ -218,7 +220,7 @@ def _fixed(annotation: Any) -> Read:
     minimum, step = len(types), "[{}]".format
     read_object: Read | None = None
     if is_named_tuple(kind):
-        read_object = _record(annotation)
+        read_object = _record_converter(annotation)
         members = members_of_record(annotation)
         types, keys = [member.type for member in members], [member.name for member in members]
         minimum, step = sum(member.required for member in members), ".{}".format
@@ -232,12 +234,12 @@ def _fixed(annotation: Any) -> Read:
         if not isinstance(value, list) or not minimum <= len(value) <= len(types):
             raise ConversionError(expected_of(annotation), got=value)
         parts = zip(keys, zip(value, types, strict=False), strict=False)
-        return make(collect(parts, lambda part: _structured(*part), step))
+        return make(collect(parts, lambda part: _convert(*part), step))
 
     return structure
 
 
-def _mapping(annotation: Any) -> Read:
+def _mapping_converter(annotation: Any) -> Read:
     """Return a converter of JSON objects to a dict. Keys are text in JSON, whatever their type."""
     key_type, value_type = get_args(annotation) or (Any, Any)
     convert_key = _key_converter(key_type)
@@ -250,7 +252,7 @@ def _mapping(annotation: Any) -> Read:
         except ConversionError as error:
             errors = [*error.parts]
         try:
-            values = collect(value.items(), lambda part: _structured(part, value_type), _step)
+            values = collect(value.items(), lambda part: _convert(part, value_type), _step)
         except ConversionError as error:
             errors += error.parts
         if errors:
@@ -268,7 +270,7 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
     scalar, zone = scalar_of(annotation), zone_of(annotation)
     convert = convert_key if scalar is None else scalar.convert_key
     if is_enum(constrained(annotation)[0]):
-        convert = lambda text, _: _structured(text, annotation)  # noqa: E731
+        convert = lambda text, _: _convert(text, annotation)  # noqa: E731
 
     def structure(text: str) -> Any:
         try:
@@ -276,7 +278,7 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
         except (msgspec.ValidationError, ConversionError):
             reason = offset_error(text, annotation, seconds=":00")
             raise ConversionError(expected_of(annotation), got=text, reason=reason) from None
-        return key if zone is None else located(key, zone)
+        return key if zone is None else localize(key, zone)
 
     return structure
 
@@ -286,11 +288,11 @@ def _step(key: str) -> str:
     return f"[{shortened(key)!r}]"
 
 
-def _union(annotation: Any) -> Read:
+def _union_converter(annotation: Any) -> Read:
     """
     Return a converter to the first matching member of a union.
 
-    If text is a member, another member matches only if its value is written as the same text.
+    If text is a member of the union, another member matches only if its value is written as the same text.
     """
     members = get_args(annotation)
     takes_text = any(constrained(member)[0] is str for member in members)
@@ -303,7 +305,7 @@ def _union(annotation: Any) -> Read:
             if member is NoneType:
                 continue
             try:
-                result = _structured(value, member)
+                result = _convert(value, member)
                 if not takes_text or not isinstance(value, str) or json_of(result) == value:
                     return result
             except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
@@ -315,8 +317,10 @@ def _union(annotation: Any) -> Read:
     return structure
 
 
-def _record(annotation: Any) -> Read:
-    """Return a converter of JSON objects to any other record, or to a named tuple."""
+def _record_converter(annotation: Any) -> Read:
+    """
+    Return a converter of JSON objects to a named tuple, or to a record that `_class_converter` excludes.
+    """
     cls = get_origin(annotation) or annotation
     tag, members = tag_of(annotation), members_of_record(annotation)
     names = [*(member.name for member in members), *tag]
@@ -337,7 +341,7 @@ def _record(annotation: Any) -> Read:
             unknown -= is_present
             if is_present or is_required:
                 try:
-                    arguments[parameter] = _structured(value[name] if is_present else ABSENT, kind)
+                    arguments[parameter] = _convert(value[name] if is_present else ABSENT, kind)
                 except Exception as error:  # noqa: BLE001 (an author's class can raise anything)
                     errors += (part.at(f".{name}") for part in parts_of(error))
         if unknown:
@@ -349,24 +353,24 @@ def _record(annotation: Any) -> Read:
     return structure
 
 
-def _is_stored_class(annotation: Any) -> bool:
+def _stores_all_members(annotation: Any) -> bool:
     """Return whether a type is an attrs class or a dataclass that stores all members that it takes."""
     cls = get_origin(annotation) or annotation
     is_class = attrs.has(cls) or is_dataclass(cls)
     return is_class and all(member.attribute is not None for member in members_of_record(annotation))
 
 
-def _class(annotation: Any) -> Read:
+def _class_converter(annotation: Any) -> Read:
     """Return a converter of JSON objects to an attrs class or a dataclass."""
     from cattrs import ClassValidationError, Converter  # importing it takes longer than starting a server
     from cattrs.gen import make_dict_structure_fn, override
 
     converter = Converter(detailed_validation=True, forbid_extra_keys=True)
-    converter.register_structure_hook_func(lambda _: True, _structured)
+    converter.register_structure_hook_func(lambda _: True, _convert)
     members = {member.name: member.type for member in members_of_record(annotation)}
     # `members_of_record` has resolved names in types.
     hooks: dict[str, Any] = {
-        name: override(struct_hook=partial(_structured_as, kind))
+        name: override(struct_hook=partial(_convert_as, kind))
         for name, kind in members.items()
         if name not in signature(make_dict_structure_fn).parameters
     }
@@ -386,12 +390,12 @@ def _class(annotation: Any) -> Read:
     return structure
 
 
-def _structured_as(annotation: Any, value: Any, _: Any) -> Any:
-    return _structured(value, annotation)
+def _convert_as(annotation: Any, value: Any, _: Any) -> Any:
+    return _convert(value, annotation)
 
 
 def _parts_of_class(error: Any, members: Mapping[str, Any]) -> Iterator[ConversionError]:
-    """Yield every error that cattrs found in a class, given the types of its members."""
+    """Yield a conversion error for each cattrs error; *members* are the types of the members by name."""
     named_errors, other_errors = error.group_exceptions()
     for inner, note in named_errors:
         if isinstance(inner, KeyError):
@@ -415,13 +419,13 @@ def _unknown_member_errors(unknown: Iterable[Any], names: Iterable[str]) -> list
 
 #: Predicates of types, and the factories of their converters. The first match counts.
 _STRUCTURES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Read]], ...]] = (
-    (is_leaf, _leaf),
-    (is_constrained, _sized),
-    (lambda t: surrogate_of(t) is not None, _surrogate),
-    (is_sequence, _sequence),
-    (_is_fixed, _fixed),
-    (is_mapping, _mapping),
-    (is_union, _union),
-    (_is_stored_class, _class),
-    (lambda t: is_record(get_origin(t) or t), _record),
+    (is_leaf, _leaf_converter),
+    (is_constrained, _sized_converter),
+    (lambda t: surrogate_of(t) is not None, _surrogate_converter),
+    (is_sequence, _sequence_converter),
+    (_is_fixed_tuple, _fixed_tuple_converter),
+    (is_mapping, _mapping_converter),
+    (is_union, _union_converter),
+    (_stores_all_members, _class_converter),
+    (lambda t: is_record(get_origin(t) or t), _record_converter),
 )

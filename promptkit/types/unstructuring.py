@@ -1,4 +1,4 @@
-"""Conversion of values to JSON, or to text that is read back."""
+"""Conversion of values to JSON, or to text that can be read back."""
 
 from enum import Enum
 from typing import Any, Final
@@ -38,24 +38,24 @@ def text_of(value: Any) -> str:
     return json_value if isinstance(json_value, str) else msgspec.json.encode(json_value).decode()
 
 
-def typed_text(value: Any) -> str:
+def text_as_entered(value: Any) -> str:
     """
-    Return text as people type it: ``yes``, ``30m``, and ``a, b`` for a list, unless that is ambiguous.
+    Return *value* as people type it: ``yes``, ``30m``, and ``a, b`` for a list, unless that is ambiguous.
 
     Raises:
         TypeError: If *value* or a part of it cannot be converted.
     """
-    if is_row(value):
-        return ", ".join(map(typed_text, value))
+    if is_inline_list(value):
+        return ", ".join(map(text_as_entered, value))
     scalar = None if isinstance(value, Enum) else scalar_of_value(value)
     return text_of(value) if scalar is None or scalar.show is None else scalar.show(value)
 
 
-def is_row(value: Any) -> bool:
+def is_inline_list(value: Any) -> bool:
     """Return whether *value* is a list that can be read back from its items, separated by commas."""
     if not isinstance(value, list | set | frozenset) or not value:
         return False
-    texts = [typed_text(item) if _is_plain(item) else "" for item in value]
+    texts = [text_as_entered(item) if _is_plain(item) else "" for item in value]
     is_unambiguous = all(text and text == text.strip() and not {",", "\n"} & set(text) for text in texts)
     return is_unambiguous and not texts[0].startswith("[")
 
@@ -75,7 +75,11 @@ def can_be_sent(value: Any) -> bool:
 
 
 def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
-    """Convert enumerations, records and types with a surrogate, which msgspec would write differently."""
+    """
+    Convert the parts of a value that msgspec would write differently.
+
+    These are enumerations, records and types with a surrogate.
+    """
     if type(value) in _JSON_TYPES:
         return value
     if isinstance(value, Enum):
@@ -92,12 +96,12 @@ def _dump(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
         }
     if is_record(type(value)):
         return tag_of(type(value)) | {
-            member.name: _dump(_stored(value, member)) for member in members_of_record(type(value))
+            member.name: _dump(_stored_value(value, member)) for member in members_of_record(type(value))
         }
     return [_dump(part) for part in value]
 
 
-def _stored(record: Any, member: Member) -> Any:
+def _stored_value(record: Any, member: Member) -> Any:
     if member.attribute is None:
         msg = f"a {type(record).__name__} cannot be converted to text: it does not store {member.name!r}"
         raise TypeError(msg)

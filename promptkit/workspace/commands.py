@@ -1,4 +1,4 @@
-"""Commands: programs that a prompt runs in the workspace, whose output becomes text of the prompt."""
+"""Commands, which are programs that a prompt runs in the workspace to use their output as text."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from promptkit.language.context import is_cancelled
 from promptkit.workspace.execution import Outcome, execute
 from promptkit.workspace.paths import workspace
 
-#: A word of a command; None is omitted.
+#: A word of a command. None is skipped.
 Word: TypeAlias = str | os.PathLike[str] | None
 
 #: The maximum size of a character in UTF-8, in bytes.
@@ -26,18 +26,18 @@ def run(*command: Word, limit: int = 20_000, timeout: float = 10.0, check: bool 
     """
     Run a command in the workspace, and return its output.
 
-    The command does not run in a shell: each argument is one word, whatever it contains. The command has no
-    input and no terminal. It is terminated at the limit, at the timeout, and when the request is cancelled.
-    When it ends for any reason, its child processes are ended as well. An ``async def`` prompt awaits
-    `run_async` instead.
+    The command does not run in a shell, so each argument is one word, whatever it contains. The command has
+    no input and no terminal. It is terminated at the limit, at the timeout, and when the request is
+    cancelled. When it exits for any reason, its child processes are terminated as well. An ``async def``
+    prompt awaits `run_async` instead.
 
     Args:
         *command:
-            The program and its arguments, as text or paths. None is omitted.
+            The program and its arguments, as text or paths. None is skipped.
 
         limit:
-            The maximum number of characters to return, at least 1. If there are more, the command is
-            terminated, and a line such as ``[... cut after 19,968 characters ...]`` replaces the rest.
+            The maximum number of characters to return, at least 1. If there are more characters, the command
+            is terminated, and a line such as ``[... cut after 19,968 characters ...]`` replaces the rest.
 
         timeout:
             The maximum run time in seconds.
@@ -180,7 +180,7 @@ def _first_error_line(outcome: Outcome) -> str:
 
 
 def _truncate_output(text: str, limit: int) -> str:
-    """Truncate a text to *limit* characters, with a final line that reports it."""
+    """Truncate *text* to *limit* characters. A final line reports the number of characters before it."""
     if len(text) <= limit:
         return text
     # The notice of truncate is replaced, because it counts only the output that was read.

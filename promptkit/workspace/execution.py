@@ -1,8 +1,8 @@
 """
-Execution of one command in its own process group, which captures the output and ends the whole group.
+Execution of one command in its own process group, which captures the output and terminates the whole group.
 
-The command has no input and no terminal. Windows does not have such groups, so on Windows child processes can
-outlive the command.
+The command has no input and no terminal. Windows has no such groups, so child processes can outlive the
+command there.
 """
 
 import atexit
@@ -25,7 +25,7 @@ if sys.platform == "win32":
     import msvcrt
 
     _NEW_GROUP: Final[dict[str, Any]] = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    _KILL: Final = signal.SIGTERM  # the only such signal on Windows, where it kills immediately
+    _KILL: Final = signal.SIGTERM  # on Windows, this signal kills immediately
     _signal: Final = os.kill
 else:
     import select
@@ -45,7 +45,7 @@ _KILL_TIMEOUT_S: Final = 1.0
 
 _CHUNK_BYTES: Final = 1 << 16
 
-#: Captured bytes of standard error, of which only the first line is used.
+#: Number of bytes of standard error to capture. Only the first line is used.
 _ERROR_BYTES: Final = 4096
 
 #: Time in seconds to wait for a command that is being started when this process exits.
@@ -67,10 +67,10 @@ class Outcome(Struct, frozen=True):
             The start of its standard error.
 
         code:
-            Its exit code; negative if a signal ended it.
+            Its exit code; negative if a signal terminated it.
 
         stopped:
-            Why the command was terminated; None if it ended by itself.
+            Why the command was terminated; None if it exited by itself.
     """
 
     output: bytes
@@ -83,7 +83,7 @@ def execute(
     words: Sequence[str], folder: Path, *, limit: int, timeout: float, should_stop: Callable[[], bool]
 ) -> Outcome:
     """
-    Run a command, and return once its process group has ended.
+    Run a command, and return once all processes of its group have exited.
 
     Args:
         words:
@@ -93,7 +93,7 @@ def execute(
             The working directory.
 
         limit:
-            The maximum number of bytes to read of the output. If there are more, the command is terminated.
+            The maximum number of output bytes to read. If there are more, the command is terminated.
 
         timeout:
             The maximum run time in seconds, after which the command is terminated.
@@ -116,7 +116,7 @@ def execute(
 
 
 def end_all() -> None:
-    """End all running commands. Call this when the process exits."""
+    """Terminate all running commands. Call this when the process exits."""
     deadline = time.monotonic() + _START_TIMEOUT_S
     while not all(command.pid for command in tuple(_running)) and time.monotonic() < deadline:
         time.sleep(_START_TIMEOUT_S / 100)
@@ -128,7 +128,7 @@ atexit.register(end_all)
 
 
 class _Command(subprocess.Popen[bytes]):
-    """A command, registered in `_running` from before its start until its group has ended."""
+    """A command, registered in `_running` from before its start until its group is gone."""
 
     def __init__(self, words: Sequence[str], folder: Path) -> None:
         self.pid = 0  # until the process has started
@@ -154,14 +154,14 @@ class _Command(subprocess.Popen[bytes]):
         if self.pid:
             with suppress(
                 ProcessLookupError, PermissionError
-            ):  # no process is left, or none that this user can signal
+            ):  # no processes are left, or this user cannot signal them
                 _signal(self.pid, number)
 
     def reap(self, seconds: float = 0) -> bool:
         """
-        Wait at most *seconds* for the process to end, and return whether it has ended.
+        Wait at most *seconds* for the process to exit, and return whether it has exited.
 
-        If it has ended, kill the rest of its group before the number of the group can be reused.
+        If it has exited, kill the rest of its group before the group's id can be reused.
         """
         if self.returncode is None:
             with suppress(subprocess.TimeoutExpired):
@@ -171,7 +171,7 @@ class _Command(subprocess.Popen[bytes]):
         return self.returncode is not None
 
     def end(self) -> None:
-        """End the process and its group."""
+        """Terminate the process and its group."""
         if not self.reap():
             self.signal_group(signal.SIGTERM)
             if not self.reap(_TERMINATION_GRACE_S):
@@ -192,7 +192,7 @@ class _OutputBuffer:
         self.is_full = self.is_closed = False
 
     def read(self) -> None:
-        """Read available output."""
+        """Read the available output, and store it up to the limit."""
         data = os.read(self.pipe.fileno(), _CHUNK_BYTES)
         free = self.limit - len(self.data)
         self.data += data[:free]
@@ -207,15 +207,15 @@ def _read(
     deadline: float,
     should_stop: Callable[[], bool],
 ) -> Literal["limit", "timeout"] | None:
-    """Read a command's output until it ends (return None) or must be terminated (return the reason)."""
+    """Read a command's output until it exits (return None) or must be terminated (return the reason)."""
     while not output.is_full:
         if should_stop():
             raise RequestCancelledError
         pipes = [buffer for buffer in (output, error) if not buffer.is_closed]
         has_ended = command.reap(0 if pipes else _POLL_INTERVAL_S)
-        # After a command has ended, the pipes contain the rest of its output. Processes that left its group
+        # After a command has exited, the pipes contain the rest of its output. Processes that left its group
         # can keep the pipes open.
-        ready = _readable(pipes, 0 if has_ended or not pipes else _POLL_INTERVAL_S)
+        ready = _wait_for_output(pipes, 0 if has_ended or not pipes else _POLL_INTERVAL_S)
         for buffer in ready:
             buffer.read()
         if has_ended and (not ready or time.monotonic() > deadline):
@@ -227,7 +227,7 @@ def _read(
 
 if sys.platform == "win32":
 
-    def _readable(pipes: Iterable[_OutputBuffer], seconds: float) -> list[_OutputBuffer]:
+    def _wait_for_output(pipes: Iterable[_OutputBuffer], seconds: float) -> list[_OutputBuffer]:
         ready = [buffer for buffer in pipes if _can_be_read(buffer)]
         if not ready:
             time.sleep(seconds / 5)
@@ -241,7 +241,7 @@ if sys.platform == "win32":
 
 else:
 
-    def _readable(pipes: Iterable[_OutputBuffer], seconds: float) -> list[_OutputBuffer]:
+    def _wait_for_output(pipes: Iterable[_OutputBuffer], seconds: float) -> list[_OutputBuffer]:
         poll = select.poll()  # `select` is limited to descriptors below 1,024, and servers have many
         by_descriptor = {buffer.pipe.fileno(): buffer for buffer in pipes}
         for descriptor in by_descriptor:

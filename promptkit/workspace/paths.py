@@ -14,8 +14,8 @@ from promptkit.errors.exceptions import PromptError
 from promptkit.language.context import is_cancelled
 from promptkit.workspace.execution import execute
 
-#: The environment variable that ``promptkit serve`` sets, and that users can set. An empty value means that
-#: there is no workspace.
+#: The environment variable that ``promptkit serve`` or users set. An empty value means that there is no
+#: workspace.
 VARIABLE: Final = "PROMPTKIT_WORKSPACE"
 
 #: The variable that Claude Code sets for the servers that it starts.
@@ -34,9 +34,9 @@ def workspace() -> Path:
     """
     Return the folder that the user works in.
 
-    The folder is the first that is given by: ``promptkit serve --workspace``, the environment variable
-    ``PROMPTKIT_WORKSPACE``, or the variable ``CLAUDE_PROJECT_DIR``. Otherwise, it is the current folder,
-    unless that is the root of the file system. Over HTTP, only ``--workspace`` is used.
+    The first of these that is set determines the folder: ``promptkit serve --workspace``, the environment
+    variable ``PROMPTKIT_WORKSPACE``, and the variable ``CLAUDE_PROJECT_DIR``. If none is set, it is the
+    current folder, unless that is the root of the file system. Over HTTP, only ``--workspace`` counts.
 
     Returns:
         An absolute path.
@@ -68,8 +68,8 @@ def _current_folder() -> Path | None:
     return None
 
 
-#: Limits for listing files, because a user waits for completions: the time in seconds, the number of files,
-#: and the output of git in bytes.
+#: Limits for listing files, because users wait for completions: the time in seconds, the number of files, and
+#: the size of git's output in bytes.
 _TIMEOUT_S: Final = 2.0
 _MAX_FILES: Final = 50_000
 _MAX_BYTES: Final = 1 << 22
@@ -85,8 +85,8 @@ def files(pattern: str) -> Callable[[], list[str]]:
     """
     Return a function that completes an argument with files: ``Arg(complete=files("**/*.py"))``.
 
-    In a git repository, the completions are the files that git does not ignore; elsewhere, the files outside
-    of hidden folders. In a very large workspace, the list is incomplete.
+    In a git repository, the completions are the files that git does not ignore; in other folders, all files
+    outside hidden folders. In a very large workspace, the list is incomplete.
 
     Args:
         pattern:
@@ -116,7 +116,7 @@ def files(pattern: str) -> Callable[[], list[str]]:
 
 
 def _list_with_git(root: Path) -> Iterable[str] | None:
-    """Return the files that git lists within the time limit; None without git or a repository at *root*."""
+    """Return the files that git lists within the time limit; None if git or a repository is missing."""
     try:
         outcome = execute(_GIT, root, limit=_MAX_BYTES, timeout=_TIMEOUT_S, should_stop=is_cancelled)
     except OSError:  # git is not installed
@@ -154,9 +154,9 @@ def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
     """
     Return whether the names of a path match the parts of a pattern.
 
-    A ``**`` matches no name at first. On a mismatch, the last ``**`` is extended by one name. Earlier ones
-    are not extended, because the last one can match the same names. Therefore, each name is compared with
-    each part at most once.
+    A ``**`` matches no name at first. On a mismatch, only the last ``**`` is extended by one name, because it
+    can match every name that an earlier ``**`` could. Therefore, each name is compared with each part at most
+    once.
     """
     name = part = 0
     after_stars, stars_end = -1, 0

@@ -6,7 +6,8 @@ from typing import Final
 from promptkit import Text, skill
 from promptkit.fragments import blocks, bullets, code_block, numbered, section, table
 
-#: What `promptkit new` writes as AGENTS.md: the whole guide, which a model reads when it starts to write.
+#: The whole guide, which `promptkit new` writes as AGENTS.md, and which a model reads before it writes
+#: prompts.
 GUIDE: Final = files("promptkit.cli").joinpath("agents.md").read_text(encoding="utf-8")
 
 #: The shortest complete prompt. A test compiles it, and every example of the guide.

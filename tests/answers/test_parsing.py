@@ -267,7 +267,7 @@ def test_there_are_many_answers():
 
 
 def objects(texts):
-    """Return objects in JSON whose names and texts are *texts*."""
+    """Return JSON objects whose names and strings are *texts*."""
     parts = st.recursive(
         st.none() | st.booleans() | st.integers(-9, 9) | texts,
         lambda part: st.lists(part, max_size=3) | st.dictionaries(texts, part, max_size=3),
@@ -284,7 +284,7 @@ WORD_OBJECTS = objects(st.text("abé ._", min_size=1).filter(lambda text: text.s
 class TestLaws:
     @given(OBJECTS, st.sampled_from([None, 2]), st.sampled_from(["", "So: ", "I'm [sure].\n```json\n"]))
     def test_valid_json_is_found_unchanged(self, value, indent, before):
-        """Valid JSON is found as it is, whatever texts are in it."""
+        """Valid JSON is found as it is, whatever strings are in it."""
         assert parse_answer(f"{before}{json.dumps(value, indent=indent)}\n```\n", dict[str, Any]) == value
 
     @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ class TestLaws:
     )
     @given(WORD_OBJECTS)
     def test_usual_mistakes_do_not_change_the_value(self, write, value):
-        """Malformed JSON of words, numbers and constants has the value of the valid JSON."""
+        """Python's repr, and JSON with trailing commas, are parsed to the same value as valid JSON."""
         assert parse_answer(f"So: {write(value)}", dict[str, Any]) == value
 
     @given(OBJECTS, st.data())
@@ -310,7 +310,7 @@ class TestLaws:
 
     @given(st.text(st.sampled_from("ab1 \"'\\“”{}[],:`\n/#")))
     def test_any_text_has_a_value_or_an_error(self, text):
-        """No text raises another error, and a value is what JSON can represent."""
+        """Any text gives a value that JSON can represent, or raises an AnswerError."""
         for allow_cut in (False, True):
             try:
                 value = parse_answer(text, dict[str, Any], allow_cut=allow_cut)
@@ -344,7 +344,7 @@ CUT: dict[str, tuple[str, Any]] = {
 
 @pytest.mark.parametrize(("text", "outcome"), CUT.values(), ids=CUT)
 def test_a_cut_answer_can_be_allowed(text, outcome):
-    """An answer without its end is an error. With `allow_cut`, it counts if the rest is valid."""
+    """A truncated answer is an error. With `allow_cut`, it is accepted if the rest is valid."""
     with pytest.raises(AnswerError, match="is cut"):
         parse_answer(text, Review)
 
@@ -396,7 +396,7 @@ class TestLimits:
             parse_answer(longest + " ", list[int])
 
     def test_deep_values(self):
-        """A value can be nested 100 deep, even after a deeper one."""
+        """A value can be nested 100 levels deep; a deeper value before it is skipped."""
         deepest = "[" * 100 + "]" * 100
 
         assert json.dumps(parse_answer(deepest, list[Any])) == deepest
@@ -467,8 +467,8 @@ class TestTypes:
             parse_answer("{}", answer)
 
     @pytest.mark.parametrize("text", [None, b"{}", {"a": 1}])
-    def test_other_text(self, text):
-        """An answer that is not text is a TypeError: for some refusals, SDKs return None."""
+    def test_an_answer_that_is_not_text_is_rejected(self, text):
+        """An answer that is not text raises a TypeError; SDKs return None for some refusals."""
         with pytest.raises(TypeError, match="an answer is text"):
             parse_answer(text, Review)
 

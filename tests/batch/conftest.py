@@ -86,6 +86,6 @@ def requests_in(folder):
 
 
 def rejected_in(folder):
-    """Return the line, argument and reason of each rejected row."""
+    """Return the line, argument and reason of each rejected row, and its key if the batch has keys."""
     lines = (folder / "rejected.jsonl").read_text(encoding="utf-8").splitlines()
     return [tuple(json.loads(line).values()) for line in lines]

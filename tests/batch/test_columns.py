@@ -210,7 +210,7 @@ def ask(
 class TestWholeNumbers:
     @pytest.fixture
     def render(self, batch, folder, recipes):
-        """A function that renders the rows of a table, and returns their texts."""
+        """A function that renders the rows of a table, and returns the text of each."""
         recipes(numbers=NUMBERS)
 
         def render(name):
@@ -221,7 +221,9 @@ class TestWholeNumbers:
         return render
 
     def test_in_json_lines(self, folder, render):
-        """A whole number in JSON becomes text for each kind of text, but not for a union with int."""
+        """
+        A whole number in JSON becomes text for every parameter that is text, but not for a union with int.
+        """
         row = '{"ident": 42, "other": -7, "name": 0, "short": 12345, "either": 42}'
         (folder / "t.jsonl").write_text(row, encoding="utf-8")
 
@@ -240,7 +242,7 @@ class TestWholeNumbers:
         ]
 
     def test_in_numpy(self):
-        """A whole number of NumPy becomes text for a parameter that is text."""
+        """A NumPy integer becomes text for a parameter that is text."""
         numpy = pytest.importorskip("numpy")
 
         (row,) = Renderer(ask)([{"ticket": numpy.int64(42)}])
@@ -249,7 +251,9 @@ class TestWholeNumbers:
 
     @pytest.mark.parametrize("kind", ["list", "tuple", "numpy", "pyarrow", "pandas", "polars"])
     def test_in_a_list(self, kind):
-        """Whole numbers in a list of any kind of table become text for a list of texts."""
+        """
+        Whole numbers in a list, in any kind of table, become text for a parameter that is a list of strings.
+        """
         module = pytest.importorskip(kind) if kind not in ("list", "tuple") else None
         columns = {"names": [[1, 22]]}
         tables = {
@@ -287,7 +291,7 @@ class TestWholeNumbers:
 
     @pytest.mark.parametrize("cell", ["1.5", "1.", ".0", "1e3", "1.0.0", "1.0x", "--1.0", "1" * 4400 + ".0"])
     def test_invalid_integer(self, batch, folder, recipes, cell):
-        """Numbers with any other decimal part are not integers."""
+        """Cells such as 1.5, .0 and 1e3, and numbers with thousands of digits, are not integers."""
         recipes(numbers=NUMBERS)
         (folder / "t.csv").write_text(f"ident,count\na,{cell}\n", encoding="utf-8")
 

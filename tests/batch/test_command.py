@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from promptkit.batch.renderer import LINE_FORMATS
+from promptkit.batch.line_formats import LINE_FORMATS
 from tests.batch.conftest import rejected_in, requests_in
 
 DEEP = "[" * 900 + "]" * 900
@@ -47,7 +47,7 @@ class TestLines:
         ],
     )
     def test_lines_for_other_vendors(self, batch, tickets, folder, vendor, members):
-        """Each vendor's lines have the members that its API expects."""
+        """Each vendor's lines have the fields that its API expects."""
         batch("judge", tickets, vendor=vendor)
 
         assert all(line.keys() == members for line in requests_in(folder / "out"))
@@ -61,7 +61,9 @@ class TestLines:
         assert requests_in(folder / "chosen")[0]["params"]["max_tokens"] == 10
 
     def test_bedrock_accepts_only_models_of_anthropic(self, batch, tickets, folder, capsys):
-        """Bedrock accepts only models of Anthropic; its body has the version and no model."""
+        """
+        Bedrock accepts only models of Anthropic; the request has a version of Anthropic's API, and no model.
+        """
         with pytest.raises(SystemExit):
             batch("triage", tickets, vendor="bedrock")
         assert "bedrock supports only Anthropic models, and 'm' is not one" in capsys.readouterr().err
@@ -346,8 +348,8 @@ class TestFiles:
         ]
         assert full_run.out == f"wrote 2 requests ({size:,} bytes) to 1 file in 'out'\n"
 
-    def test_foreign_files_are_kept(self, batch, tickets, folder):
-        """A foreign file with a reserved name is not overwritten."""
+    def test_files_that_promptkit_did_not_write_are_kept(self, batch, tickets, folder):
+        """A file with a reserved name that no batch has written is not overwritten."""
         (folder / "out").mkdir()
         (folder / "out" / "rejected.jsonl").write_text("mine", encoding="utf-8")
 
@@ -403,8 +405,10 @@ class TestFiles:
         assert batch("triage", tickets, "--force").code == 0
         assert len(requests_in(folder / "out")) == 2
 
-    def test_foreign_requests_are_kept(self, batch, tickets, folder):
-        """--force does not replace a batch next to other request files, because all would be uploaded."""
+    def test_other_request_files_are_kept(self, batch, tickets, folder):
+        """
+        --force does not replace a batch next to other request files, because these would be uploaded too.
+        """
         batch("triage", tickets)
         (folder / "out" / "requests-mine.jsonl").write_text("mine", encoding="utf-8")
         before = {file.name: file.read_bytes() for file in (folder / "out").iterdir()}

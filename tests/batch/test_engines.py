@@ -27,8 +27,8 @@ ROWS = 100_000
 #: One of this many rows is invalid.
 INVALID_INTERVAL = 1_000
 
-#: Timeout of one engine, in seconds.
-RUNNING = 300
+#: Timeout of one engine, in seconds. Beside other tests, the engines take ten times as long as alone.
+RUNNING = 900
 
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
 
@@ -76,7 +76,7 @@ ON_SPARK = "--master local[2,4] --conf spark.ui.enabled=false pyspark-shell"
 
 
 def row(number):
-    """Return one row; some rows are invalid."""
+    """Return the row with a number; one row in a thousand is invalid."""
     severity = "hihg" if number % INVALID_INTERVAL == 7 else ("low", "high")[number % 2]
     return {"id": number, "ticket": f"ticket {number}", "severity": severity, "votes": number % 11}
 
@@ -121,7 +121,7 @@ def run(examples, table, installations, tmp_path):
 
 
 def kill_one_worker(examples):
-    """Make one rendering process kill itself halfway; return the file by which it records this."""
+    """Make one rendering process kill itself halfway, and return the file that it creates before that."""
     file, marker = examples / "tickets.py", examples / "ended"
     text = file.read_text(encoding="utf-8")
     last_line = '    return f"Triage'
@@ -188,7 +188,7 @@ def test_frames_and_relations(run, example):
     ],
 )
 def test_litellm_reads_the_file(folder, installations, text):
-    """LiteLLM converts the OpenAI file for Bedrock, whatever characters a text contains."""
+    """LiteLLM converts the OpenAI file for Bedrock, whatever characters its text contains."""
     lines = [json.dumps({"ticket": text}), json.dumps({"ticket": "last"})]
     (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
     main(["batch", "triage", "t.jsonl", "--for", "openai-chat", "--model", CLAUDE, "-o", "out"])

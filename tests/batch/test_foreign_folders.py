@@ -7,7 +7,7 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from promptkit.batch.renderer import LINE_FORMATS
+from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.shards import BatchWriter
 from promptkit.cli import main
 from tests.batch.conftest import requests_in
@@ -57,7 +57,7 @@ def small_files(monkeypatch):
 
 @pytest.fixture
 def unfinished(table, batch, folder):
-    """A folder with an unfinished batch of several files, as left by a worker that ended."""
+    """A folder with an unfinished batch of several files, as left by a worker that exited."""
     write, count = BatchWriter.write, 0
 
     def end_after_two(writer, chunk):
@@ -178,7 +178,9 @@ class TestEntriesThatAreNotFiles:
 class TestOutputFolder:
     @pytest.mark.parametrize("out", ["out", "out/inner"])
     def test_link_is_not_followed(self, out, batch, folder, tmp_path_factory):
-        """A relative output folder that is a link is rejected, because it can come with the repository."""
+        """
+        A relative output path with a link in it is rejected, because the link can come with the repository.
+        """
         elsewhere = tmp_path_factory.mktemp("elsewhere")
         (folder / "out").symlink_to(elsewhere)
 
@@ -319,7 +321,7 @@ class TestCheckpoints:
     @pytest.mark.parametrize(
         "name", ["requests-00009.jsonl", "requests-000001.jsonl", "requests-x.jsonl", "requests-\u0661.jsonl"]
     )
-    def test_foreign_request_file(self, name, batch, unfinished, folder):
+    def test_request_file_that_the_batch_did_not_write(self, name, batch, unfinished, folder):
         """A request file that the batch cannot have written is rejected, and is not removed."""
         (unfinished / name).write_bytes(b"mine")
         before = snapshot(folder)
@@ -343,7 +345,7 @@ class TestCheckpoints:
     @pytest.mark.parametrize("line", [b"{", b"[]", b"\xff", b'{"custom_id":7}'])
     @pytest.mark.parametrize("name", [FIRST, "requests-00003.jsonl"])
     def test_line_that_is_not_a_request(self, name, line, batch, unfinished, folder):
-        """With keys, an invalid line in an earlier request file is reported with a one-line error."""
+        """If the batch has keys, an invalid line in a request file is reported with a one-line error."""
         file = unfinished / name
         first, following_lines = file.read_bytes().split(b"\n", 1)
         file.write_bytes(line.ljust(len(first)) + b"\n" + following_lines)
@@ -357,7 +359,7 @@ class TestCheckpoints:
         assert {**snapshot(folder), f"out/{CHECKPOINT}": before[f"out/{CHECKPOINT}"]} == before
 
     def test_checkpoint_of_another_command(self, batch, unfinished, folder):
-        """Only the command that started a batch removes its later files."""
+        """An unfinished batch of another command is rejected, and its files are kept."""
         (unfinished / "requests-00004.jsonl").write_bytes(b"{}\n")
         before = snapshot(folder)
 

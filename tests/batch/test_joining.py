@@ -80,8 +80,8 @@ FAILED_RESULTS = {
 }
 
 
-def end_answer(vendor, member, reason):
-    """Return the answer of a vendor, with the reason why the model ended it."""
+def result_with_reason(vendor, member, reason):
+    """Return a vendor's result whose *member* has the reason why the model stopped."""
     result = json.loads(json.dumps(ANSWERS[vendor]))
     match vendor:
         case "openai-chat":
@@ -116,8 +116,8 @@ def end_answer(vendor, member, reason):
     ],
 )
 def test_incomplete_answer(vendor, member, reason):
-    """An answer that was cut off is an error, which names the vendor's reason."""
-    assert answer_of(end_answer(vendor, member, reason)) == (
+    """An answer that was cut off is an error that names the vendor's reason."""
+    assert answer_of(result_with_reason(vendor, member, reason)) == (
         None,
         f"the answer is incomplete: {member} is {reason!r}",
     )
@@ -137,8 +137,8 @@ def test_incomplete_answer(vendor, member, reason):
     ],
 )
 def test_complete_answer(vendor, member, reason):
-    """An answer that the model ended itself is complete."""
-    assert answer_of(end_answer(vendor, member, reason)) == ("Yes.", None)
+    """If the model stopped by itself, its answer is complete."""
+    assert answer_of(result_with_reason(vendor, member, reason)) == ("Yes.", None)
 
 
 @pytest.mark.parametrize("vendor", ANSWERS)
@@ -272,7 +272,7 @@ def test_invalid_result(batch, folder, line):
 class TestRejectedRows:
     @pytest.fixture
     def table(self, batch, folder):
-        """A table from which the batch has rejected rows, one of them with the key of a valid row."""
+        """A table with two invalid rows, one of them with the key of a valid row."""
         rows = "id,ticket,votes\na,x,many\na,y,1\nb,z,few\nc,z,2\n"
         (folder / "t.csv").write_text(rows, encoding="utf-8")
         return folder / "t.csv"
@@ -364,7 +364,7 @@ def test_results_without_a_row(batch, folder, arguments, identifier, keys):
 
 
 def test_many_results_without_a_row(batch, folder):
-    """The error lists the first identifiers, and gives the number of further ones."""
+    """The error lists the first identifiers, and the number of the remaining ones."""
     (folder / "t.csv").write_text("id\nx\n", encoding="utf-8")
     lines = (result_line(f"{number:03}", "A") for number in range(100))
     (folder / "r.jsonl").write_text("".join(lines), encoding="utf-8")
@@ -377,8 +377,10 @@ def test_many_results_without_a_row(batch, folder):
 
 class TestParsedAnswers:
     @pytest.fixture
-    def joined(self, batch, folder):
-        """A function that joins answers with rows, and returns the rows and the result of the command."""
+    def join_answers(self, batch, folder):
+        """
+        A function that joins answers with rows, and returns the joined rows and the result of the command.
+        """
 
         def join(*arguments, answers=("ok",)):
             rows = "".join(f"{number},x\n" for number in range(len(answers)))
@@ -390,7 +392,7 @@ class TestParsedAnswers:
 
         return join
 
-    def test_answers_are_parsed(self, joined):
+    def test_answers_are_parsed(self, join_answers):
         """With the name of a prompt that declares `answer=`, each row has a parsed answer or an error."""
         answers = (
             'Sure:\n```json\n{"label": "bug", "reason": "It hangs."}\n```',
@@ -398,7 +400,7 @@ class TestParsedAnswers:
             '{"label": 3}',
         )
 
-        rows, result = joined("judge", answers=answers)
+        rows, result = join_answers("judge", answers=answers)
 
         verdict = {"label": "bug", "reason": "It hangs."}
         assert [(row["answer"], row["parsed"], row["error"]) for row in rows] == [
@@ -411,16 +413,16 @@ class TestParsedAnswers:
             "promptkit: 1 row without a valid answer: see their 'error'\n",
         )
 
-    def test_without_a_prompt(self, joined):
+    def test_without_a_prompt(self, join_answers):
         """Without the name of a prompt, answers stay text."""
-        rows, result = joined(answers=['{"label": 3}'])
+        rows, result = join_answers(answers=['{"label": 3}'])
 
         assert [*rows[0]] == ["line", "row", "answer", "error"]
         assert (rows[0]["answer"], result.code) == ('{"label": 3}', 0)
 
-    def test_a_row_without_a_result(self, joined, folder, batch):
+    def test_a_row_without_a_result(self, join_answers, folder, batch):
         """A row without a result has no parsed answer."""
-        joined("judge")
+        join_answers("judge")
         (folder / "t.csv").write_text("id,ticket\nnone,x\n", encoding="utf-8")
 
         result = batch("judge", "--join", "r.jsonl", "t.csv", "--key", "id")
@@ -428,17 +430,17 @@ class TestParsedAnswers:
         row = json.loads(result.out)
         assert (row["answer"], row["parsed"], row["error"]) == (None, None, "the row has no result")
 
-    def test_a_prompt_without_a_type_of_answers(self, joined, capsys):
+    def test_a_prompt_without_a_type_of_answers(self, join_answers, capsys):
         """A prompt that does not declare `answer=` is a usage error."""
         with pytest.raises(SystemExit) as caught:
-            joined("triage")
+            join_answers("triage")
 
         assert caught.value.code == 2
         assert "prompt 'triage' does not declare answer=" in capsys.readouterr().err
 
-    def test_an_unknown_prompt(self, joined):
+    def test_an_unknown_prompt(self, join_answers):
         """The name of an unknown prompt is a usage error."""
-        rows, result = joined("jugde")
+        rows, result = join_answers("jugde")
 
         assert (rows, result.code) == ([], 2)
         assert "did you mean 'judge'?" in result.err

@@ -8,14 +8,14 @@ import pytest
 
 from promptkit.batch.columns import RowError
 from promptkit.batch.joining import join_results, open_results
-from promptkit.batch.renderer import LINE_FORMATS
+from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.shards import Checkpoint, open_batch
 from promptkit.batch.tables import open_table, row_of
 from promptkit.files.folder import Folder
 
 
 def count_calls(function, *arguments):
-    """Return the number of calls of functions, in Python and in C, that one call makes."""
+    """Return the number of calls, of Python and C functions, that one call of *function* makes."""
     count = 0
 
     def on_event(frame, event, function):
@@ -32,7 +32,9 @@ def count_calls(function, *arguments):
 
 
 def is_linear(function, make, size):
-    """Return whether *function* makes linearly many calls, for the results of *make* for several sizes."""
+    """
+    Return whether the number of calls that *function* makes is linear in the size of its input from *make*.
+    """
     small, large = make("small", size), make("large", 16 * size)
     function(*small)  # fills caches
     return count_calls(function, *large) <= 24 * count_calls(function, *small)
@@ -42,7 +44,7 @@ def read_rows(path):
     """Read all rows of a table."""
     with open_table(str(path)) as table:
         for chunk in table.chunks:
-            for _, _, raw in chunk.numbered():
+            for _, _, raw in chunk.iterate_rows():
                 try:
                     row_of(raw, table.read)
                 except RowError:

@@ -210,7 +210,7 @@ class TestResults:
                 raise LookupError(self.__class__.__name__)
 
         rows = {b"1\n": {"a": Odd()}, b"2\n": {"a": "b"}}
-        monkeypatch.setattr("promptkit.batch.tables._from_json", rows.__getitem__)
+        monkeypatch.setattr("promptkit.batch.tables._row_from_json", rows.__getitem__)
         (folder / "t.jsonl").write_text("1\n2\n", encoding="utf-8")
         results = result_line("1-0123456789abcdef", "A") + result_line("2-0123456789abcdef", "B")
         (folder / "r.jsonl").write_text(results, encoding="utf-8")
@@ -332,7 +332,7 @@ class TestHeaders:
         assert reason in result.err
 
     def test_error_for_many_columns_is_short(self, batch, folder):
-        """An error lists the first column names, and gives the number of further ones."""
+        """An error lists the first column names, and the number of the remaining ones."""
         (folder / "t.csv").write_text(",".join(f"c{n}" for n in range(20_000)), encoding="utf-8")
 
         for arguments in ((), ("--key", "id", "--map", "c1=ticket")):

@@ -208,7 +208,7 @@ class TestTables:
         assert type(Renderer(triage)(Frame({"ticket": ["a"]}))) is Frame
 
     def test_polars_expression(self):
-        """In Polars expressions, eager or lazy, a series of structs becomes a series of the two columns."""
+        """In eager and lazy Polars expressions, the result is a series of structs with the two columns."""
         kind = pl.Struct({"request": pl.String, "error": pl.String})
         rendered = pl.struct("ticket", "votes").map_batches(Renderer(triage, to="gemini"), return_dtype=kind)
         frame = pl.DataFrame({"ticket": ["a", None], "votes": [1, 2]})
@@ -242,7 +242,7 @@ class TestTables:
         ids=lambda table: type(table).__name__,
     )
     def test_unsupported_table(self, table):
-        """Any other type raises a TypeError that names it and the supported types."""
+        """A value of any other type raises a TypeError that names the type and the supported types."""
         with pytest.raises(TypeError) as caught:
             Renderer(triage)(table)
 
@@ -295,7 +295,9 @@ class TestBatches:
 
 
 def receive_values(annotation, table):
-    """Return the values of the column ``value`` that the author's function receives, and the errors."""
+    """
+    Return the values that a prompt function receives from the column ``value``, and the errors of the rows.
+    """
     values: list[Any] = []
 
     def record(value=None):
@@ -393,7 +395,7 @@ class TestTypes:
 
     @pytest.mark.parametrize(("annotation", "value", "kind"), columns(pa.DataType))
     def test_values_keep_their_types_in_polars(self, annotation, value, kind):
-        """The same types work in Polars."""
+        """Values of the same column types keep their types in Polars."""
         if pa.types.is_map(kind) or pa.types.is_decimal256(kind) or pa.types.is_date64(kind):
             pytest.skip("Polars has no such type")
         plain = vars(value) if isinstance(value, Point) else value
@@ -625,7 +627,7 @@ def test_every_kind_of_table_gives_equal_columns(rows):
 @pytest.mark.parametrize("subject", [show_all, judge])
 @given(ticket=TEXTS.filter(str.strip))
 def test_requests_equal_those_of_the_exports(vendor, subject, ticket):
-    """Request bodies equal those of the exports; Gemini's have the REST layout instead of the SDK's."""
+    """Request bodies equal those of the exports, except that Gemini's bodies have the layout of REST."""
     fields = {"model": "m", "max_tokens": 9} if vendor == "anthropic" else {"model": "m"}
     (row,) = Renderer(subject, vendor, model="m", fields=fields if vendor != "gemini" else {})(
         [{"ticket": ticket}]

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from promptkit.batch.renderer import LINE_FORMATS
+from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.shards import BatchWriter, open_batch
 from promptkit.files.folder import Folder
 from tests.batch.conftest import requests_in
@@ -36,7 +36,7 @@ def rows_done(folder):
 
 @pytest.fixture
 def table(folder):
-    """A table with some invalid rows and some duplicate keys."""
+    """The folder of a table with some invalid rows and some duplicate keys."""
     rows = (f"{n % (ROWS - 50)},ticket {n},{'many' if n % 1000 == 7 else n}\n" for n in range(ROWS))
     (folder / "t.csv").write_text("id,ticket,votes\n" + "".join(rows), encoding="utf-8")
     return folder
@@ -51,7 +51,7 @@ def uninterrupted(table, batch):
 
 @pytest.fixture
 def run_and_interrupt(batch):
-    """A function that starts a batch and ends it after some chunks, as when a worker ends."""
+    """A function that starts a batch and stops it after some chunks, as if a worker had exited."""
 
     def run():
         write = BatchWriter.write
@@ -112,7 +112,7 @@ def test_killed_worker(table, uninterrupted, batch):
 
 
 def test_batch_is_resumed_only_on_request(table, run_and_interrupt, batch, uninterrupted):
-    """A batch is not resumed without --resume or with other options."""
+    """A batch is resumed only with --resume and the same options."""
     run_and_interrupt()
 
     without_resume = batch("triage", "t.csv", *OPTIONS)
@@ -163,7 +163,7 @@ def test_concurrent_runs(table, batch):
 
 
 def test_full_disk(table, uninterrupted, batch):
-    """After a full disk, the batch can be resumed with the same result."""
+    """A batch that failed because of a full disk can be resumed with the same result."""
 
     def limit_file_size():
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

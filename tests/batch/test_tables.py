@@ -122,7 +122,7 @@ def test_formats_of_text(tmp_path, name, data, columns):
     (tmp_path / name).write_bytes(data)
 
     with open_table(str(tmp_path / name)) as table:
-        rows = [table.read(raw) for chunk in table.chunks for _, _, raw in chunk.numbered()]
+        rows = [table.read(raw) for chunk in table.chunks for _, _, raw in chunk.iterate_rows()]
 
     assert table.columns == columns
     assert rows == [{"a": "1", "b": "2"}]
@@ -142,7 +142,8 @@ def test_named_delimiter(tmp_path, delimiter, name, data):
     (tmp_path / name).write_text(data, encoding="utf-8")
 
     with open_table(str(tmp_path / name), delimiter) as table:
-        rows = [list(table.read(raw).values()) for chunk in table.chunks for _, _, raw in chunk.numbered()]
+        raws = [raw for chunk in table.chunks for _, _, raw in chunk.iterate_rows()]
+        rows = [list(table.read(raw).values()) for raw in raws]
 
     assert table.columns[0] == "a"
     assert rows == [["1", "2"]]
@@ -244,7 +245,7 @@ def test_delimiter_option(batch, folder, delimiter, character):
 
 @pytest.mark.parametrize("delimiter", ["", ";;", "\n", '"', "TAB"])
 def test_invalid_delimiter_option(batch, folder, capsys, delimiter):
-    """Another value of --delimiter is rejected."""
+    """Any other value of --delimiter is rejected."""
     with pytest.raises(SystemExit):
         batch("triage", "t.csv", "--delimiter", delimiter)
 
@@ -256,7 +257,7 @@ def test_sizes_of_chunks(tmp_path, suffix, row):
     """
     A chunk has at most a 32nd of the rows before it, so that workers finish at about the same time.
 
-    The first chunk is small, and no later one has more than 1,000 rows.
+    The first chunk has at most 16 rows, and no chunk has more than 1,000.
     """
     header = "a\n" if suffix == "csv" else ""
     (tmp_path / f"t.{suffix}").write_text(header + row * 50_000, encoding="utf-8")
@@ -285,7 +286,7 @@ def test_lines_are_rows(lines, line_end, is_ended):
         file = Path(folder, "t.jsonl")
         file.write_text(text, encoding="utf-8", newline="")
         with open_table(str(file)) as table:
-            rows = [(line, raw) for chunk in table.chunks for _, line, raw in chunk.numbered()]
+            rows = [(line, raw) for chunk in table.chunks for _, line, raw in chunk.iterate_rows()]
 
     expected = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
     assert [line for line, _ in rows] == [line for line, _ in expected]

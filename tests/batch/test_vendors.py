@@ -10,12 +10,12 @@ from pydantic_core import SchemaValidator
 
 from promptkit import cache_point, prompt, system, user
 from promptkit.batch import Renderer
-from promptkit.batch.renderer import LINE_FORMATS
+from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.exports import REQUESTS
 from promptkit.language.messages import make_workflow
 from tests.exports.test_requests import Review
 from tests.exports.test_vendors import content
-from tests.exports.vendors import strict, validate_request
+from tests.exports.vendors import make_strict, validate_request
 
 EVERY_VENDOR = pytest.mark.parametrize("vendor", LINE_FORMATS)
 
@@ -24,7 +24,7 @@ EVERY_VENDOR = pytest.mark.parametrize("vendor", LINE_FORMATS)
 def _anthropic_validator():
     from anthropic.types.messages.batch_create_params import Request
 
-    return SchemaValidator(strict(TypeAdapter(Request).core_schema))
+    return SchemaValidator(make_strict(TypeAdapter(Request).core_schema))
 
 
 def validate_line(vendor, line):

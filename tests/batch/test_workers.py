@@ -1,4 +1,4 @@
-"""The processes of ``--workers``: start, end and memory."""
+"""The processes of ``--workers``: start, exit and memory."""
 
 import signal
 import subprocess

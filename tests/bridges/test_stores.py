@@ -108,8 +108,9 @@ def test_text_with_braces(text, misread, store):
 @STORES
 def test_brace_before_a_placeholder(store):
     """
-    A brace directly before a placeholder would become part of it, so it is an error. A brace after it, and
-    single braces, are not.
+    A brace directly before a placeholder is an error, because it would become part of the placeholder.
+
+    Braces after a placeholder, and single braces, are accepted.
     """
 
     @prompt

@@ -91,7 +91,9 @@ def test_mlflow(run_tool):
 
 
 def test_inspect_ai(run_tool):
-    """A task's model receives the rendered prompt, and its answers are scored by the answer column."""
+    """
+    The model of a task receives the rendered prompt, and its answers are scored against the target column.
+    """
     output = run_tool("inspect_ai")
 
     assert output["skills"] == [["ship", "C"]]
@@ -147,7 +149,7 @@ def test_langchain_pydantic_ai_and_litellm(run_tool):
 @pytest.fixture
 def evaluate(installations, tmp_path, monkeypatch):
     """
-    A function that evaluates the folder with promptfoo and returns output, success and error of each case.
+    A function that runs promptfoo in the test's folder and returns output, success and error of each case.
     """
     modules = install(HERE / "promptfoo", installations) / "node_modules"
     for name, value in {**QUIET, "HOME": str(tmp_path), "PROMPTFOO_CONFIG_DIR": str(tmp_path)}.items():
@@ -194,8 +196,9 @@ def test_promptfoo(evaluate, tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")
 def test_promptfoo_reads_the_cases_of_skills(evaluate, tmp_path):
     """
-    With the files from the documentation, promptfoo makes a test of each case. A model that chooses no skill
-    fails those for which a skill is wanted.
+    With the files from the documentation, promptfoo turns each case into a test.
+
+    A model that chooses no skill fails the tests that expect a skill.
     """
     cases = "metadata:\n  cases: |\n    ship it\n    not: bake bread\n"
     (tmp_path / "recipes" / "ship").mkdir(parents=True)
@@ -219,8 +222,9 @@ def test_promptfoo_reads_the_cases_of_skills(evaluate, tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="it is pinned for Linux")
 def test_promptfoo_changes_no_text(evaluate, tmp_path):
     """
-    Text that promptfoo would strip, parse as JSON or interpolate arrives unchanged; a case with another
-    expected answer fails.
+    Text that promptfoo would strip, parse as JSON or interpolate arrives unchanged.
+
+    A case fails if it expects another text.
     """
     recipe = (
         "from promptkit import prompt\n@prompt\ndef say(text: str):\n    'Repeat.'\n    return bytes.fromhex"

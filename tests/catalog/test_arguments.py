@@ -20,7 +20,7 @@ from promptkit.errors.rules import Rule
 from promptkit.language.annotations import NO_DEFAULT, Arg
 from promptkit.types.kinds import fits, type_name
 from promptkit.types.parsing import reader_of
-from tests.ids import shown
+from tests.ids import stable_repr
 from tests.sample_types import Point
 
 LOCATION = Location("recipe.py", 7)
@@ -435,7 +435,7 @@ class TestCompile:
         ids=str,
     )
     def test_unsupported_type_is_reported(self, annotation, name, hint):
-        """A type that no client can fill is reported as the author wrote it."""
+        """A type that no client can fill is reported under the name that the author wrote."""
         report = Report("prompt 'review'", LOCATION)
 
         arguments = compile_arguments("review", Signature((Parameter("a", annotation),)), report)
@@ -582,10 +582,10 @@ class TestFits:
             (object(), Any),
             ("a", Annotated[str, "note"]),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_value_of_the_type_is_accepted(self, value, annotation):
-        """A value is accepted where type checkers accept it: an int is also a float."""
+        """A value is accepted where type checkers accept it, so an int is also a float."""
         assert fits(value, annotation)
 
     @pytest.mark.parametrize(

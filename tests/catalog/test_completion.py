@@ -18,7 +18,7 @@ from promptkit import Arg, prompt
 from promptkit.catalog.completion import MAX_VALUES, Completer, Completion, complete, rank
 from promptkit.testing import Client
 from promptkit.types.parsing import reader_of
-from tests.ids import shown
+from tests.ids import stable_repr
 
 BRANCHES = ["main", "fix/main-menu", "release-notes", "releaseNotes", "notes", "NOTEBOOK", "no-tests"]
 
@@ -282,7 +282,7 @@ class TestFixedValues:
             (Pair, ("LEFT", "RIGHT")),
             ([], ()),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_values_are_converted_to_text(self, source, expected):
         """Values are shown with `str`, and members of an enumeration as its reader accepts them."""
@@ -299,7 +299,7 @@ class TestFixedValues:
         assert tuple(sorted(BRANCHES)) == values(kind(BRANCHES))
 
     def test_candidates_are_read_once(self):
-        """Candidates are read once: a completer can reuse an iterator, and later changes are ignored."""
+        """Candidates are read once, so a completer can reuse an iterator, and later changes are ignored."""
         source = ["a"]
         completer = Completer(source)
         from_iterator = Completer(iter(source))
@@ -310,7 +310,7 @@ class TestFixedValues:
         ] * 3
 
     def test_fixed_values_are_ranked(self):
-        """Fixed values are ranked as by `complete`."""
+        """Fixed values are ranked like in `complete`."""
         assert complete(BRANCHES, "note") == Completer(BRANCHES).complete("note", {"x": "y"})
 
     def test_completers_with_equal_candidates_are_equal(self):
@@ -387,7 +387,7 @@ class TestLists:
         (Annotated[str, Arg(complete=["api", "web"])], "api, ", ()),
         (list[list[bool]], "", ()),
     ],
-    ids=shown,
+    ids=stable_repr,
 )
 def test_list_parameter_is_completed(annotation, typed, expected):
     """A list parameter is completed from its type or from the author's completer."""
@@ -403,26 +403,26 @@ def test_list_parameter_is_completed(annotation, typed, expected):
 CALLS = []
 
 
-def nothing():
+def takes_nothing():
     return [*BRANCHES, CALLS.append(())]
 
 
-def of_typed(typed):
+def takes_typed(typed):
     CALLS.append((typed,))
     return BRANCHES
 
 
-def of_both(typed, arguments):
+def takes_both(typed, arguments):
     CALLS.append((typed, arguments))
     return BRANCHES
 
 
-def of_both_by_position(typed, arguments, /, limit=10, *, host="here", **more):
-    return of_both(typed, arguments)
+def takes_both_by_position(typed, arguments, /, limit=10, *, host="here", **more):
+    return takes_both(typed, arguments)
 
 
 def with_a_default(typed, arguments="none"):
-    return of_typed(typed)
+    return takes_typed(typed)
 
 
 def generator(typed):
@@ -454,9 +454,9 @@ def cached(typed):
     return BRANCHES
 
 
-@functools.wraps(of_typed)
+@functools.wraps(takes_typed)
 def wrapped(*args):
-    return of_typed(*args)
+    return takes_typed(*args)
 
 
 @functools.wraps(coroutine)
@@ -466,33 +466,33 @@ def hidden(*args):
 
 @functools.wraps(coroutine)
 def run_to_completion(typed):
-    return of_typed(typed)
+    return takes_typed(typed)
 
 
 class Repository:
     def _branches(self, typed):
-        return of_typed(typed)
+        return takes_typed(typed)
 
     def __call__(self, typed, arguments):  # noqa: D102
-        return of_both(typed, arguments)
+        return takes_both(typed, arguments)
 
 
 class AsyncRepository:
     async def __call__(self, typed):  # noqa: D102
-        return of_typed(typed)
+        return takes_typed(typed)
 
 
 TYPED_ONLY, TYPED_AND_ARGUMENTS = ("note",), ("note", {"repo": "x"})
 
 #: By kind: a function, whether it is asynchronous, and the arguments that it receives.
 FUNCTIONS = {
-    "()": (nothing, False, ()),
-    "(typed)": (of_typed, False, TYPED_ONLY),
-    "(typed, arguments)": (of_both, False, TYPED_AND_ARGUMENTS),
-    "by position": (of_both_by_position, False, TYPED_AND_ARGUMENTS),
+    "()": (takes_nothing, False, ()),
+    "(typed)": (takes_typed, False, TYPED_ONLY),
+    "(typed, arguments)": (takes_both, False, TYPED_AND_ARGUMENTS),
+    "by position": (takes_both_by_position, False, TYPED_AND_ARGUMENTS),
     "default": (with_a_default, False, TYPED_ONLY),
-    "lambda": (lambda t: [*of_typed(t)], False, TYPED_ONLY),
-    "lambda with a default": (lambda t="x": of_typed(t), False, ("x",)),
+    "lambda": (lambda t: [*takes_typed(t)], False, TYPED_ONLY),
+    "lambda with a default": (lambda t="x": takes_typed(t), False, ("x",)),
     "generator": (generator, False, TYPED_ONLY),
     "async def": (coroutine, True, TYPED_ONLY),
     "async def of both": (coroutine_of_both, True, TYPED_AND_ARGUMENTS),
@@ -504,7 +504,7 @@ FUNCTIONS = {
     "method": (Repository()._branches, False, TYPED_ONLY),
     "object": (Repository(), False, TYPED_AND_ARGUMENTS),
     "async object": (AsyncRepository(), True, TYPED_ONLY),
-    "partial": (functools.partial(of_both, "first"), False, ("first", "note")),
+    "partial": (functools.partial(takes_both, "first"), False, ("first", "note")),
     "partial async def": (functools.partial(coroutine_of_both, arguments={}), True, ("note", {})),
     "partial async generator": (functools.partial(async_generator, "note"), True, TYPED_ONLY),
 }
@@ -512,7 +512,7 @@ FUNCTIONS = {
 
 @pytest.fixture(params=["sync", "async"])
 def complete_either_way(request):
-    """Complete with `complete` or with `complete_async`."""
+    """A function that completes with `complete` or with `complete_async`."""
 
     def complete(source, typed, arguments=None):
         completer = Completer(source)
@@ -580,7 +580,7 @@ class TestFunctions:
             ({"b": 1, "a": 2}, ("b", "a")),
             (map(str, [2, 1]), ("2", "1")),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_results_are_converted_like_fixed_values(self, result, expected):
         """Results are converted like fixed values, and None means no values."""
@@ -591,7 +591,9 @@ RETURN = r"return \['a', 'b'\], and use `async def` if it awaits"
 
 
 class TestMistakes:
-    @pytest.mark.parametrize("source", ["main", b"main", bytearray(b"main"), 5, None, object()], ids=shown)
+    @pytest.mark.parametrize(
+        "source", ["main", b"main", bytearray(b"main"), 5, None, object()], ids=stable_repr
+    )
     def test_source_without_values_is_rejected(self, source):
         """A source that is not a collection of values is rejected; a string would be read as its letters."""
         message = (
@@ -603,7 +605,10 @@ class TestMistakes:
 
     @pytest.mark.parametrize("called", [lambda: coroutine("a"), lambda: async_generator("a")])
     def test_called_function_is_rejected(self, called):
-        """A coroutine or generator instead of a function is rejected, without a warning from Python."""
+        """
+        Passing a coroutine or generator where a function is expected is rejected, without a warning from
+        Python.
+        """
         with pytest.raises(TypeError, match=r"pass a function without calling it$"):
             Completer(called())
         gc.collect()
@@ -640,7 +645,7 @@ class TestMistakes:
         with pytest.raises(TypeError, match=r"^complete function 'partial' does not"):
             Completer(functools.partial(branches))
 
-    @pytest.mark.parametrize("result", ["main", "", b"main", 5, True, object()], ids=shown)
+    @pytest.mark.parametrize("result", ["main", "", b"main", 5, True, object()], ids=stable_repr)
     def test_results_without_values_are_rejected(self, complete_either_way, result):
         """The error names the returned type and shows what to return."""
 
@@ -669,7 +674,7 @@ class TestMistakes:
         gc.collect()
 
     @pytest.mark.parametrize(
-        "error", [KeyError("repo"), OSError("no network"), KeyboardInterrupt()], ids=shown
+        "error", [KeyError("repo"), OSError("no network"), KeyboardInterrupt()], ids=stable_repr
     )
     def test_exception_of_a_function_is_propagated(self, complete_either_way, error):
         """Exceptions from a function are propagated."""
@@ -717,7 +722,7 @@ class TestMistakes:
         """A plain function can be called inside a running event loop."""
 
         async def main():
-            return Completer(nothing).complete("main")
+            return Completer(takes_nothing).complete("main")
 
         assert complete(BRANCHES, "main") == asyncio.run(main())
 

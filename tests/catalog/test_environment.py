@@ -12,7 +12,7 @@ from promptkit.catalog.redaction import HIDDEN, Redactor
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
-from promptkit.server.elicitation import askable
+from promptkit.server.elicitation import askable_arguments
 from tests.wire import Client
 
 
@@ -141,15 +141,15 @@ class TestRequests:
         def number_prompt(value: NUMBER) -> str:
             return str(value)
 
-        def askable_arguments():
+        def list_askable():
             with pytest.raises(ArgumentsError) as caught:
                 number_prompt.render_wire()
-            return askable(number_prompt.compiled, caught.value)
+            return askable_arguments(number_prompt.compiled, caught.value)
 
         monkeypatch.delenv("VALUE", raising=False)
-        assert askable_arguments() == number_prompt.compiled.arguments.ordered
+        assert list_askable() == number_prompt.compiled.arguments.ordered
         monkeypatch.setenv("VALUE", "many")
-        assert askable_arguments() == ()
+        assert list_askable() == ()
 
 
 class TestDirectCalls:
@@ -224,7 +224,7 @@ class TestListing:
         assert ("core" in output) == expected.endswith("core")
 
     def test_schema_has_no_default(self):
-        """The schema has no default: a form that sent it would override the environment."""
+        """The schema has no default, because a form that sent it would override the environment."""
         schema = make_prompt(TEXT, "core").compiled.schema
 
         assert "required" not in schema

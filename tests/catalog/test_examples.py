@@ -14,8 +14,8 @@ def examples_of(function):
 
 def test_examples_are_sent_together():
     """
-    The required arguments are sent alone first. Then the first examples are sent together, then the second
-    ones; an argument with fewer examples repeats its first.
+    The first call has only the required arguments. The next call has the first example of each argument, and
+    so on. An argument with fewer examples repeats its first.
     """
 
     def ask(

@@ -12,7 +12,7 @@ from promptkit.catalog.prompts import FunctionRenderer
 from promptkit.errors import EmptyPromptError
 from promptkit.errors.diagnostics import Location
 from promptkit.language.results import UNCOUNTED_MESSAGES
-from tests.ids import shown
+from tests.ids import stable_repr
 
 LOCATION = Location("<recipe>", 7)
 LINK = ResourceLink("a:b", name="a")
@@ -21,7 +21,7 @@ BYTES_HINT = "state the type of the bytes, with Image(...), Audio(...) or Embedd
 
 
 def returning(value):
-    """A prompt that returns *value*."""
+    """Return a prompt function that returns *value*."""
 
     def review():
         return value
@@ -30,7 +30,7 @@ def returning(value):
 
 
 def coroutine_of(value):
-    """An asynchronous prompt that returns *value*."""
+    """Return an asynchronous prompt function that returns *value*."""
 
     async def review():
         return value
@@ -39,7 +39,7 @@ def coroutine_of(value):
 
 
 def yielding(value):
-    """A prompt that yields *value* after another item."""
+    """Return a prompt function that yields *value* after another item."""
 
     def review():
         yield "first"
@@ -49,7 +49,7 @@ def yielding(value):
 
 
 def asynchronously_yielding(value):
-    """An asynchronous prompt that yields *value* after another item."""
+    """Return an asynchronous prompt function that yields *value* after another item."""
 
     async def review():
         yield "first"
@@ -69,13 +69,13 @@ KINDS = {
 
 @pytest.fixture(params=KINDS)
 def kind(request):
-    """A function that builds a prompt of each kind from its last value."""
+    """A function that builds a prompt of one kind from its last value, for each kind."""
     return KINDS[request.param]
 
 
 @pytest.fixture(params=["sync", "async"])
 def render(request):
-    """Render with `render` or with `render_async`."""
+    """A function that renders with `render` or with `render_async`."""
 
     def render_function(function, *args, **kwargs):
         renderer = FunctionRenderer(function, "review", LOCATION)
@@ -125,7 +125,7 @@ class TestEveryKind:
             Text(" "),
             iter(()),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_prompt_without_content_is_an_error(self, kind, value):
         """A prompt without content raises EmptyPromptError, because an empty reply explains nothing."""
@@ -444,7 +444,7 @@ class TestLimit:
             self.render(generator)
 
     def test_content_below_the_limit(self):
-        """A higher limit accepts the content."""
+        """Content below the limit is rendered completely."""
         assert len(self.render(lambda: iter(["x" * 100] * 10), 2000)) == 10
 
     def test_invalid_value_stops_a_generator(self, render):
@@ -478,7 +478,7 @@ class TestLimit:
 
 class TestExceptions:
     @pytest.mark.parametrize(
-        "error", [PromptError("no logs yet"), ValueError("bug"), KeyError("bug")], ids=shown
+        "error", [PromptError("no logs yet"), ValueError("bug"), KeyError("bug")], ids=stable_repr
     )
     def test_exception_is_propagated(self, kind, error):
         """An exception from the function is propagated unchanged."""

@@ -1,4 +1,4 @@
-"""Ranking of texts by words."""
+"""Ranking of text by its words."""
 
 import pytest
 
@@ -17,13 +17,17 @@ from promptkit.catalog.ranking import Ranking, words_of
     ],
 )
 def test_words(text, words):
-    """Words without a topic are dropped, endings are cut, and scripts without blanks are split."""
+    """
+    Common words are dropped, endings are removed, and text in scripts without spaces is split into
+    characters.
+    """
     assert words_of(text) == words
 
 
 def test_rank():
     """
-    The text with the rarest words of the request is first, and texts without any of its words are missing.
+    The string with the rarest words of the request is first, and strings without any of its words are
+    omitted.
     """
     ranking = Ranking(["review code", "write code", "plan a trip"])
 
@@ -32,11 +36,11 @@ def test_rank():
 
 
 def test_pairs():
-    """Equal texts have a cosine of 1, and each pair is yielded once."""
+    """Equal strings have a cosine of 1, and each pair is yielded once."""
     ranking = Ranking(["review code", "review code", "plan a trip"])
     assert [(round(cosine, 6), *numbers) for cosine, *numbers in ranking.pairs(0.5)] == [(1, 0, 1)]
 
 
 def test_characters_are_compared():
-    """Descriptions in Chinese overlap by characters."""
+    """Chinese text is compared by its characters."""
     assert [*Ranking(["审查代码", "审查代码的质量", "写测试"]).pairs(0.5)]

@@ -9,7 +9,7 @@ import pytest
 from promptkit import Arg, prompt
 from promptkit.catalog.samples import sample_calls, sample_text
 from promptkit.language.annotations import NO_DEFAULT
-from tests.ids import shown
+from tests.ids import stable_repr
 from tests.types.test_type_table import VALUES, Even
 
 #: Each type of the table of types, once.
@@ -27,7 +27,7 @@ def compiled(annotation, default=NO_DEFAULT):
     return prompt(sampled).compiled.arguments
 
 
-@pytest.mark.parametrize("annotation", [each for each in ANNOTATIONS if each is not Even], ids=shown)
+@pytest.mark.parametrize("annotation", [each for each in ANNOTATIONS if each is not Even], ids=stable_repr)
 def test_every_type_has_a_sample_that_it_accepts(annotation):
     """Every supported type has a sample that the parameter accepts and that is the same each time."""
     arguments = compiled(annotation)
@@ -49,7 +49,7 @@ def test_every_type_has_a_sample_that_it_accepts(annotation):
         Annotated[list[str], msgspec.Meta(min_length=3)],
         Annotated[set[int], msgspec.Meta(min_length=3)],
     ],
-    ids=shown,
+    ids=stable_repr,
 )
 def test_constraints_are_satisfied(annotation):
     """A sample is within the bounds of its type."""
@@ -79,7 +79,7 @@ def test_examples_come_first():
 
 
 @pytest.mark.parametrize(
-    "annotation", [Even, Annotated[str, msgspec.Meta(pattern="^(?:zebra|gnu)$")]], ids=shown
+    "annotation", [Even, Annotated[str, msgspec.Meta(pattern="^(?:zebra|gnu)$")]], ids=stable_repr
 )
 def test_type_without_a_sample(annotation):
     """There is no call if no value is known for a required argument; an optional argument is omitted."""

@@ -4,7 +4,7 @@ import pytest
 
 from promptkit import Tool, prompt
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.tools import Tools, callable_prompts, combined_hints, find
+from promptkit.catalog.tools import Tools, callable_prompts, combine_hints, find
 from promptkit.errors import UnknownToolError
 
 
@@ -41,9 +41,7 @@ PROMPTS = [
     ],
 )
 def test_search_results(query, names):
-    """
-    Results are sorted by the words that they share with the query: rare words count more.
-    """
+    """Results are sorted by the words that they share with the query, and rare words count more."""
     assert [compiled.name for compiled in find(PROMPTS, query)] == names
 
 
@@ -65,8 +63,8 @@ def test_hints_of_several_prompts_are_combined():
         make_prompt("c"),
     ]
 
-    assert combined_hints(prompts) == Tool(read_only=False, idempotent=False)
-    assert combined_hints([]) == Tool()
+    assert combine_hints(prompts) == Tool(read_only=False, idempotent=False)
+    assert combine_hints([]) == Tool()
 
 
 def test_prompt_without_a_tool_is_hidden():

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from uritemplate import expand
 
-from promptkit.catalog.uri_templates import MAX_URI_LENGTH, URITemplate, expanded, is_template
+from promptkit.catalog.uri_templates import MAX_URI_LENGTH, URITemplate, expand_template, is_template
 
 KEYS = {"semi": ";", "dot": ".", "comma": ","}
 FLAT = ["semi", ";", "dot", ".", "comma", ","]
@@ -379,9 +379,10 @@ class TestRoundTrips:
 )
 def test_values_in_a_template(value, uri):
     """
-    Values of any type are written as text, and sets are sorted. None is omitted, even within other values.
+    Values of any type are written as text, sets are sorted, and the value None is omitted, even within other
+    values.
     """
-    assert expanded("x:{?a}", {"a": value}) == uri
+    assert expand_template("x:{?a}", {"a": value}) == uri
 
 
 class TestTemplate:

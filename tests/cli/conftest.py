@@ -52,7 +52,9 @@ def run(capsys, monkeypatch):
 
 @pytest.fixture(scope="module")
 def forked(tmp_path_factory):
-    """A function that runs a command in a forked process, and returns the same as `command`."""
+    """
+    A function that runs a command in a forked process, with the same arguments and results as `command`.
+    """
     if not hasattr(os, "fork"):
         yield command
         return
@@ -75,7 +77,9 @@ def in_process(recipes, monkeypatch):
 
 @pytest.fixture
 def run_on_terminal(monkeypatch):
-    """A function that runs a command with one stream on a terminal; it returns the exit code and the text."""
+    """
+    A function that runs a command with one stream on a terminal, and returns the exit code and its text.
+    """
 
     def call(*argv, stream="stdout", columns=80, **variables):
         with monkeypatch.context() as patched:

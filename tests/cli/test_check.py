@@ -117,7 +117,7 @@ async def fetch(name):
 
 class TestFailOn:
     @pytest.fixture
-    def warned(self, recipes, folder):
+    def warned_project(self, recipes, folder):
         """A project as the current folder, with one warning in its recipes."""
         recipes(greet=FORGOTTEN)
         return folder
@@ -133,12 +133,12 @@ class TestFailOn:
             (["--fail-on", "error"], "warning", 0),
         ],
     )
-    def test_exit_code_of_a_warning(self, argv, configured, code, warned, capsys):
+    def test_exit_code_of_a_warning(self, argv, configured, code, warned_project, capsys):
         """
         The command line, or otherwise the configuration, can make `check` exit with 1 for a warning.
         """
         setting = f'fail-on = "{configured}"' if configured else ""
-        (warned / "pyproject.toml").write_text(f"[tool.promptkit]\n{setting}\n")
+        (warned_project / "pyproject.toml").write_text(f"[tool.promptkit]\n{setting}\n")
 
         result = check(capsys, *argv)
 
@@ -287,7 +287,7 @@ class TestGitHub:
 
 class TestRender:
     def test_image_of_the_author(self, recipes, folder, capsys):
-        """An image that cannot be sent is an error, although it is found only by rendering."""
+        """An image that cannot be sent is an error, which only rendering detects."""
         recipes(
             picture="from promptkit import Image, prompt, user\n@prompt\ndef picture():\n"
             "    return user('Look.', Image(bytes([1] * 20)))\n"
@@ -382,7 +382,7 @@ class TestRender:
         ]
 
     @pytest.mark.parametrize("is_async", [False, True])
-    def test_texts_that_are_read_are_checked(self, is_async, recipes, folder, capsys):
+    def test_text_files_are_checked_when_they_are_read(self, is_async, recipes, folder, capsys):
         """A text file is checked when it is read, even if the source does not show its path."""
         folder = recipes(
             guide="""
@@ -573,7 +573,7 @@ class TestRender:
         assert main(["check", "--render"]) == 0
 
     def test_max_tokens_of_examples(self, recipes, folder, capsys):
-        """Every turn and the system part count; a comment or the configuration ignores the diagnostic."""
+        """Every turn and the system part count, and a comment can suppress the diagnostic."""
         source = """
 from typing import Annotated
 from promptkit import Arg, prompt, system, user
@@ -723,7 +723,7 @@ class TestResources:
         ]
 
     def test_text_that_cannot_be_sent(self, recipes, folder, capsys):
-        """A text that cannot be encoded is an error."""
+        """Text that cannot be encoded is an error."""
         recipes(half="from promptkit import prompt\n\n@prompt\ndef half() -> str:\n    return 'a\\ud800'\n")
 
         (diagnostic,) = check(capsys, "--render")[1]["diagnostics"]
@@ -814,7 +814,7 @@ class TestClients:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no modes there")
 class TestSecrets:
-    """Files with tokens and keys are validated like a server does at its start."""
+    """Files with tokens and keys are validated in the same way as when a server starts."""
 
     @pytest.fixture
     def check_secrets(self, recipes, folder, capsys):

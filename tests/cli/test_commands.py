@@ -244,7 +244,7 @@ class TestDiagnosticOutput:
 
     @pytest.mark.parametrize("command", [["list"], ["serve", "--grace", "50"]], ids=["list", "serve"])
     def test_diagnostics_on_standard_error(self, command, changed, tmp_path):
-        """Commands with output of another kind print errors to standard error in the same form."""
+        """Commands that print something else print errors to standard error, in the same form."""
         output = on_terminal(*command, cwd=tmp_path, stream="stderr")
 
         assert ESCAPES.sub("", output) == RENDERED_DIAGNOSTIC
@@ -748,7 +748,7 @@ class TestRenderBrokenPrompt:
     )
     def test_misspelled_name(self, name, hint, run):
         """
-        The nearest name is suggested, even a broken prompt's, after errors of files that cannot be imported.
+        The nearest name is suggested after the errors of files, even if it is the name of a broken prompt.
         """
         code, out, err = run("render", name)
 

@@ -150,7 +150,9 @@ class TestServe:
         recipes(greet=GREET)
 
     def test_options(self, project):
-        """Options of `serve` are configured by their names, with the values of the command line."""
+        """
+        Options of `serve` can be configured under their names; options on the command line override them.
+        """
         settings = 'strict = true\ntimeout = 5\nname = "mine"\nno-watch = true\nmax-line = 9\n'
         project(f"[tool.promptkit.serve]\n{settings}")
         options = configure(parse(["serve", "--timeout", "7"]), ["serve", "--timeout", "7"])
@@ -159,7 +161,9 @@ class TestServe:
         assert options.timeout == 7
 
     def test_options_apply_without_a_target(self, project, tmp_path):
-        """A server without arguments uses the configured options, and a server with a target ignores them."""
+        """
+        A server without a typed target uses the configured options; with a typed target, it ignores them.
+        """
         (tmp_path / "mine" / "broken.py").write_text("1 / 0\n")
         project('[tool.promptkit]\ntarget = "mine"\n[tool.promptkit.serve]\nstrict = true\ngrace = 60\n')
 
@@ -244,7 +248,7 @@ def test_invalid_configuration(table, message, argv, project, run):
     ids=["clients", "ignore", "serve", "setting"],
 )
 def test_every_command_validates_the_configuration(argv, table, message, project, capsys):
-    """Every command reports invalid settings, even those of another command."""
+    """Every command reports invalid settings, even if only another command uses them."""
     project(f"[tool.promptkit]\n{table}\n")
 
     assert main(argv) == 2
@@ -256,7 +260,9 @@ def test_every_command_validates_the_configuration(argv, table, message, project
 class TestElicit:
     @pytest.mark.parametrize(("argv", "asks"), [(["serve"], False), (["serve", "mine"], True)])
     def test_server(self, argv, asks, project, recipes):
-        """A server does not ask for arguments; with a target, which ignores the configuration, it does."""
+        """
+        With `elicit = false`, a server asks for no arguments, unless a typed target disables the settings.
+        """
         recipes("mine", greet=GREET.replace(' = "you"', ""))
         folder = project('[tool.promptkit]\ntarget = "mine"\nelicit = false\n')
         request = modern(1, "prompts/get", {"name": "greet"}, capabilities={"elicitation": {"form": {}}})

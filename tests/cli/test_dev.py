@@ -1,4 +1,4 @@
-"""`promptkit dev`: a real process, its address, and its end."""
+"""`promptkit dev`: a real process, its address, and its shutdown."""
 
 import re
 import signal
@@ -35,8 +35,8 @@ sys.exit(main())
 ]
 
 
-class Page:
-    """A browser at the printed address of a preview."""
+class Browser:
+    """A browser that has opened the printed address of a preview."""
 
     def __init__(self, address):
         self.host, path = re.fullmatch(r"http://(127\.0\.0\.1:\d+)(/\?access-token=\S+)\n", address).groups()
@@ -55,7 +55,7 @@ class Page:
 
 @contextmanager
 def running(folder, *words, program=COMMAND, **variables):
-    """Run a preview; yield its process and its page."""
+    """Run a preview; yield its process and a browser."""
     process = subprocess.Popen(
         [*program, "dev", *words, "--no-open"],
         cwd=folder.parent,
@@ -66,7 +66,7 @@ def running(folder, *words, program=COMMAND, **variables):
         text=True,
     )
     try:
-        yield process, Page(process.stdout.readline())
+        yield process, Browser(process.stdout.readline())
     finally:
         process.kill()
         process.communicate()
@@ -80,35 +80,35 @@ def interrupt(process):
 
 
 def test_page_and_reload(recipes):
-    """The page is served until Ctrl-C; a save notifies open pages, which do not delay the end."""
+    """The page is served until Ctrl-C; a save notifies open pages, which do not delay the shutdown."""
     folder = recipes(greet=GREET)
-    with running(folder, "--port", "0") as (process, page):
-        assert b"Hello, you." in page.get("/prompts/greet").read()
-        events = page.get("/events?version=0")
+    with running(folder, "--port", "0") as (process, browser):
+        assert b"Hello, you." in browser.get("/prompts/greet").read()
+        events = browser.get("/events?version=0")
         (folder / "more.py").write_text(GREET.replace("greet", "more"))
         lines = iter(events.readline, b"event: reload\n")
         assert all(lines)
         assert b"added more" in events.readline()
-        assert b"Hello, you." in page.get("/prompts/more").read()
+        assert b"Hello, you." in browser.get("/prompts/more").read()
         assert interrupt(process) == (130, "")
 
 
 def test_a_server_of_another_program(scripted, recipes):
-    """The prompts of a server are shown, and the server ends with the preview."""
+    """The prompts of a server are shown, and the server stops with the preview."""
     text = {"type": "text", "text": "Hello from the server."}
     replies = {
         "prompts/list": {"prompts": [{"name": "greet", "description": "Say hello."}]},
         "prompts/get": {"messages": [{"role": "user", "content": text}]},
         "tools/list": {"tools": []},
     }
-    with running(recipes(), "--server", scripted(replies=replies), "--port", "0") as (process, page):
-        assert b"Say hello." in page.get("/").read()
-        assert b"Hello from the server." not in page.get("/prompts/greet").read()
+    with running(recipes(), "--server", scripted(replies=replies), "--port", "0") as (process, browser):
+        assert b"Say hello." in browser.get("/").read()
+        assert b"Hello from the server." not in browser.get("/prompts/greet").read()
         assert interrupt(process) == (130, "")
 
 
 def test_signal_after_the_address(recipes):
-    """A signal ends the preview cleanly as soon as the address is printed."""
+    """A signal stops the preview cleanly as soon as the address is printed."""
     folder = recipes(greet=GREET)
     for _ in range(2):
         with running(folder, "--port", "0") as (process, _):
@@ -117,12 +117,10 @@ def test_signal_after_the_address(recipes):
 
 
 def test_incomplete_head(recipes):
-    """
-    A connection with an incomplete head ends with 408, because the preview uses the HTTP server of `serve`.
-    """
+    """A connection with an incomplete head gets 408, because the preview uses the HTTP server of `serve`."""
     folder = recipes(greet=GREET)
-    with running(folder, "--port", "0", program=SHORT_TIMEOUT) as (process, page):
-        host, _, port = page.host.partition(":")
+    with running(folder, "--port", "0", program=SHORT_TIMEOUT) as (process, browser):
+        host, _, port = browser.host.partition(":")
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\nhost:")
             assert connection.makefile("rb").read().startswith(b"HTTP/1.1 408 ")
@@ -130,15 +128,15 @@ def test_incomplete_head(recipes):
 
 
 def test_recipe_that_prints_and_hangs(recipes):
-    """Output of recipes goes to standard error, and a hanging recipe does not delay the end."""
+    """Output of recipes goes to standard error, and a hanging recipe does not delay the shutdown."""
     folder = recipes(
         noisy="import os, time\nfrom promptkit import prompt\nprint('imported')\n"
         "@prompt\ndef noisy():\n    print('rendered'); os.system('echo child')\n    return 'Done.'\n"
         "@prompt(timeout=0.05)\ndef hangs():\n    time.sleep(50)\n    return 'Late.'\n"
     )
-    with running(folder, "--port", "0") as (process, page):
-        assert b"<p>Done.</p>" in page.get("/prompts/noisy").read()
-        assert b"took longer than its limit of 0.05 s" in page.get("/prompts/hangs").read()
+    with running(folder, "--port", "0") as (process, browser):
+        assert b"<p>Done.</p>" in browser.get("/prompts/noisy").read()
+        assert b"took longer than its limit of 0.05 s" in browser.get("/prompts/hangs").read()
         assert interrupt(process) == (130, "imported\nrendered\nchild\n")
 
 
@@ -195,7 +193,7 @@ def test_missing_extra(recipes, tmp_path):
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_browser(signal_number, recipes, tmp_path):
     """
-    The browser opens a private file that redirects to the address, and that is deleted at the end.
+    The browser opens a private file that redirects to the address, and that is deleted on exit.
 
     The address on the command line of the browser would be visible to other users.
     """

@@ -23,7 +23,7 @@ greet.case("a friend", "Ada")
 
 
 def call(tool, **arguments):
-    """Return the call of a tool."""
+    """Return a request for a tool call."""
     return {"request": "tools/call", "params": {"name": tool, "arguments": arguments}}
 
 
@@ -71,7 +71,7 @@ def test_every_code_is_explained():
 
 
 def test_options_of_the_preview_are_rejected(capsys):
-    """Options of the page make no sense over stdio."""
+    """Options of the preview are rejected with `--mcp`, which uses stdio."""
     with pytest.raises(SystemExit):
         main(["dev", "--mcp", "--port", "0"])
     assert "--port is for the preview" in capsys.readouterr().err

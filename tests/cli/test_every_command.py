@@ -131,7 +131,7 @@ def project(recipes, tmp_path, request, monkeypatch):
 
 @pytest.fixture
 def new_project(recipes, tmp_path, monkeypatch):
-    """A function that creates a home without clients and a project, the current folder."""
+    """A function that creates a home without clients, and a project as the current folder."""
     home, project = tmp_path / "home", tmp_path / "shelf"
     recipes(folder="kept/recipes", shelf=RECIPE)
     for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
@@ -283,7 +283,7 @@ def test_closed_pipe(argv, project):
 
 
 def test_real_terminal(project):
-    """A process on a pseudoterminal prints the same as in these tests."""
+    """A process on a pseudoterminal prints the same as a command on the imitated terminal."""
     argv, code, text, _ = VALID[0]
 
     assert outcome_on_terminal(*argv, cwd=project, columns=200, NO_COLOR="1") == (code, text)

@@ -28,7 +28,7 @@ FIX = "# Fix an issue\n\nFix {{issue}}.\n"
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """A project that has only Markdown: two prompts, a text that one of them includes, and a command."""
+    """A project that has only Markdown: two prompts, a text file that one of them includes, and a command."""
     folder = tmp_path / "team"
     (folder / "prompts" / "parts").mkdir(parents=True)
     (folder / "commands" / "git").mkdir(parents=True)
@@ -138,7 +138,7 @@ class TestOutput:
         assert "\npromptkit render fix --typed " in (project / "live" / "fix.md").read_text()
 
     def test_diff(self, run, project, in_process, monkeypatch):
-        """`diff` and `diff --text` compare the prompts with those of a revision."""
+        """`diff` and `diff --text` compare the prompts with the prompts of a revision."""
         for name, value in GIT.items():
             monkeypatch.setenv(name, value)
         for command in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "x"]):

@@ -257,7 +257,7 @@ class TestValues:
         ],
     )
     def test_seconds(self, option, text, capsys):
-        """A value that is not a usable number of seconds is rejected."""
+        """A value that is not a valid number of seconds is rejected."""
         message = usage_error(capsys, "serve", f"{option}={text}")
 
         assert f"argument {option}: {text!r} is not a number" in message

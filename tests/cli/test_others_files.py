@@ -34,7 +34,7 @@ def shared(tmp_path):
 @as_root
 class TestOwners:
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_foreign_configuration_is_rejected(self, argv, shared, run):
+    def test_configuration_of_another_user_is_rejected(self, argv, shared, run):
         """No code of the other user runs, and the error suggests a fix."""
         code, out, err = run(*argv, cwd=shared / "own")
 
@@ -50,8 +50,8 @@ class TestOwners:
     )
     def test_named_target(self, argv, shared, run):
         """
-        A target on the command line makes the foreign configuration irrelevant, even if it is invalid or a
-        pipe.
+        With a target on the command line, the other user's configuration is ignored, even if it is invalid or
+        a pipe.
         """
         (shared / "pyproject.toml").unlink()
         os.mkfifo(shared / "pyproject.toml")
@@ -61,14 +61,14 @@ class TestOwners:
 
     @pytest.mark.parametrize("mark", ["pyproject.toml", ".git"])
     def test_search_ends_at_the_project_root(self, mark, shared, run):
-        """The search for a configuration ends at the project's root, like that of git."""
+        """The search for a configuration ends at the project's root, like git's search for a repository."""
         (shared / "own" / mark).touch()
 
         code, out, _ = run("list", cwd=shared / "own")
 
         assert (code, out.partition("\n")[0]) == (0, "prompt mine")
 
-    def test_foreign_link_to_an_own_file(self, shared, run):
+    def test_link_of_another_user_to_an_own_file(self, shared, run):
         """
         Another user's link to the user's own file is rejected, because targets are relative to its folder.
         """
@@ -80,8 +80,8 @@ class TestOwners:
         assert run("list", cwd=shared / "own")[0] == 2
         assert not (shared / "ran").exists()
 
-    def test_foreign_folder(self, shared, run):
-        """A configuration in a foreign folder is rejected, even if the file is the user's own."""
+    def test_folder_of_another_user(self, shared, run):
+        """A configuration in another user's folder is rejected, even if the file is the user's own."""
         os.chown(shared, 1234, 1234)
         os.chown(shared / "pyproject.toml", 0, 0)
 
@@ -89,7 +89,7 @@ class TestOwners:
         assert not (shared / "ran").exists()
 
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-    def test_foreign_default_folder(self, argv, shared, run):
+    def test_default_folder_of_another_user(self, argv, shared, run):
         """A default folder that belongs to another user is served only if the command line names it."""
         (shared / "pyproject.toml").unlink()
         (shared / "theirs").rename(shared / "recipes")
@@ -102,13 +102,13 @@ class TestOwners:
         assert run("list", "recipes", cwd=shared)[0] == 0
 
     def test_sudo(self, shared, monkeypatch, run):
-        """Root acts for the user who called sudo."""
+        """Under sudo, files of the user who called it are accepted."""
         monkeypatch.setenv("SUDO_UID", "1234")
 
         assert run("list", cwd=shared / "own")[0] == 0
 
-    def test_foreign_project_root(self, shared):
-        """A foreign root marker is ignored, unless the recipes have the same foreign owner."""
+    def test_project_root_of_another_user(self, shared):
+        """Another user's root marker is ignored, unless the recipes belong to the same user."""
         recipes = shared / "own" / "recipes"
 
         assert (project_root(recipes), root_of(recipes)) == (str(shared / "own"), shared / "own")

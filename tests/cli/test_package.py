@@ -104,17 +104,17 @@ def package(acme, run):
 
 
 @pytest.fixture
-def built(package):
+def build(package):
     """A function that builds a package and returns the wheel, its metadata and the registry entry."""
 
-    def built(*argv):
+    def build(*argv):
         code, out, err = package(*argv)
         assert (code, err) == (0, "")
         wheel = zipfile.ZipFile(out.splitlines()[0].split()[1])
         (metadata,) = [name for name in wheel.namelist() if name.endswith("METADATA")]
         return wheel, email.message_from_bytes(wheel.read(metadata)), entry()
 
-    return built
+    return build
 
 
 def entry():
@@ -134,9 +134,9 @@ def requirements(metadata):
 
 
 class TestWheel:
-    def test_included_files(self, acme, built):
+    def test_included_files(self, acme, build):
         """
-        Files that a server may read are packaged: helpers, data, images and skills.
+        Files that a server can read are packaged: helpers, data, images and skills.
 
         Tests, cases and hidden files are omitted.
         """
@@ -155,7 +155,7 @@ class TestWheel:
             (prompts / path).parent.mkdir(parents=True, exist_ok=True)
             (prompts / path).write_text("")
         (prompts / "writing/SKILL.md").write_text("---\nname: writing\ndescription: Writes.\n---\nWrite.\n")
-        wheel, _, _ = built()
+        wheel, _, _ = build()
 
         served = "acme_prompts/served/prompts/"
         packaged = {name.removeprefix(served) for name in wheel.namelist() if name.startswith(served)}
@@ -171,11 +171,11 @@ class TestWheel:
             ),
         }
 
-    def test_metadata(self, built):
+    def test_metadata(self, build):
         """
         The metadata is the project's, with promptkit as a requirement and one command named like the package.
         """
-        wheel, metadata, _ = built()
+        wheel, metadata, _ = build()
 
         assert wheel.filename.endswith(WHEEL)
         assert metadata["Name"] == "Acme.Prompts"
@@ -192,23 +192,23 @@ class TestWheel:
         entry_points = wheel.read("acme_prompts-1.2.0rc1.dist-info/entry_points.txt").decode()
         assert entry_points.split() == ["[console_scripts]", "Acme.Prompts=acme_prompts.__main__:main"]
 
-    def test_readme(self, acme, built):
+    def test_readme(self, acme, build):
         """
         The package has the project's README if it is Markdown, and a generated README otherwise.
 
         Both contain the registry's `mcp-name` line once.
         """
-        _, metadata, _ = built("--server-name", "org.example/a")
+        _, metadata, _ = build("--server-name", "org.example/a")
         assert metadata["Description-Content-Type"] == "text/markdown"
         assert "uvx Acme.Prompts\n" in metadata.get_payload()
         assert metadata.get_payload().endswith("<!-- mcp-name: org.example/a -->\n\n")
 
         (acme / "README.md").write_text("# Ours\n\nmcp-name: org.example/a-b", encoding="utf-8")
         (acme / "pyproject.toml").write_text(f'{PROJECT}readme = "README.md"\n', encoding="utf-8")
-        _, metadata, _ = built("--server-name", "org.example/a")
+        _, metadata, _ = build("--server-name", "org.example/a")
         assert metadata.get_payload().startswith("# Ours\n")
         assert metadata.get_payload().count("mcp-name: org.example/a ") == 1
-        _, metadata, _ = built("--server-name", "org.example/a-b")
+        _, metadata, _ = build("--server-name", "org.example/a-b")
         assert metadata.get_payload().count("mcp-name") == 1
 
     def test_builds_are_reproducible(self, acme, package):
@@ -222,11 +222,11 @@ class TestWheel:
         assert {file.name: file.read_bytes() for file in (acme / "dist").iterdir()} == first
         assert set(first) == {WHEEL, "server.json"}
 
-    def test_project_folder_as_target(self, acme, built):
+    def test_project_folder_as_target(self, acme, build):
         """The output of an earlier build is not packaged."""
         shutil.move(acme / "pyproject.toml", acme / "prompts")
         os.chdir(acme / "prompts")
-        names = [set(built(".")[0].namelist()) for _ in range(2)]
+        names = [set(build(".")[0].namelist()) for _ in range(2)]
 
         assert names[0] == names[1]
         assert not any("dist/" in name for name in names[0])
@@ -235,21 +235,21 @@ class TestWheel:
 class TestIdentity:
     """The server of a package has the identity of the package."""
 
-    def served(self, wheel, tmp_path):
+    def find_identity(self, wheel, tmp_path):
         """Unpack a wheel, and return the identity of its server."""
         wheel.extractall(tmp_path / "installed")
         (folder,) = (tmp_path / "installed").glob("*/served/prompts")
         return find_server_info([str(folder)])
 
-    def test_name_and_version_of_the_package(self, built, tmp_path):
-        """Name and version are those of the package, even if options set them."""
-        wheel, _, _ = built("--name", "other", "--version", "3.2.1")
-        info = self.served(wheel, tmp_path)
+    def test_name_and_version_of_the_package(self, build, tmp_path):
+        """Name and version come from the package, even if options set them."""
+        wheel, _, _ = build("--name", "other", "--version", "3.2.1")
+        info = self.find_identity(wheel, tmp_path)
 
         assert (info.name, info.version) == ("other", "3.2.1")
         assert (info.description, info.website) == ("The prompts of Acme.", "https://example.org")
 
-    def test_settings_of_the_server(self, acme, built, tmp_path):
+    def test_settings_of_the_server(self, acme, build, tmp_path):
         """Title, instructions and icons are packaged with the content of their files."""
         (acme / "instructions.md").write_text("Be kind.\nReview.", encoding="utf-8")
         (acme / "logo.svg").write_text("<svg/>", encoding="utf-8")
@@ -261,7 +261,7 @@ class TestIdentity:
         icons = [{src = "logo.svg", sizes = ["any"]}]
         """
         (acme / "pyproject.toml").write_text(PROJECT + server, encoding="utf-8")
-        info = self.served(built()[0], tmp_path)
+        info = self.find_identity(build()[0], tmp_path)
 
         assert (info.name, info.version, info.title) == ("Acme", "1.2.0rc1", "Prompts")
         assert info.instructions == "Be kind.\nReview."
@@ -305,7 +305,7 @@ class TestRequirements:
             "that with --require\n"
         )
 
-    def test_imports_of_skill_scripts_are_not_required(self, acme, built):
+    def test_imports_of_skill_scripts_are_not_required(self, acme, build):
         """Imports of a skill's scripts are not required, because agents run them in other environments."""
         (acme / "prompts" / "writing").mkdir()
         (acme / "prompts" / "writing/SKILL.md").write_text(
@@ -313,19 +313,19 @@ class TestRequirements:
         )
         (acme / "prompts" / "writing/run.py").write_text("import pytest\n")
 
-        assert len(requirements(built()[1])) == 2
+        assert len(requirements(build()[1])) == 2
 
 
 METADATA = Metadata("acme", "1.0", "Prompts.")
 
 
 class TestRegistry:
-    def test_entry(self, built):
+    def test_entry(self, build):
         """
         The entry has one version, the package on PyPI, and the environment variables that the recipes read.
         """
         add_remote("git@github.com:acme/prompts.git")
-        *_, server = built()
+        *_, server = build()
 
         assert server == {
             "$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json",
@@ -585,7 +585,7 @@ class TestErrors:
 
     @pytest.mark.parametrize("targets", [["nosuch"], ["prompts", "nosuch"]], ids=str)
     def test_missing_target(self, targets, acme, package):
-        """A missing target is reported as by every other command."""
+        """A missing target is reported like in every other command."""
         code, out, err = package(*targets)
 
         assert (code, out) == (2, "")
@@ -648,10 +648,10 @@ def wheel(tmp_path_factory):
     (folder / "prompts" / "commands" / "tidy.md").write_text("Tidy up.", encoding="utf-8")
     table = '\n[tool.promptkit.serve]\ntools = true\nname = "Acme"\ntimeout = 3\n'
     (folder / "pyproject.toml").write_text(f"{PROJECT}{table}", encoding="utf-8")
-    built = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "promptkit", "package", "--out", built, "prompts"]
+    dist = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "promptkit", "package", "--out", dist, "prompts"]
     subprocess.run([*command, "--markdown", "commands/*.md"], cwd=folder, check=True)
-    return built / WHEEL
+    return dist / WHEEL
 
 
 @pytest.fixture
@@ -713,7 +713,7 @@ def archive(tmp_path_factory):
 
 class TestPrefixes:
     def test_files(self, archive):
-        """Each prefix is a folder, and its own project."""
+        """Each prefix is a folder with its own `pyproject.toml`."""
         served = "acme_prompts/served/"
         names = [name for name in zipfile.ZipFile(archive).namelist() if name.startswith(served)]
 
@@ -755,7 +755,9 @@ class TestServed:
         assert results[4]["_meta"][SERVER]["name"] == "Acme"
 
     def test_markdown_prompts(self, unpacked):
-        """Markdown prompts, including those of a pattern, are served with the texts that they include."""
+        """
+        Markdown prompts, including the files of a pattern, are served with the text files that they include.
+        """
         fix = {"name": "fix", "arguments": {"issue": "#1"}}
         results, _ = ask(
             unpacked, requests=[modern(1, "prompts/get", fix), modern(2, "prompts/get", {"name": "tidy"})]
@@ -770,7 +772,7 @@ class TestServed:
 
         assert results[1]["_meta"][SERVER]["name"] == "Other"
 
-    def test_foreign_project(self, unpacked, tmp_path):
+    def test_surrounding_project(self, unpacked, tmp_path):
         """Recipes cannot import modules of a project around the virtual environment."""
         (tmp_path / "pyproject.toml").write_text("")
         (tmp_path / "lent.py").write_text("")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from promptkit.cli import main
-from tests.clients.node_clients import PATIENT, install
+from tests.clients.node_clients import TEST_TIMEOUT, install
 from tests.wire import initialize, line
 
 CLIENTS = Path(__file__).parents[1] / "clients"
@@ -80,7 +80,7 @@ def bundle(request, dist, unpacked):
 
 
 def test_manifest_of_claude_desktop(unpacked):
-    """The manifest has the identity of the server, its icon, and asks for the variables of secrets."""
+    """The manifest has the server's identity and icon, and asks for the variables of secrets."""
     manifest = json.loads((unpacked / "manifest.json").read_text(encoding="utf-8"))
 
     assert (manifest["name"], manifest["version"]) == ("acme-prompts", "3.2.1")
@@ -131,7 +131,7 @@ def test_bundles_are_reproducible(dist):
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 def test_official_tool_accepts_the_bundle(dist, unpacked, installations):
     """Anthropic's own tool for MCPB validates the manifest, and reads the file."""
     program = install(CLIENTS / "mcpb", installations) / "node_modules" / ".bin" / "mcpb"
@@ -141,7 +141,7 @@ def test_official_tool_accepts_the_bundle(dist, unpacked, installations):
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(2 * PATIENT)
+@pytest.mark.timeout(2 * TEST_TIMEOUT)
 def test_claude_code_accepts_the_plugin(dist, installations, tmp_path):
     """`claude plugin validate` accepts the plugin."""
     modules = install(CLIENTS / "assistants", installations, optional=True) / "node_modules"

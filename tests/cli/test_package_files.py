@@ -550,7 +550,7 @@ class TestGit:
         assert not (acme.parent / "ran").exists()
 
     def test_pipe_in_git_configuration(self, acme, monkeypatch):
-        """Running git has a timeout."""
+        """If git hangs, it times out, and the registry name is local."""
         monkeypatch.setattr("promptkit.cli.repository._MAX_S", 0.5)
         git("init", "--quiet")
         os.mkfifo("pipe")

@@ -105,7 +105,7 @@ class TestInjection:
 
     @given(field=st.sampled_from(sorted(FIELDS)), text=st.text(max_size=12))
     def test_no_text_adds_a_field(self, folder, field, text):
-        """Every value is rejected or leaves the fields of METADATA unchanged."""
+        """Every value is rejected, or leaves the names of METADATA's fields unchanged."""
         try:
             write(folder, **FIELDS[field](text))
             lines = metadata_fields(folder)

@@ -46,7 +46,7 @@ def test_commands_get_the_recipes(arguments, expected, words):
     assert words(*arguments) == expected
 
 
-def test_version_is_that_of_the_package(monkeypatch, capsys):
+def test_version_comes_from_the_package(monkeypatch, capsys):
     """`--version` prints the name and the version of the package, and `--help` its commands."""
     for word in ("--version", "--help"):
         monkeypatch.setattr(sys, "argv", ["acme-prompts", word])

@@ -70,7 +70,8 @@ def render(recipes, tmp_path, monkeypatch, capsys):
 
 def test_variables_are_arguments(render):
     """
-    Text is parsed as from a client and JSON by type; null means missing, and unknown variables are ignored.
+    Text is parsed like a client's, and JSON by its type. Null means missing, and unknown variables are
+    ignored.
     """
     assert render("review", code="x = 1", language="Rust", tags=["a", "b"], expected="no fault") == (
         0,

@@ -10,7 +10,7 @@ import pytest
 
 from promptkit.cli import main
 from tests.http_server import http_server
-from tests.posting import PLAIN, body_of, repeat
+from tests.posting import PLAIN, body_of, repeated_headers
 from tests.scoped_recipes import RECIPES
 from tests.wire import line, modern
 
@@ -73,7 +73,7 @@ class TestServing:
         """Without tokens, all HTTP callers have the scopes of the process."""
         with http_server(project / "recipes", *options) as url:
             message = modern(1, "prompts/list")
-            fields = {**PLAIN, **repeat(message), "host": urlsplit(url).netloc}
+            fields = {**PLAIN, **repeated_headers(message), "host": urlsplit(url).netloc}
             connection = HTTPConnection(urlsplit(url).netloc, timeout=20)
             connection.request("POST", "/mcp", body_of(message), fields)
             with connection.getresponse() as reply:

@@ -51,7 +51,9 @@ tone = "kind"
 
 @pytest.fixture
 def server(scripted, tmp_path, monkeypatch):
-    """A function that returns the option for a server with other replies, in an empty folder."""
+    """
+    A function that returns the option for a scripted server with other replies; the current folder is empty.
+    """
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -240,7 +242,7 @@ def test_diff_compares_a_file_with_a_server(run, server):
     assert "[-Review-]{+Look at+} it." in output
 
 
-def test_the_texts_of_recipes_are_in_the_list_as_well(run, recipes):
+def test_the_text_of_recipes_is_in_the_list_as_well(run, recipes):
     source = 'from promptkit import prompt\n\n@prompt\ndef a(x: str):\n    return x\n\na.case("one", "X")\n'
     folder = recipes(one=source)
 

@@ -69,7 +69,7 @@ def project(recipes, tmp_path, monkeypatch):
 
 @pytest.fixture
 def complete(monkeypatch, capfd):
-    """A function that returns the words that the shell gets when TAB is pressed after a text."""
+    """A function that returns the words that the shell gets when TAB is pressed after some text."""
     call = CompletionFinder.__call__
     monkeypatch.setattr(CompletionFinder, "_init_debug_stream", lambda _: None)  # descriptor 9 is not ours
 
@@ -168,7 +168,7 @@ def test_completion(typed, words, project, complete):
 
 
 def test_configured_target(project, complete, monkeypatch):
-    """Without a typed target, the prompts are those of the configured target."""
+    """Without a typed target, the prompts of the configured target are offered."""
     (project / "pyproject.toml").write_text('[tool.promptkit]\ntarget = "recipes"\n')
     below = project / "below"
     below.mkdir()

@@ -91,10 +91,10 @@ def test_install_offers_skills_to_clients_without_skills(run, project, client, o
     """A client that reads no folders of skills gets them from the server; the choice of the user stays."""
     code, out, _ = run("install", client, "--dry-run", "--json")
     assert code == 0
-    assert _served(json.loads(out)["entry"])[2:] == options
+    assert _serve_words(json.loads(out)["entry"])[2:] == options
 
     given = json.loads(run("install", client, "--dry-run", "--json", "--", "--skills-as=prompts")[1])
-    assert [word for word in _served(given["entry"]) if "skills-as" in word] == ["--skills-as=prompts"]
+    assert [word for word in _serve_words(given["entry"]) if "skills-as" in word] == ["--skills-as=prompts"]
 
 
 def test_install_without_skills(run, project):
@@ -104,10 +104,10 @@ def test_install_without_skills(run, project):
 
     entry = json.loads(run("install", "claude-desktop", "--dry-run", "--json")[1])["entry"]
 
-    assert len(_served(entry)) == 2
+    assert len(_serve_words(entry)) == 2
 
 
-def _served(entry):
+def _serve_words(entry):
     words = [*([entry["command"]] if isinstance(entry["command"], str) else entry["command"]), *entry["args"]]
     return words[words.index("serve") :]
 

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.export import NOTE as EXPORTED
+from promptkit.cli.export import RECORD as EXPORTED
 from promptkit.clients import installed_files
-from promptkit.clients.installed_files import NOTE
+from promptkit.clients.installed_files import RECORD
 from promptkit.clients.profiles import CLIENTS
 from promptkit.testing import Client
 
@@ -53,11 +53,11 @@ def home(tmp_path, monkeypatch):
 
 
 def read_files(folder):
-    """Return the files in a folder without promptkit's own note."""
+    """Return the files in a folder without promptkit's own record."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in (NOTE, EXPORTED)
+        if path.is_file() and path.name not in (RECORD, EXPORTED)
     }
 
 
@@ -83,7 +83,7 @@ class TestList:
         ]
 
     def test_without_skills(self, recipes, capsys):
-        """Without skills, the JSON has no such list."""
+        """Without skills, the JSON has no list of skills."""
         assert main(["list", str(recipes(one=REVIEW.partition("@skill")[0])), "--json"]) == 0
         assert "skills" not in json.loads(capsys.readouterr().out)
 
@@ -152,7 +152,7 @@ class TestCheck:
         assert expected in capsys.readouterr().out
 
     def test_lints(self, recipes, capsys):
-        """Broken references, unused files, long texts and names that differ only in prefix are reported."""
+        """Broken references, unused files, long text and names that differ only in prefix are reported."""
         folder = recipes(
             a="""
             from promptkit import skill
@@ -179,7 +179,7 @@ class TestCheck:
         diagnostics = sorted(line.split(": ", 2)[1:] for line in output.splitlines() if " PK" in line)
         assert diagnostics == [
             ["error PK606", "skill 'one': it refers to 'missing.md', which does not exist"],
-            ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 761 tokens"],
+            ["warning PK607", "skill 'two': its SKILL.md has 606 lines and about 762 tokens"],
             [
                 "warning PK608",
                 "skill 'one': none of its files refers to 'unused.md', so models do not read it",
@@ -395,7 +395,7 @@ class TestInstall:
         ],
     )
     def test_client_folders(self, project, home, tmp_path, capsys, client, scope, folder):  # noqa: PLR0917
-        """Skills are installed into the client's folder, and uninstalling removes exactly those."""
+        """Skills are installed into the client's folder, and uninstalling removes only these skills."""
         skills = tmp_path / folder
         skills.mkdir(parents=True)
         (skills / "own").mkdir()
@@ -455,7 +455,9 @@ class TestInstall:
 
     def test_shared_folder(self, project, home, capsys):
         """
-        Codex, Gemini CLI, goose and Zed share one folder. Skills stay until the last of them is uninstalled.
+        Codex, Gemini CLI, goose and Zed share one folder.
+
+        Skills stay until they are uninstalled for the last client.
         """
         folder = home / ".agents" / "skills"
         for client in ("zed", "gemini-cli", "codex"):
@@ -491,7 +493,7 @@ class TestInstall:
         assert not (home / ".agents" / "skills" / "notes").exists()
 
     def test_moved_project(self, project, home, tmp_path, capsys):
-        """A moved project still owns its skills, and the note in the project has no absolute path."""
+        """A moved project still owns its skills, and the record in the project has no absolute path."""
         for scope in ("user", "project"):
             assert main(["install", "codex", "recipes", "--skills", "--scope", scope]) == 0
         project.rename(tmp_path / "moved")
@@ -500,7 +502,7 @@ class TestInstall:
 
         assert main(["install", "codex", "moved", "--skills"]) == 0
         assert b"More." in read_files(home / ".agents" / "skills")["notes/SKILL.md"]
-        assert str(tmp_path) not in (tmp_path / ".agents" / "skills" / NOTE).read_text()
+        assert str(tmp_path) not in (tmp_path / ".agents" / "skills" / RECORD).read_text()
 
     def test_client_without_skills(self, project, home, capsys):
         """The error lists the clients that read skills from folders."""

@@ -14,7 +14,7 @@ RUNNING = 50
 
 
 class _Storage:
-    """Stores the client's registration and tokens, and records the scopes of each new token."""
+    """Storage for the client's registration and tokens, which records the scopes of each new token."""
 
     def __init__(self, token):
         self.client = None

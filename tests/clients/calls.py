@@ -46,11 +46,11 @@ class Step:
             The expected outcome in 2026-07-28, if it differs.
 
         alone:
-            Whether the call can be the only one: it depends on no earlier call, and on no answer of the user.
+            Whether the call works in isolation: it depends on no earlier call, and on no answer of the user.
 
         session:
-            Whether a client with a handshake needs one server for its session, to get requests and
-            notifications from it.
+            Whether the call, after a handshake, needs a session with one server, which sends requests or
+            notifications to the client.
     """
 
     claim: str
@@ -92,7 +92,7 @@ def rejection(code: int, message: str) -> dict[str, Any]:
 
 
 def messages(description: str, *contents: dict[str, Any], roles: str = "user") -> dict[str, Any]:
-    """Return the outcome of getting a prompt: a content block for each of *roles*."""
+    """Return the outcome of getting a prompt: one message for each of *roles*, with one of *contents*."""
     turns = [
         {"role": role, "content": content} for role, content in zip(roles.split(), contents, strict=True)
     ]
@@ -156,7 +156,7 @@ def pages(key: str, items: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def collect_outcomes(steps: list[Step], outcomes: list[Any]) -> dict[str, Any]:
-    """Return the outcome of each of *steps*, by claim."""
+    """Return the outcome of each of *steps*, by claim, without the fields of the protocol."""
     return {step.claim: strip_envelope(outcome) for step, outcome in zip(steps, outcomes, strict=True)}
 
 

@@ -27,9 +27,10 @@ def typescript(installations):
 @pytest.fixture
 def observe(request):
     """
-    A function that compares an observation of a client with its row in docs/clients.md.
+    A function that compares an observation of a client with its entry in `observations.json`.
 
-    With `--snapshot-update`, it writes the row, from which `python -m docs.render_clients` renders the page.
+    With `--snapshot-update`, it writes the entry instead; `python -m docs.render_clients` renders the entries
+    into docs/clients.md.
     """
 
     def compare(client, version, typed, form, received):

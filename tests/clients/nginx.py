@@ -45,7 +45,7 @@ def nginx(folder: Path, urls: list[str], *, affinity: bool = False) -> Iterator[
     shutil.copy(CONFIGURATION, folder)
     process = subprocess.Popen([program, "-e", "error.log", "-p", str(folder), "-c", CONFIGURATION.name])
     try:
-        _connect(port)
+        _wait_for_port(port)
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         process.terminate()
@@ -62,7 +62,7 @@ def _free_port() -> int:
         return listening.getsockname()[1]
 
 
-def _connect(port: int) -> None:
+def _wait_for_port(port: int) -> None:
     """Wait until the port accepts connections."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:

@@ -17,7 +17,7 @@ RUNNING: Final = 180
 PATIENCE: Final = 10
 
 #: Timeout of a test: its first run may also install the client.
-PATIENT: Final = INSTALLING + 2 * RUNNING
+TEST_TIMEOUT: Final = INSTALLING + 2 * RUNNING
 
 #: Options for npm: run no install scripts, and ignore that the Inspector requires a newer Node than this use
 #: needs.
@@ -147,7 +147,7 @@ def run_typescript(
 
 
 def convert_for_typescript(outcome: dict[str, Any]) -> dict[str, Any]:
-    """Return *outcome* as in TypeScript, where a missing resource has the same code in every revision."""
+    """Return *outcome* as TypeScript reports it: a missing resource has the same code in every revision."""
     if outcome.get("error", {}).get("code") != -32002:
         return outcome
     return {"error": {**outcome["error"], "code": -32602}}

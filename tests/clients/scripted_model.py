@@ -1,4 +1,4 @@
-"""A model on loopback that answers every request with one text, and records what it receives."""
+"""A model on loopback that answers every request with the same text, and records what it receives."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ class ScriptedModel:
 
     Args:
         tool:
-            The name of an MCP tool that the model calls once, if it is offered.
+            The name of an MCP tool that the model calls once, if the client offers it.
 
         arguments:
             The arguments of the call.
@@ -79,7 +79,7 @@ class ScriptedModel:
 
     @property
     def texts(self) -> list[str]:
-        """The texts of all messages that the model has received, without those of the system."""
+        """The text of each user message that the model has received."""
         messages = [message for request in self._requests for message in _messages_in(request)]
         return [text for message in messages if message.get("role") == "user" for text in _texts_of(message)]
 
@@ -107,7 +107,11 @@ class ScriptedModel:
                 self._send(b"", 404)
 
             def do_POST(self) -> None:
-                """Record the request, and answer it."""
+                """
+                Answer a request, and record it.
+
+                If it is not for a model, record only its header ``Authorization``.
+                """
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 events = _reply(self.path, request, call)
                 if events is None:
@@ -141,7 +145,9 @@ def _reply(path: str, request: dict[str, Any], call: tuple[str, str]) -> list[di
 
 
 def _find_tool(request: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Return the names that a call needs for the MCP tool *name*; None if the client does not offer it."""
+    """
+    Return the fields that name the MCP tool *name* in a call; None if the client does not offer the tool.
+    """
     for tool in request.get("tools", ()) if name else ():
         if tool["type"] == "namespace" and name in [member["name"] for member in tool["tools"]]:
             return {"namespace": tool["name"], "name": name}
@@ -151,7 +157,7 @@ def _find_tool(request: dict[str, Any], name: str) -> dict[str, Any] | None:
 
 
 def _chat_events(tool: dict[str, Any] | None, arguments: str) -> list[dict[str, Any]]:
-    """Return the reply of `POST /v1/chat/completions`."""
+    """Return the events that answer `POST /v1/chat/completions`."""
     delta: dict[str, Any] = {"role": "assistant", "content": _REPLY}
     if tool is not None:
         function = {**tool, "arguments": arguments}
@@ -166,7 +172,7 @@ def _chat_events(tool: dict[str, Any] | None, arguments: str) -> list[dict[str, 
 
 
 def _response_events(tool: dict[str, Any] | None, arguments: str) -> list[dict[str, Any]]:
-    """Return the reply of `POST /v1/responses`."""
+    """Return the events that answer `POST /v1/responses`."""
     content = [{"type": "output_text", "text": _REPLY, "annotations": []}]
     item: dict[str, Any] = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
     if tool is not None:

@@ -38,7 +38,7 @@ class SkillModel(ScriptedModel):
 
     @property
     def results(self) -> list[str]:
-        """The results of the called tools, as text, from the last request that contains results."""
+        """The results of the called tools, as JSON, from the request that has the most results."""
         return max((_results_of(request) for request in self._requests), key=len, default=[])
 
     def _reply_to(self, path: str, request: dict[str, Any]) -> list[dict[str, Any]]:
@@ -60,7 +60,9 @@ class SkillModel(ScriptedModel):
         return []
 
     def _item_for(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the next call, or the answer, as an item of a response."""
+        """
+        Return the next call, a call that waits until its tool is offered, or the answer, as a response item.
+        """
         if not self._calls or len(self._requests) > _MAX_REQUESTS:
             content = [{"type": "output_text", "text": _REPLY}]
             return {"type": "message", "id": "message_1", "role": "assistant", "content": content}

@@ -1,5 +1,5 @@
 """
-Reads skills with other libraries. This runs in a separate process, because importing these libraries changes
+Read skills with other libraries. This runs in a separate process, because importing these libraries changes
 warnings and event loops.
 
 The arguments are ``fastmcp`` and a folder of recipes, or ``validator`` and folders of skills. The result is
@@ -14,7 +14,7 @@ from typing import Any
 
 
 async def fastmcp(recipes: str) -> dict[str, Any]:
-    """Return the skills that FastMCP's client lists, each with its files, which the client verifies."""
+    """Return the files of each skill that FastMCP's client lists, by URI. The client verifies the files."""
     from fastmcp import Client
     from fastmcp.client.transports import StdioTransport
     from fastmcp.skills.client import SkillsClientExtension

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.node_clients import PATIENT, RUNNING, install
+from tests.clients.node_clients import RUNNING, TEST_TIMEOUT, install
 from tests.clients.outing import ENTERED, FIELDS, PLAN
 from tests.clients.outing import RECIPE as OUTING
 from tests.clients.scripted_model import ScriptedModel
@@ -119,7 +119,7 @@ def codex_options(url):
     return [word for setting in settings for word in ("-c", setting)]
 
 
-pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(2 * PATIENT)]
+pytestmark = [pytest.mark.slow, pytest.mark.installs, pytest.mark.timeout(2 * TEST_TIMEOUT)]
 
 
 @pytest.fixture(scope="session")
@@ -130,7 +130,7 @@ def assistants(installations):
 
 @pytest.fixture
 def user(assistants, tmp_path):
-    """The project's folder and the environment of a user with prompts, with `claude` on the PATH."""
+    """A project with prompts, and the environment of a user who has `claude` on the PATH."""
     home, project, programs = (tmp_path / name for name in ("home", "team", "bin"))
     for folder in (home / ".gemini", project / "prompts", programs):
         folder.mkdir(parents=True)
@@ -174,7 +174,7 @@ def run_as_user(user):
 
 @pytest.fixture
 def ask_client(assistants, run_as_user):
-    """A function that types a text in a client, and returns what the model and its tools have received."""
+    """A function that types text in a client, and returns the text and tool results that the model gets."""
 
     def ask(client, text, tool="", **arguments):
         with ScriptedModel(tool, arguments) as model:
@@ -197,7 +197,7 @@ def versions(assistants):
 
 
 def program(client, assistants):
-    """Return the executable of a client; if several fit, the one with the shortest path."""
+    """Return the executable of a client; if several match, the one with the shortest path."""
     executables = sorted(assistants.glob(PROGRAMS[client]), key=lambda path: len(str(path)))
     if not executables:
         pytest.skip(f"{client} has nothing for this machine")
@@ -241,7 +241,7 @@ def test_codex_reads_the_entry(assistants, run_as_user):
 
 
 def test_claude_code_writes_its_own_file(run_as_user):
-    """Claude Code's own command writes the entry, and also replaces an existing one."""
+    """Claude Code's own command writes the entry, and replaces an existing entry."""
     first = run_promptkit(run_as_user, "install", "claude-code", "--name", "team")
     url = "http://127.0.0.1:9/mcp"
     second = run_promptkit(run_as_user, "install", "claude-code", "--name", "team", "--url", url)
@@ -280,13 +280,13 @@ def ask_claude_code(assistants, run_as_user, user):
     """
     A function that types a command in Claude Code and fills in its forms.
 
-    It returns the forms, and the texts that the model has received. In this mode, the program that has
-    started Claude Code shows the forms, as an editor does.
+    It returns the forms, and the text that the model has received. With JSON as input and output, the program
+    that has started Claude Code shows the forms, as an editor does.
     """
     project, environment = user
     run_promptkit(run_as_user, "install", "claude-code", "--name", "team")
 
-    def ask(typed, entered=ENTERED):
+    def run_command(command, answers=ENTERED):
         forms = []
         with (
             ScriptedModel() as model,
@@ -306,18 +306,18 @@ def ask_claude_code(assistants, run_as_user, user):
                 text=True,
             ) as process,
         ):
-            send(process, {"type": "user", "message": {"role": "user", "content": typed}})
+            send(process, {"type": "user", "message": {"role": "user", "content": command}})
             for message in map(json.loads, process.stdout):
                 if message["type"] == "result":
                     process.stdin.close()
                 elif message["type"] == "control_request":
                     forms.append(message["request"])
-                    answer = {"action": "accept", "content": entered}
+                    answer = {"action": "accept", "content": answers}
                     reply = {"request_id": message["request_id"], "subtype": "success", "response": answer}
                     send(process, {"type": "control_response", "response": reply})
         return forms, model.texts
 
-    return ask
+    return run_command
 
 
 def send(process, message):
@@ -336,9 +336,10 @@ def send(process, message):
 )
 def test_claude_code_shows_the_form(typed, fields, ask_claude_code, observe, versions):
     """
-    Claude Code shows a form for a text, a choice and a number, and the model gets exactly the entered values.
+    Claude Code shows a form for text, a choice and a number, and the model gets exactly the entered values.
 
-    If words are typed, the form corrects them: each argument got one, and two of them were invalid.
+    If words are typed after the command, each argument gets one word. Two of these words are invalid, so the
+    form asks for all arguments, with the valid word as a default.
     """
     forms, texts = ask_claude_code(typed)
 
@@ -351,7 +352,9 @@ def test_claude_code_shows_the_form(typed, fields, ask_claude_code, observe, ver
 
 
 def test_claude_code_asks_for_the_first_prompt(ask_claude_code, run_as_user, user):
-    """For the prompt that `promptkit new` writes, a form asks for the code if the command is typed alone."""
+    """
+    For the prompt that `promptkit new` writes, a form asks for the code if the command has no arguments.
+    """
     project, _ = user
     run_as_user(sys.executable, "-m", "promptkit", "new", "first")
     shutil.copy(project / "first" / "prompts" / "review.py", project / "prompts")
@@ -383,11 +386,10 @@ def test_opencode_fills_in_the_text(  # noqa: PLR0917
     name, text, assistants, run_as_user, user, observe, versions
 ):
     """
-    Each argument is filled by opencode with a positional placeholder, which a typed word then replaces in the
-    rendered text.
+    For each argument, opencode sends a placeholder, and replaces it in the rendered text with a typed word.
 
     The last placeholder in the text gets all remaining words. Optional arguments keep their defaults. If a
-    placeholder is invalid, the prompt is lost, and the model gets only the words.
+    placeholder is invalid as an argument, the prompt is lost, and the model gets only the words.
     """
     _, environment = user
     with ScriptedModel() as model:
@@ -413,7 +415,7 @@ def test_opencode_fills_in_the_text(  # noqa: PLR0917
 @pytest.mark.parametrize("client", ["gemini-cli", "qwen-code"])
 class TestGeminiAndQwen:
     def test_named_arguments(self, client, ask_client, run_as_user, observe, versions):
-        """Arguments that are typed with their names get whole texts; the model gets a JSON string."""
+        """Arguments that are typed with their names get all of their text; the model gets a JSON string."""
         run_promptkit(run_as_user, "install", client, "--name", "team")
         typed = '/outing --topic="bees and trees" --tone=plain --days=3'
         texts, _ = ask_client(client, typed)
@@ -423,7 +425,7 @@ class TestGeminiAndQwen:
         observe(client, versions[client], typed, "no", expected)
 
     def test_only_argument_gets_all_words(self, client, ask_client, run_as_user):
-        """If a prompt has one argument, and it is required, it gets everything that is typed."""
+        """If a prompt has a single, required argument, the argument gets everything that is typed."""
         run_promptkit(run_as_user, "install", client, "--name", "team")
 
         assert '"Sing of bees and trees."' in ask_client(client, "/sing bees and trees")[0]
@@ -438,7 +440,9 @@ class TestGeminiAndQwen:
 
 
 def test_copilot_cli_calls_tools(ask_client, run_as_user):
-    """Copilot CLI has no prompts, but offers prompts to the model as tools. The model gets the text."""
+    """
+    Copilot CLI does not show prompts to the user, but the model can call them as tools, and gets the text.
+    """
     run_promptkit(run_as_user, "install", "copilot-cli", "--name", "team")
 
     assert PLAN in ask_client("copilot-cli", "Hello.", "outing", **ENTERED)[1]
@@ -538,8 +542,8 @@ TOOLS = {
 
 
 @pytest.fixture
-def skill_of(user):
-    """The project of a user with a skill that has a file."""
+def skill_folder(user):
+    """The folder of a skill with a file, in the user's project."""
     project, _ = user
     folder = project / "prompts" / "skills" / "ship-it"
     (folder / "references").mkdir(parents=True)
@@ -549,7 +553,7 @@ def skill_of(user):
 
 
 @pytest.fixture
-def type_in(skill_of, assistants, run_as_user, user):
+def type_in(skill_folder, assistants, run_as_user, user):
     """A function that types a request, or a command, in Codex or Gemini CLI with a scripted model."""
     _, environment = user
 
@@ -568,7 +572,7 @@ def type_in(skill_of, assistants, run_as_user, user):
 
 @pytest.mark.parametrize("client", TOOLS)
 def test_model_finds_and_reads_a_skill_by_tools(client, type_in):
-    """In a host without the skills extension, a model finds a skill, and reads it and its file."""
+    """In a host without the skills extension, a model finds a skill, and reads its text and its file."""
     find, read = TOOLS[client]
     calls = [
         (find, {"query": "publish a version"}),

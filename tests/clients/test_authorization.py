@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.clients import authorized
-from tests.clients.node_clients import PATIENT, RUNNING, node
+from tests.clients.node_clients import RUNNING, TEST_TIMEOUT, node
 from tests.http_server import http_server
 from tests.issuer import issuing
 
@@ -46,7 +46,9 @@ def server(tmp_path, issuer):
 
 @pytest.fixture
 def run_in_node(typescript, server):
-    """A function that gets a token with the official TypeScript client and returns its output."""
+    """
+    A function that runs the official TypeScript client, which gets a token, and returns the client's output.
+    """
 
     def run(mode):
         options = json.dumps({"server": server, "mode": mode})
@@ -68,7 +70,7 @@ def test_python_client_gets_a_token(server, issuer, mode, revision, has_token):
 
     result = authorized.run(server, mode, token)
     assert result == {**GREETING, "revision": revision, "granted": ["read write"]}
-    assert issuer.asked_for_keys == 1
+    assert issuer.key_requests == 1
 
 
 @PYTHON_MODES
@@ -91,7 +93,7 @@ def test_python_client_gets_the_scopes_of_a_prompt(tmp_path, issuer, mode, revis
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @pytest.mark.parametrize(
     "granted", [["read write"], ["read", "read write"]], ids=["together", "step by step"]
 )
@@ -107,4 +109,4 @@ def test_typescript_client_gets_a_token(run_in_node, issuer, mode, revision, gra
     issuer.grants += [len(scopes.split()) for scopes in granted]
 
     assert run_in_node(mode) == {**GREETING, "revision": revision, "granted": granted}
-    assert issuer.asked_for_keys == 1
+    assert issuer.key_requests == 1

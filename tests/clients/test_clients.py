@@ -17,7 +17,7 @@ import pytest
 from tests.clients import python_client
 from tests.clients.calls import PAGE_SIZE, collect_outcomes, expected_outcomes, get
 from tests.clients.node_clients import (
-    PATIENT,
+    TEST_TIMEOUT,
     can_inspect,
     convert_for_typescript,
     install,
@@ -92,7 +92,7 @@ def test_python_client_gets_the_expected_outcomes(folder, command, mode, revisio
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @pytest.mark.parametrize(
     ("mode", "revision"),
     [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ({"pin": "2026-07-28"}, "2026-07-28")],
@@ -110,7 +110,7 @@ def test_typescript_client_gets_the_expected_outcomes(typescript, folder, comman
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @pytest.mark.parametrize(
     ("era", "revision"),
     [("legacy", "2025-11-25"), ("modern", "2026-07-28")],
@@ -176,7 +176,7 @@ def test_python_client_shows_the_identity(described_folder, mode):
 
 @pytest.fixture
 def outing(tmp_path):
-    """The folder and the command of a server of the prompt in the table of clients."""
+    """The folder and the command of a server with the prompt from the table in docs/clients.md."""
     (tmp_path / "outing.py").write_text(RECIPE)
     return tmp_path, [sys.executable, "-m", "promptkit", "serve", str(tmp_path)]
 
@@ -207,7 +207,7 @@ def test_python_client_shows_the_form(outing, observe):
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_typescript_client_shows_the_identity(typescript, described_folder, mode):
     """The official TypeScript client shows the project's name, version and instructions over HTTP."""
@@ -216,7 +216,7 @@ def test_typescript_client_shows_the_identity(typescript, described_folder, mode
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 def test_typescript_client_shows_the_form(typescript, outing, observe):
     """A form asks the user of the TypeScript client, and the client gets the entered values."""
     folder, command = outing
@@ -228,8 +228,8 @@ def test_typescript_client_shows_the_form(typescript, outing, observe):
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
-def test_inspector_sends_whole_texts(inspector, outing, observe):
+@pytest.mark.timeout(TEST_TIMEOUT)
+def test_inspector_sends_arguments_as_typed(inspector, outing, observe):
     """The Inspector's command line has no forms, and sends each argument as it was typed."""
     _, command = outing
     arguments = {name: str(value) for name, value in ENTERED.items()}
@@ -244,7 +244,11 @@ def test_inspector_sends_whole_texts(inspector, outing, observe):
 @pytest.mark.installs
 @pytest.mark.timeout(2 * INSTALLING)
 def test_fast_agent_shows_the_form(outing, installations, observe):
-    """A form asks the user of fast-agent, and the client gets the entered values. It needs Python 3.12."""
+    """
+    A form asks the user of fast-agent, and the client gets the entered values.
+
+    fast-agent needs Python 3.12.
+    """
     folder, command = outing
     requirements = HERE / "frameworks" / "fast_agent.txt"
     uvx = install_packages(HERE / "uv.txt", installations).with_name("uvx")

@@ -139,7 +139,9 @@ def find_differences(case: Case) -> Iterator[str]:
 
 
 def parse(annotation: Any, sent: Any) -> Any:
-    """Return the value that the server reads; null means that the argument is omitted."""
+    """
+    Return the value that the server reads; None for null, which omits the argument, and for invalid values.
+    """
     with suppress(ConversionError):
         return None if sent is None else reader_of(annotation).read(sent)
 

@@ -12,11 +12,11 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from promptkit.transports.secret_files import VARIABLE
+from promptkit.transports.state_keys import VARIABLE
 from tests.clients import python_client
 from tests.clients.calls import PAGE_SIZE, collect_outcomes, expected_outcomes
 from tests.clients.nginx import list_servers, nginx
-from tests.clients.node_clients import PATIENCE, PATIENT, convert_for_typescript, run_typescript
+from tests.clients.node_clients import PATIENCE, TEST_TIMEOUT, convert_for_typescript, run_typescript
 from tests.clients.script import ADDED, STEPS
 from tests.http_server import http_server
 from tests.wire import request
@@ -135,7 +135,7 @@ def test_python_client_gets_the_expected_outcomes(server, run_in_python, mode, r
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @TYPESCRIPT_MODES
 def test_typescript_client_gets_the_expected_outcomes(server, run_in_node, mode, revision):
     """The official TypeScript client negotiates the revision and gets every expected outcome over HTTP."""
@@ -147,12 +147,10 @@ def test_typescript_client_gets_the_expected_outcomes(server, run_in_node, mode,
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
 def test_typescript_client_gets_the_expected_outcomes_in_older_revisions(server, run_in_node, revision):
-    """
-    The official TypeScript client also gets every expected outcome if it supports only one older revision.
-    """
+    """A TypeScript client that supports only one older revision gets the expected outcomes as well."""
     negotiated, complaints, outcomes = run_in_node(server, "legacy", OLDER, revision=revision)
 
     assert (negotiated, complaints) == (revision, [])
@@ -184,7 +182,7 @@ def test_python_client_works_with_several_servers_after_a_handshake(proxy, run_i
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @pytest.mark.parametrize("mode", ["auto", {"pin": "2026-07-28"}], ids=["auto", "pin"])
 def test_typescript_client_works_with_several_servers(proxy, servers, run_in_node, mode):
     """
@@ -203,7 +201,7 @@ def test_typescript_client_works_with_several_servers(proxy, servers, run_in_nod
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 def test_typescript_client_works_with_several_servers_after_a_handshake(proxy, run_in_node):
     """A revision that the TypeScript client has negotiated with one server is valid for all servers."""
     revision = "2025-11-25"

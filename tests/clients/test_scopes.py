@@ -11,7 +11,7 @@ import pytest
 from promptkit.compiler.compilation import compile
 from tests.clients.nginx import list_servers, nginx
 from tests.http_server import http_server
-from tests.posting import PLAIN, body_of, repeat
+from tests.posting import PLAIN, body_of, repeated_headers
 from tests.subjects import Site, caller
 from tests.wire import modern, request
 
@@ -49,7 +49,12 @@ REQUESTS = 240
 
 
 def render_recipes(seen_by=None):
-    """Return the recipes. With *seen_by*, omit those that need other scopes, and require no scopes."""
+    """
+    Return the source of the recipes.
+
+    With the scopes *seen_by*, omit recipes that need other scopes, and declare no scopes for the remaining
+    ones.
+    """
     parts = ["from typing import Literal\nfrom promptkit import prompt, resource\n"]
     for name, (text, required) in WORLD.items():
         scopes = required.split()
@@ -79,7 +84,7 @@ def random_message(random, number):
 
 def headers_for(message):
     """Return the HTTP headers that a message needs in addition to the headers of every request."""
-    return repeat(message) or {"mcp-protocol-version": "2025-11-25"}
+    return repeated_headers(message) or {"mcp-protocol-version": "2025-11-25"}
 
 
 @pytest.mark.installs

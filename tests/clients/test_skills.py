@@ -10,7 +10,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from promptkit.cli import main
-from tests.clients.node_clients import INSPECTOR, PATIENCE, PATIENT, install, node, run_typescript
+from tests.clients.node_clients import INSPECTOR, PATIENCE, TEST_TIMEOUT, install, node, run_typescript
 from tests.http_server import http_server
 
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ COMMAND = [sys.executable, "-m", "promptkit", "serve", str(RECIPES)]
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_inspector_verifies_the_skills(installations, transport):
     """
@@ -67,7 +67,9 @@ def test_fastmcp_reads_the_skills():
 
 
 def test_python_client_sees_resources():
-    """The official Python client lacks the extension: it lists each skill as a resource and can read it."""
+    """
+    The official Python client lacks the extension, so it lists each skill as a resource and can read it.
+    """
 
     async def read():
         async with Client(StdioServerParameters(command=COMMAND[0], args=COMMAND[1:])) as client:
@@ -86,7 +88,7 @@ def test_python_client_sees_resources():
 
 
 def test_python_client_uses_skills_as_tools_and_prompts():
-    """Without the extension, the official Python client reads a skill, or chooses it as a prompt."""
+    """Without the extension, the official Python client reads a skill with tools, or gets it as a prompt."""
 
     async def use():
         arguments = [*COMMAND[1:], "--skills-as", "tools,prompts"]
@@ -118,7 +120,7 @@ def test_format_validator_reports_no_errors(tmp_path):
 
 
 @pytest.mark.installs
-@pytest.mark.timeout(PATIENT)
+@pytest.mark.timeout(TEST_TIMEOUT)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_typescript_client_sees_resources(installations, mode):
     """The official TypeScript client, without the extension, lists and reads each skill in both eras."""

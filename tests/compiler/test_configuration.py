@@ -104,7 +104,7 @@ class TestFindConfiguration:
         assert find_configuration(folder).targets == expected
 
     def test_targets_with_prefixes(self, project):
-        """Targets with prefixes are resolved like others, in a table or as words, and follow the others."""
+        """Targets with prefixes are resolved like any other target, in a table or as words, and come last."""
         folder = project(
             "[tool.promptkit]\ntarget = ['prompts', 'a=../shared']\n"
             "targets = {review = 'prompts/x.py:plan', ops = '../shared', more = 'package.module'}",

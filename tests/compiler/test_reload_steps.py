@@ -24,7 +24,7 @@ def {name}() -> str:
 
 
 class Author:
-    """Edits recipes, and reloads them without a thread that watches."""
+    """An author who edits recipes, and reloads them without a thread that watches."""
 
     def __init__(self, folder):
         self.folder = folder

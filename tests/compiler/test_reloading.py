@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from promptkit.compiler import reloading
-from promptkit.compiler.reloading import Reloader, forget_parts
+from promptkit.compiler.reloading import Reloader, clear_recipe_caches
 from promptkit.errors.rules import Rule
 from promptkit.lints.linter import lint_file
 from promptkit.loader.loader import load
@@ -44,7 +44,7 @@ def greet(text, name="greet"):
 
 
 class Author:
-    """Writes recipes while they are watched, and receives the resulting catalogs."""
+    """An author who writes recipes while they are watched, and receives the resulting catalogs."""
 
     def __init__(self, folder, target=None):
         self.folder = folder
@@ -65,7 +65,7 @@ class Author:
         return self.published.get(timeout=TIMEOUT_S)
 
     def wait_for(self, **expected):
-        """Return the next published catalog whose prompts have exactly these texts."""
+        """Return the next published catalog whose prompts have exactly this text."""
         while texts(catalog := self.next()) != expected:
             pass
         return catalog
@@ -168,7 +168,7 @@ class TestMarkdown:
 
     @pytest.fixture
     def author(self, make_author):
-        """An author of two Markdown prompts, one of which includes a text, that are being watched."""
+        """An author whose Markdown prompt, and the text file that it includes, are being watched."""
         author = make_author(greet=greet("one"))
         author.write("fix.prompt.md", "Fix it. {{> style.md}}")
         author.write("style.md", "Be kind.")
@@ -177,7 +177,7 @@ class TestMarkdown:
         return author
 
     def test_saved_files(self, author):
-        """A saved prompt and a saved text that a prompt includes are published."""
+        """A saved prompt, and a saved text file that a prompt includes, are published."""
         author.write("fix.prompt.md", "Fix all. {{> style.md}}")
         author.wait_for(greet="one", fix="Fix all. Be kind.")
         author.write("style.md", "Be brief.")
@@ -199,7 +199,9 @@ class TestMarkdown:
         [("fix.prompt.md", "---\ntitel: x\n---\nFix it.", "PK701"), ("style.md", b"\xff", "PK702")],
     )
     def test_an_invalid_save_keeps_the_last_version(self, author, name, text, code):
-        """A prompt that becomes invalid, even through a text that it includes, keeps its last version."""
+        """
+        A prompt that becomes invalid, even because of a text file that it includes, keeps its last version.
+        """
         (author.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
         assert author.codes() == [code]
         author.write("greet.py", greet("two"))
@@ -529,7 +531,7 @@ class TestIndependentFiles:
 
         author.wait_for(greet="v", part="v", other="y")
 
-    def test_the_newest_version_of_a_helpers_prompt_is_served(self, watch_recipes):
+    def test_the_newest_version_of_a_shared_prompt_is_served(self, watch_recipes):
         """
         If one of two files that share a helper's prompt breaks, the newest version of the prompt is served.
         """
@@ -776,7 +778,7 @@ class TestHangingImports:
         assert "unchanged until fixed: greet.py" in stderr
         assert "the import did not finish and was abandoned; save the file to try again" in diagnostic.message
 
-    def test_it_is_abandoned_after_a_minute(self, watch_recipes, monkeypatch):
+    def test_a_hanging_import_is_abandoned_after_the_timeout(self, watch_recipes, monkeypatch):
         """A hanging import is abandoned after the timeout, without another edit, and is not repeated."""
         monkeypatch.setattr("promptkit.loader.import_thread._TIMEOUT_S", 0.3)
         author = watch_recipes(greet=greet("one"))
@@ -961,7 +963,7 @@ class TestWatching:
 
         assert (before, texts(author.next())) == (0, {"part": "bye"})
 
-    def test_closing_ends_the_thread(self, make_author):
+    def test_closing_stops_the_thread(self, make_author):
         """Closing ends the thread promptly."""
         author = make_author(greet=greet("one"))
         author.start()
@@ -1133,7 +1135,7 @@ class TestFindFiles:
         assert scan.folders_to_watch == [str(tmp_path), str(tmp_path / "b")]
 
     def test_link_targets_are_watched(self, tmp_path):
-        """The target of a symbolic link is watched, and circular links end."""
+        """The target of a symbolic link is watched, and circular links do not cause an endless loop."""
         real = tmp_path / "real.py"
         real.touch()
         folder = tmp_path / "recipes"
@@ -1174,7 +1176,7 @@ class TestFindFiles:
         assert set(find_files({tmp_path: ""}).files) == {str(tmp_path / "a.py"), str(tmp_path / "b.py")}
 
     def test_a_missing_file_is_watched_for(self, tmp_path):
-        """A missing file that a recipe looked for is watched for."""
+        """If a recipe looked for a missing file, the reloader watches for the file."""
         scan = find_files({tmp_path / "recipes": ""}, [str(tmp_path / "dot.png")])
         (tmp_path / "dot.png").touch()
 
@@ -1219,7 +1221,7 @@ class TestFindFiles:
 
     @pytest.mark.parametrize("end", ["loop", "nowhere", "a.py/x", "x" * 300])
     def test_broken_links_are_missing_files(self, tmp_path, end):
-        """Links to nowhere are missing files, and all other files are found."""
+        """Dangling links count as missing files, and all other files are found."""
         (tmp_path / "a.py").touch()
         (tmp_path / "loop").symlink_to(end)
 
@@ -1227,7 +1229,10 @@ class TestFindFiles:
 
     @pytest.mark.parametrize("error", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO])
     def test_unreadable_folders_are_skipped(self, tmp_path, monkeypatch, error):
-        """Unreadable folders are skipped with a message, and folders that have just gone without one."""
+        """
+        Unreadable folders are skipped with a message, and folders that have just been deleted, without a
+        message.
+        """
         for name in ("locked", "gone", "open"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "a.py").touch()
@@ -1303,8 +1308,8 @@ class TestSubfolders:
 
 
 class TestOddEntriesWhileWatching:
-    def test_odd_entries_do_not_stop_the_watching(self, make_author, capsys):
-        """Links, pipes and invalid names do not stop the watching, at the start or later."""
+    def test_odd_entries_do_not_stop_the_watcher(self, make_author, capsys):
+        """Links, pipes and invalid names do not stop the watcher, at the start or later."""
         author = make_author(greet=greet("one"))
         folder = author.folder
 
@@ -1385,4 +1390,4 @@ def test_clearing_caches_tolerates_a_module_being_imported(name, monkeypatch):
     """Clearing caches tolerates a module that another thread is still importing."""
     monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
-    forget_parts(all_are_new=True)
+    clear_recipe_caches(all_are_new=True)

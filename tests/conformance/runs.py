@@ -53,7 +53,7 @@ class Run:
 
 def run(installed: Path, url: str, revision: str, folder: Path) -> Run:
     """
-    Run the scenarios that a revision requires.
+    Run the suite with the requirements of a revision, and return the results.
 
     Args:
         installed:
@@ -127,7 +127,7 @@ def _checks(folder: Path, scenario: str) -> list[dict[str, str]]:
 
 
 def _node(installed: Path) -> str:
-    """Return the path of a recent Node: the one installed with the suite, or that of the machine."""
+    """Return the path of a recent Node: the one installed with the suite, or the machine's."""
     for name in ("bin/node", "bin/node.exe"):
         if bundled := next(installed.glob(f"node_modules/node-*/{name}"), None):
             return str(bundled)

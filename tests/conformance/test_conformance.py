@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + 2 * RUN_TIM
 
 @pytest.fixture(scope="module")
 def runs(installations, tmp_path_factory):
-    """Return a run for each revision."""
+    """The run of the suite for each revision."""
     suite = install(HERE / "suite", installations, optional=True)
     # Two of the prompts write a recipe, so that the lists change.
     recipes = copytree(HERE / "recipes", tmp_path_factory.mktemp("served") / "recipes")
@@ -64,7 +64,7 @@ def test_every_message_is_valid(runs, revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_number_of_passed_scenarios(runs, revision, record_property):
-    """The number of passed scenarios is the documented one."""
+    """The number of passed scenarios matches the documentation."""
     passed, scored = len(runs[revision].passed), len(runs[revision].scored)
     record_property("figures", f"{passed} of {scored} scenarios of {revision} pass")
 
@@ -72,7 +72,7 @@ def test_number_of_passed_scenarios(runs, revision, record_property):
 
 
 @pytest.mark.parametrize("scenario", COMPLETE)
-def test_complete_scenarios(runs, scenario):
+def test_scenarios_pass_completely(runs, scenario):
     """Every check of statelessness, headers and caching passes."""
     newest = runs["2026-07-28"]
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import pytest
 
 from promptkit import Arg, Context, prompt, resource
-from promptkit.types.functions import with_own_defaults
+from promptkit.types.functions import copy_mutable_defaults
 
 
 @prompt
@@ -52,7 +52,7 @@ def test_direct_calls_get_copies_of_defaults():
 
 
 def test_a_passed_list_is_not_copied():
-    """A list that the caller passes is not copied: as in plain Python, the function changes it."""
+    """A list that the caller passes is not copied, so the function changes it, as in plain Python."""
     names = []
     joined("x", names)
     assert names == ["x"]
@@ -96,8 +96,8 @@ def test_immutable_and_uncopyable_defaults_are_not_wrapped():
     def uncopied(context: Context = Context(), mutex: object = lock):  # noqa: B008
         return context, mutex
 
-    assert with_own_defaults(constant) is constant
-    assert with_own_defaults(uncopied) is uncopied
+    assert copy_mutable_defaults(constant) is constant
+    assert copy_mutable_defaults(uncopied) is uncopied
 
 
 def test_the_wrapper_keeps_the_signature():
@@ -112,7 +112,7 @@ def test_the_wrapper_keeps_the_signature():
         options.names.append(first)
         return str(options.names)
 
-    wrapper = with_own_defaults(function)
+    wrapper = copy_mutable_defaults(function)
     assert wrapper is not function
     assert inspect.signature(wrapper) == inspect.signature(function)
     assert wrapper.__doc__ == "Say something."

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.declarations.skill_markdown import FrontmatterError, check_fields, read_skill, write_skill
+from promptkit.declarations.skill_markdown import FrontmatterError, check_fields, format_skill, read_skill
 
 #: Text that YAML can encode: no lone surrogates.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
@@ -25,7 +25,7 @@ def test_written_fields_are_read_back(metadata, description):
     """Written frontmatter is read back unchanged by our YAML 1.2 parser and by a YAML 1.1 parser."""
     fields = {"name": "a-skill", "description": description, "metadata": metadata}
 
-    data = write_skill({key: value for key, value in fields.items() if value}, "The text.")
+    data = format_skill({key: value for key, value in fields.items() if value}, "The text.")
 
     parsed, body, _ = read_skill(data)
     assert parsed == {key: value for key, value in fields.items() if value}
@@ -35,12 +35,12 @@ def test_written_fields_are_read_back(metadata, description):
         assert yaml.safe_load(frontmatter) == parsed
 
 
-def test_texts_are_quoted_only_if_needed():
+def test_values_are_quoted_only_if_needed():
     """Values are quoted only where YAML would read them as something other than text."""
     fields = {"name": "review", "description": "Review a change. Use it often.", "license": "MIT"}
     fields["metadata"] = {"version": "1.0", "on": "yes"}
 
-    assert write_skill(fields, "Do it.").decode() == (
+    assert format_skill(fields, "Do it.").decode() == (
         "---\n"
         "name: review\n"
         "description: Review a change. Use it often.\n"

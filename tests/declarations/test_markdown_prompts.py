@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from promptkit import EmbeddedResource, Image, Workflow, assistant, system, user
 from promptkit.compiler.compilation import compile
-from promptkit.declarations.markdown_body import escaped
+from promptkit.declarations.markdown_body import escape_text
 from promptkit.errors.exceptions import ArgumentsError, ResultError
 from promptkit.errors.rules import Rule
 from promptkit.language.messages import Message
@@ -208,7 +208,7 @@ deep
         ],
     )
     def test_backslashes(self, text, rendered, markdown):
-        """A backslash makes a mark text, and two backslashes before braces become one."""
+        """A backslash turns a mark into text, and two backslashes before braces become one."""
         catalog = markdown(review=text)
 
         values = {"a": "1"} if "a" in catalog["review"].arguments.by_name else {}
@@ -255,7 +255,10 @@ deep
         )
 
     def test_includes(self, markdown):
-        """Included texts are relative to their file, have placeholders, and are indented like the mark."""
+        """
+        Included files are found relative to the including file; their text has placeholders, and is indented
+        like the mark.
+        """
         files = {"parts__a.md": "---\nx: y\n---\nA {{a}}\n{{> sub/b.md}}", "parts__sub__b.md": "B {{b}}"}
 
         catalog = markdown(review="- Rules: {{> parts/a.md}}, then {{> parts/sub/b.md}}.", **files)
@@ -409,8 +412,8 @@ class TestDiagnostics:
         with pytest.raises(ResultError, match=r"review\.prompt\.md: 'x' is None: write \{\{x\?\}\}"):
             catalog.render("review", {})
 
-    def test_included_texts(self, diagnose):
-        """A mistake in an included file is reported in that file. Marks of turns in the file are text."""
+    def test_mistake_in_an_included_file(self, diagnose):
+        """A mistake in an included file, such as a turn mark, is reported at its location in that file."""
         assert diagnose("{{> a.md}}", **{"a.md": "x\n[user]"}) == [(Rule.MISPLACED_MARK, 2, 0)]
 
     def test_two_prompts_with_one_name(self, markdown):
@@ -458,7 +461,7 @@ class TestDiagnostics:
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes in folders")
     @pytest.mark.timeout(10)
     def test_pipes_and_devices_are_not_read(self, markdown, tmp_path):
-        """A pipe or a device in place of a prompt, an included text or a picture is one diagnostic."""
+        """A pipe or a device in place of a prompt, an included file or a picture is one diagnostic."""
         folder = tmp_path / "prompts"
         folder.mkdir()
         for name in ("pipe.prompt.md", "pipe.md", "pipe.png"):
@@ -511,7 +514,7 @@ class TestDiagnostics:
 
     @pytest.mark.parametrize("bomb", ["&a [x]", "*a", "!!python/name:os.system", "<<: *a", "[" * 5_000])
     def test_yaml_has_no_special_values(self, bomb, markdown):
-        """Anchors, aliases, tags and deep nesting are text or a diagnostic, and never evaluated."""
+        """Anchors, aliases, tags and deep nesting are text, and never evaluated."""
         catalog = markdown(review=f"---\ndescription: {bomb}\n---\nx")
 
         assert catalog["review"].description == bomb
@@ -565,7 +568,7 @@ class TestLaws:
         """Writing a workflow to a file, with escapes, and rendering the file gives the same workflow."""
         path = tmp_path_factory.mktemp("law") / "law.prompt.md"
         written = [("system", instructions)] if instructions is not None else []
-        body = "\n\n".join(f"[{role}]\n{escaped(text)}" for role, text in (*written, *turns))
+        body = "\n\n".join(f"[{role}]\n{escape_text(text)}" for role, text in (*written, *turns))
         path.write_text(body, encoding="utf-8", newline="")
 
         rendered = compile(str(path)).render("law")
@@ -578,7 +581,10 @@ class TestLaws:
         "values", [{"code": "x"}, {"code": "a\nb", "count": "3", "names": "a, b"}, {"code": ""}]
     )
     def test_a_twin_in_python_has_equal_bytes(self, values, tmp_path):
-        """A Python prompt with the same signature and body is listed and rendered with the same bytes."""
+        """
+        A Python prompt and a Markdown prompt with the same signature and body are listed and rendered as the
+        same bytes.
+        """
         body = "# Look\n\n- Code: {{code}}\n\n{{#names}}\nAsk {{names}}.\n{{/names}}\n\n{{count?}} times"
         (tmp_path / "md").mkdir()
         (tmp_path / "py").mkdir()

@@ -129,7 +129,7 @@ class TestContract:
 
 
 class TestFunction:
-    def test_calling_it_calls_the_function(self):
+    def test_a_direct_call_calls_the_function(self):
         """A call returns what the function returns, for every kind of function."""
         assert review("+a", "rust", depth=2) == user("Review this rust change, depth 2:", "+a")
         assert list(steps(2)) == ["step 0", "step 1"]
@@ -156,7 +156,7 @@ class TestFunction:
         assert inspect.signature(decorated_again) == inspect.signature(function)
         assert inspect.unwrap(decorated_again) is function
 
-    def test_type_hints_are_those_of_the_function(self):
+    def test_type_hints_come_from_the_function(self):
         """`get_type_hints` returns the hints of the function."""
         assert typing.get_type_hints(review) == typing.get_type_hints(review.__wrapped__)
 
@@ -164,17 +164,17 @@ class TestFunction:
         """`inspect.getdoc` returns the author's docstring."""
         assert inspect.getdoc(review).startswith("Review a change.")
 
-    def test_its_repr_contains_its_location(self):
+    def test_the_repr_contains_the_location(self):
         """The repr contains the prompt's name, file and line."""
         assert repr(review).startswith("<prompt 'review' at ")
         assert repr(review).endswith(f"test_prompts.py:{review.location.line}>")
 
-    def test_it_can_be_a_key(self):
+    def test_a_prompt_can_be_a_key(self):
         """A prompt is hashable and equal only to itself."""
         assert {review: 1}[review] == 1
         assert review != prompt(review.__wrapped__)
 
-    def test_it_cannot_be_changed(self):
+    def test_a_prompt_cannot_be_changed(self):
         """The function of a prompt cannot be replaced."""
         with pytest.raises(AttributeError):
             review.function = len
@@ -738,7 +738,7 @@ class TestOptions:
 
 
 def named(function, name="named"):
-    """Return the lambda under a name that is valid for a prompt."""
+    """Return a copy of a lambda with a name that is valid for a prompt."""
     return types.FunctionType(function.__code__, {}, name)
 
 
@@ -818,7 +818,7 @@ class TestDecorating:
             greet.render_wire({**arguments, "self": "x"})
 
     def test_a_method_has_the_name_and_the_description_of_its_function(self):
-        """The name, the summary and the location of a bound method are those of its function."""
+        """A bound method has the name, the summary and the location of its function."""
         greet = prompt(Greeter("Ada").greet)
 
         assert (greet.options.name, greet.compiled.description) == ("greet", "Greet somebody.")
@@ -831,7 +831,7 @@ class TestDecorating:
 
         assert [argument.name for argument in greet.compiled.arguments.ordered] == ["word"]
 
-    def test_options_go_by_name(self):
+    def test_options_are_keyword_only(self):
         """A name in place of the function is rejected at the decorator."""
         with pytest.raises(TypeError, match=r"^@prompt takes a function, not a str"):
             prompt("code-review")
@@ -933,7 +933,7 @@ class TestCompile:
 
         assert [diagnostic.rule.name for diagnostic in diagnostics] == ["INVALID_DEFAULT"]
 
-    def test_it_is_compiled_once(self):
+    def test_a_prompt_is_compiled_once(self):
         """A prompt is compiled only once."""
         assert review.compiled is review.compiled
 

@@ -10,7 +10,6 @@ from typing import Annotated, Literal
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from msgspec import UNSET
 
 from promptkit import (
     Arg,
@@ -358,14 +357,14 @@ class TestLink:
 
 
 class TestDeclaration:
-    def test_calling_it_calls_the_function(self):
+    def test_a_direct_call_calls_the_function(self):
         """A declared resource can be called like the author's function."""
         assert logs("1h") == "logs of 1h"
         assert logs(timeframe="2h") == "logs of 2h"
         assert isinstance(logs, Resource)
         assert Resource is ResourceDeclaration
 
-    def test_it_looks_like_the_function(self):
+    def test_a_resource_looks_like_its_function(self):
         """A resource has the name, docstring, module and signature of its function."""
         function = logs.__wrapped__
 
@@ -401,13 +400,13 @@ class TestDeclaration:
         ]
         assert [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD] == ["uri_template"]
 
-    def test_its_repr_contains_its_location(self):
+    def test_the_repr_contains_the_location(self):
         """The repr contains the template, file and line."""
         assert repr(logs) == f"<resource 'logs://recent{{?timeframe}}' at {logs.location}>"
         assert logs.location.file == __file__
 
     @pytest.mark.parametrize("value", [3, "logs", len, Level], ids=["int", "str", "builtin", "class"])
-    def test_it_takes_a_plain_function(self, value):
+    def test_resource_takes_a_plain_function(self, value):
         """`@resource` rejects anything but a function written in Python."""
         with pytest.raises(
             TypeError, match=r"^@resource takes a plain function that returns str or bytes, not (?:an?|the) "
@@ -1032,11 +1031,11 @@ class TestRead:
 
 
 class TestListedMetadata:
-    """Icons, annotations and the size are listed as far as a revision has them."""
+    """Icons, annotations and the size are listed if the revision defines them."""
 
     @staticmethod
     def listed(revision):
-        """Return the entry of a resource and of a template."""
+        """Return the listed entries of a resource and of a template."""
 
         @resource(
             "docs://handbook",
@@ -1073,7 +1072,7 @@ class TestListedMetadata:
         entry, _ = self.listed("2024-11-05")
 
         assert entry.icons == []
-        assert (entry.annotations.priority, entry.annotations.last_modified, entry.size) == (0.5, UNSET, 1200)
+        assert (entry.annotations.priority, entry.annotations.last_modified, entry.size) == (0.5, None, 1200)
 
     @pytest.mark.parametrize(
         ("options", "error"),

@@ -28,7 +28,7 @@ def put(recipes):
     return put
 
 
-def write_frontmatter(name, **fields):
+def format_skill(name, **fields):
     """Return the text of a ``SKILL.md``."""
     lines = [f"name: {name}", "description: Review a change.", *(f"{k}: {v}" for k, v in fields.items())]
     return "\n".join(["---", *lines, "---", "Do it.", ""])
@@ -72,7 +72,7 @@ def find_diagnostic(folder):
 )
 def test_a_skills_path_is_its_uri(put, path, uri):
     """A skill's URI is its path, without a leading folder `skills`."""
-    put(f"{path}/SKILL.md", write_frontmatter("a"))
+    put(f"{path}/SKILL.md", format_skill("a"))
 
     assert list(read_served_files(put.folder)) == [uri]
 
@@ -80,7 +80,7 @@ def test_a_skills_path_is_its_uri(put, path, uri):
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_files_are_served_verbatim(put, newline):
     """Files are served byte for byte; hidden files and bytecode are omitted."""
-    text = write_frontmatter("a", own="[1, 2]").replace("\n", newline)
+    text = format_skill("a", own="[1, 2]").replace("\n", newline)
     put("a/SKILL.md", text)
     put("a/scripts/run.py", b"raise RuntimeError")
     put("a/tests/test_run.py", b"raise RuntimeError")
@@ -101,8 +101,8 @@ def test_files_are_served_verbatim(put, newline):
 
 def test_a_nested_skill_is_served_separately(put):
     """A nested skill is served on its own, and its files also belong to the outer skill."""
-    put("skills/outer/SKILL.md", write_frontmatter("outer"))
-    put("skills/outer/deep/inner/SKILL.md", write_frontmatter("inner"))
+    put("skills/outer/SKILL.md", format_skill("outer"))
+    put("skills/outer/deep/inner/SKILL.md", format_skill("inner"))
     put("skills/outer/deep/inner/x.md", "x")
 
     files_by_uri = read_served_files(put.folder)
@@ -115,8 +115,8 @@ def test_a_nested_skill_is_served_separately(put):
 
 def test_the_target_can_be_a_skill(put):
     """If the target is a skill, only it and its nested skills are served, and nothing is imported."""
-    put("outer/SKILL.md", write_frontmatter("outer"))
-    put("outer/inner/SKILL.md", write_frontmatter("inner"))
+    put("outer/SKILL.md", format_skill("outer"))
+    put("outer/inner/SKILL.md", format_skill("inner"))
     put("outer/run.py", "raise RuntimeError")
 
     catalog = compile(put.folder / "outer")
@@ -131,14 +131,14 @@ def test_the_target_can_be_a_skill(put):
 @pytest.mark.parametrize("path", ["_private/a", "tests/a", "node_modules/a"])
 def test_skipped_folders_have_no_skills(put, path):
     """Folders that are skipped for recipes are skipped for skills, too."""
-    put(f"{path}/SKILL.md", write_frontmatter("a"))
+    put(f"{path}/SKILL.md", format_skill("a"))
 
     assert read_served_files(put.folder) == {}
 
 
 def test_links_within_a_skill_are_followed(put):
     """Links within the skill are followed, as in a mounted Kubernetes ConfigMap."""
-    put("a/..data/SKILL.md", write_frontmatter("a"))
+    put("a/..data/SKILL.md", format_skill("a"))
     (put.folder / "a" / "SKILL.md").symlink_to("..data/SKILL.md")
     put("a/real/x.md", "x")
     (put.folder / "a" / "linked").symlink_to("real")
@@ -153,7 +153,7 @@ def test_links_within_a_skill_are_followed(put):
 @pytest.mark.parametrize("target", ["../hello.py", "/etc/passwd", "..", "/"])
 def test_links_out_of_a_skill_are_reported(put, target):
     """A link to a file outside the folder makes the whole skill invalid."""
-    put("a/SKILL.md", write_frontmatter("a"))
+    put("a/SKILL.md", format_skill("a"))
     (put.folder / "a" / "x").symlink_to(target)
 
     diagnostic = find_diagnostic(put.folder)
@@ -165,7 +165,7 @@ def test_links_out_of_a_skill_are_reported(put, target):
 @pytest.mark.parametrize("target", ["hello.py", "/etc/passwd"])
 def test_a_link_created_after_listing_is_not_followed(put, target):
     """A link that replaces a file after the folder was listed is not followed."""
-    root = put("a/SKILL.md", write_frontmatter("a")).parent
+    root = put("a/SKILL.md", format_skill("a")).parent
     put("a/x.md", "x")
     paths, _ = paths_below(str(root))
     (root / "x.md").unlink()
@@ -198,7 +198,7 @@ def test_a_link_created_after_listing_is_not_followed(put, target):
 def test_unusable_files_are_reported(put, prepare, part, tmp_path, monkeypatch):
     """An unusable file is reported with a location and a hint, without blocking."""
     monkeypatch.chdir(tmp_path)
-    folder = put("a/SKILL.md", write_frontmatter("a")).parent
+    folder = put("a/SKILL.md", format_skill("a")).parent
     prepare(folder)
 
     diagnostic = find_diagnostic(put.folder)
@@ -230,7 +230,7 @@ def test_invalid_frontmatter_is_reported(put, text, line, part):
 @pytest.mark.parametrize("name", ["skill.md", "Skill.md", "SKILL.MD"])
 def test_skill_md_in_the_wrong_case_is_reported(put, name):
     """`SKILL.md` in the wrong case is reported, and Python files next to it are not imported."""
-    put(f"a/{name}", write_frontmatter("a"))
+    put(f"a/{name}", format_skill("a"))
     put("a/scripts/run.py", "raise RuntimeError")
 
     assert f"it has {name!r} instead of 'SKILL.md'" in find_diagnostic(put.folder).message
@@ -239,7 +239,7 @@ def test_skill_md_in_the_wrong_case_is_reported(put, name):
 @pytest.mark.parametrize("name", ["SKILL.md~", "#SKILL.md#", ".SKILL.md.swp"])
 def test_editor_backups_are_not_served(put, name):
     """Backup and swap files of editors are not served."""
-    put("a/SKILL.md", write_frontmatter("a"))
+    put("a/SKILL.md", format_skill("a"))
     put(f"a/{name}", b"x")
 
     assert list(read_served_files(put.folder)["skill://a/SKILL.md"]) == ["SKILL.md"]
@@ -255,7 +255,7 @@ def test_editor_backups_are_not_served(put, name):
 )
 def test_a_uri_within_another_skill_is_an_error(put, source):
     """A URI within another skill is an error, because its bytes would not match the skill's digests."""
-    put("a/SKILL.md", write_frontmatter("a"))
+    put("a/SKILL.md", format_skill("a"))
     put("a/x.md", "x")
     put("own.py", f"from promptkit import resource, skill\n{source}")
 
@@ -269,7 +269,7 @@ def test_a_uri_within_another_skill_is_an_error(put, source):
 def test_a_skill_file_that_disappears_briefly(put, monkeypatch):
     """If `SKILL.md` disappears briefly, the skill stays served and files next to it do not become recipes."""
     monkeypatch.setattr(reloading, "collect", lambda: None)  # slow: a test process has millions of objects
-    file = put("a/SKILL.md", write_frontmatter("a"))
+    file = put("a/SKILL.md", format_skill("a"))
     put("a/scripts/run.py", "raise RuntimeError")
     reloader = Reloader(str(put.folder), lambda _: None)
     before = reloader.load()
@@ -292,7 +292,7 @@ def test_a_skill_file_that_disappears_briefly(put, monkeypatch):
 
 def test_a_python_skill_with_the_uri_of_a_folder_is_reported(put):
     """A Python skill with the URI of a skill folder is reported, and one of the two is served."""
-    put("a/SKILL.md", write_frontmatter("a"))
+    put("a/SKILL.md", format_skill("a"))
     put(
         "own.py",
         "from promptkit import skill\n@skill(description='x')\ndef a():\n    return 'x'\n",
@@ -307,9 +307,10 @@ def test_a_python_skill_with_the_uri_of_a_folder_is_reported(put):
 
 def test_fields_are_served_as_they_are_written(put):
     """
-    A list of tools, nested metadata, numbers and dates stay unchanged: hosts compare fields with the file.
+    A list of tools, nested metadata, numbers and dates stay unchanged, because hosts compare fields with the
+    file.
     """
-    text = write_frontmatter(
+    text = format_skill(
         "a", **{"allowed-tools": "[Read, Grep]", "metadata": "{v: 1.5, since: 2024-05-01, by: {name: x}}"}
     )
     put("a/SKILL.md", text)
@@ -344,16 +345,16 @@ def test_deviations_are_served_with_a_warning(put, folder, name, description, me
 
 def test_nested_skill_with_another_name(put):
     """A nested skill whose name differs from its folder is served next to the enclosing skill."""
-    put("outer/SKILL.md", write_frontmatter("outer"))
-    put("outer/deep/SKILL.md", write_frontmatter("inner"))
+    put("outer/SKILL.md", format_skill("outer"))
+    put("outer/deep/SKILL.md", format_skill("inner"))
 
     assert list(read_served_files(put.folder)) == ["skill://outer/SKILL.md", "skill://outer/inner/SKILL.md"]
 
 
 def test_two_folders_with_the_same_name(put):
     """If skills in two folders have the same name, the one whose folder has that name is served."""
-    put("another/SKILL.md", write_frontmatter("same"))
-    put("same/SKILL.md", write_frontmatter("same"))
+    put("another/SKILL.md", format_skill("same"))
+    put("same/SKILL.md", format_skill("same"))
 
     catalog = compile(put.folder)
 

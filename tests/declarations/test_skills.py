@@ -88,8 +88,8 @@ class TestASkill:
         assert "greet" in repr(greet)
 
     @pytest.mark.parametrize("text", ["Do it.", Text("Do it."), user("Do it."), ["Do it."]])
-    def test_a_skill_returns_one_text(self, text):
-        """A skill returns one text, in any form that a prompt could return."""
+    def test_a_skill_returns_text(self, text):
+        """A skill returns one piece of text, in any form that a prompt could return."""
         assert read_texts(compile_skill(make_skill(text)))["SKILL.md"].endswith("---\n\nDo it.\n")
 
     @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ class TestASkill:
         ["", None, 7, assistant("Do it."), system("Do it."), user("a") + user("b"), ["a", "b"], Image(GIF)],
     )
     def test_other_results_are_reported(self, result):
-        """Any result other than one user text is reported."""
+        """Any result other than one piece of user text is reported."""
         diagnostic = find_diagnostic(make_skill(result))
 
         assert diagnostic.rule is Rule.SKILL_FAILS
@@ -193,8 +193,8 @@ class TestASkill:
 
 
 class TestFiles:
-    def test_files_can_be_texts_bytes_and_functions(self):
-        """Texts, bytes and functions become files; each function is called once per catalog."""
+    def test_files_can_be_strings_bytes_and_functions(self):
+        """Strings, bytes and functions become files; each function is called once per catalog."""
         calls = []
 
         def generate():

@@ -83,7 +83,9 @@ class Talk(Workflow):
 
 
 def find_type_and_hint(annotation: Any) -> tuple[Any, ...]:
-    """Return the type in the message and the hint, which must be the same for a prompt and a resource."""
+    """
+    Return the type that the message names, and the hint, which must be the same for a prompt and a resource.
+    """
 
     def place_order(order) -> str:
         return ""

@@ -1,4 +1,4 @@
-"""Runs each command in a process that is forked from this one, which has imported promptkit and pytest."""
+"""Run each command in a process that is forked from this one, which has imported promptkit and pytest."""
 
 import gc
 import json
@@ -20,8 +20,8 @@ def run(arguments, folder, environment, files):
     """
     Run a command with its standard streams redirected to files, and exit with its code.
 
-    The command is ``promptkit ...``, ``pytest ...`` as with ``python -m``, or ``-P pytest ...`` as with its
-    script, which does not import from the current folder.
+    The arguments start with ``promptkit``, with ``pytest`` as after ``python -m``, or with ``-P pytest``,
+    which runs it like its script: without imports from the current folder.
     """
     os.chdir(folder)
     os.environ.clear()

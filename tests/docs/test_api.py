@@ -1,4 +1,4 @@
-"""The public API, compared with docs/api.json: that of the last tagged version."""
+"""The public API, compared with that of the last tagged version in docs/api.json."""
 
 import json
 
@@ -44,7 +44,7 @@ def test_no_public_name_breaks_within_a_minor_version():
     ],
 )
 def test_breaking_changes(old, new, change):
-    """What no longer works is a breaking change; additions are none."""
+    """Calls that no longer work are breaking changes; additions are not."""
     changes = api.breaking_changes(old, new)
 
     assert changes == [] if change is None else change in changes[0]

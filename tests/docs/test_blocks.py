@@ -98,7 +98,7 @@ class Reader:
             assert output is None or not self.expects_json or json.loads(output) == expected
 
     def save(self, content, language, title):
-        """Save a block to a file."""
+        """Save a block to a file; TOML and JSON must be valid."""
         if language == "toml":
             tomllib.loads(content)
         if language == "json":

@@ -17,21 +17,21 @@ SCHEMAS = {name: json.loads((schemas.FOLDER / name).read_text(encoding="utf-8"))
 
 
 def blocks(language):
-    """Return the code blocks of a language on all pages but that of mistakes."""
+    """Return the code blocks of a language on all pages except diagnostics.md."""
     fence = rf"^```{language}[^\n]*\n(.*?)^```$"
     pages = [text for name, text in PAGES.items() if name != "diagnostics.md"]
     return [block for text in pages for block in re.findall(fence, text, re.DOTALL | re.MULTILINE)]
 
 
 def errors_of(name, value):
-    """Return the messages of a schema about a value, as YAML and TOML are parsed by editors."""
+    """Return the errors that a schema reports for a value. Dates become text first, as in editors."""
     plain = json.loads(json.dumps(value, default=str))
     return [error.message for error in jsonschema.Draft7Validator(SCHEMAS[name]).iter_errors(plain)]
 
 
 @pytest.mark.parametrize("name", schemas.SCHEMAS)
 def test_schema_is_current_and_valid(name, tmp_path):
-    """The files are those of the code, are valid schemas, and are published with the site."""
+    """Each file is the schema that the code generates, is valid, and is published with the site."""
     jsonschema.Draft7Validator.check_schema(SCHEMAS[name])
     llms.main(str(tmp_path))
 
@@ -115,7 +115,7 @@ def test_problem_matcher_reads_every_documented_diagnostic():
 
 
 def test_hook_runs_check():
-    """The hook of this repository and that of the documentation check the whole project."""
+    """The hooks of this repository and of the documentation check the whole project."""
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     example = next(block for block in blocks("yaml") if "repo: local" in block)
     (documented,) = yaml.safe_load(example)["repos"][0]["hooks"]

@@ -124,8 +124,8 @@ def test_drop_in_changes_only_the_socket():
     assert socket_unit["SocketUser"] == service_of(SERVICE)["User"]
 
 
-def test_service_serves_at_the_systemd_socket(tmp_path):
-    """The service's command serves early connections on the systemd socket, and SIGTERM ends it with 0."""
+def test_service_listens_on_the_systemd_socket(tmp_path):
+    """The service's command serves early connections on the systemd socket, and exits with 0 on SIGTERM."""
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts" / "greet.py").write_text(
         'from promptkit import prompt\n@prompt\ndef greet() -> str:\n    """Greet."""\n    return "hello"\n'

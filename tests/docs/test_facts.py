@@ -25,7 +25,7 @@ from promptkit.loader.loader import load
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pagination import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
-from promptkit.transports.secret_files import MAKE_A_KEY, read_key_file
+from promptkit.transports.state_keys import MAKE_A_KEY, read_key_file
 from promptkit.version import VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_listing_is_current(review):
 
 
 def test_rendering_is_current(review):
-    """The rendering shown in the README is the one that its arguments yield."""
+    """The README shows the current rendering of its prompt."""
     (message,) = review.render("review", {"code": "x = 1", "language": "Python"})
 
     assert str(message) == blocks_in("text")[0].rstrip("\n")
@@ -156,7 +156,7 @@ def test_figures_are_current():
 
 
 def test_errors_of_files(recipes):
-    """All errors of importable files are reported, and the import error of others, as the README claims."""
+    """As in the README, `check` reports every error of a file, or why the file cannot be imported."""
     source = "from promptkit import prompt\n{}@prompt\ndef {}(x, *y):\n    return 'x'\n"
     imported = source.format("", "imported")
     folder = recipes(imported=imported, broken=source.format("import nowhere\n", "broken"))

@@ -37,7 +37,7 @@ pytestmark = [
 
 
 def shell_lines(page):
-    """Yield what a reader of a page saves and types, as lines for one shell."""
+    """Yield lines for one shell that save the files of a page and run its commands."""
     yield "set -euo pipefail"
     for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
         language, _, title = token.info.partition(" ")
@@ -53,7 +53,7 @@ def shell_lines(page):
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "tutorial.md"], ids=lambda page: page.stem)
 def test_page_works_with_only_python(page, tmp_path):
-    """In one shell, starting in a checkout, following the page installs the server in a client."""
+    """In a checkout, the commands of the page install the server in a client."""
     checkout, home = tmp_path / "checkout", tmp_path / "home"
     shutil.copytree(ROOT, checkout, ignore=IGNORED)
     home.mkdir()

@@ -140,7 +140,7 @@ print(json.dumps(call()))
 @pytest.mark.installs
 @pytest.mark.timeout(2 * INSTALLING)
 def test_lambda_example(project, installations):
-    """Mangum passes the event of a function URL to the application, also to a warm one."""
+    """Mangum passes the event of a function URL to the application, even to a warm one."""
     (project / "lambda_function.py").write_bytes((EXAMPLES / "lambda_function.py").read_bytes())
     python = install_packages(LAMBDA, installations)
     packages = subprocess.run(
@@ -174,7 +174,7 @@ def test_lambda_example(project, installations):
     ids=["mount", "route", "below"],
 )
 def test_mounted_application_answers_without_a_redirect(project, routes, path):
-    """Mounted as documented, the application answers a POST itself."""
+    """If mounted as documented, the application answers a POST without a redirect."""
     outer = Starlette(routes=routes(asgi.app("prompts", watch=False)))
     with TestClient(outer, base_url="http://localhost", follow_redirects=False) as client:
         response = client.post(path, json=modern(1, "prompts/list"), headers=HEADERS)

@@ -40,7 +40,7 @@ SEPARATOR = re.compile(r"[\s\-_,:!=\[\]()\\\"`/]+|\.(?!\d)")
 
 
 def words_of(text):
-    """Return the words of a text, split as by the site's search."""
+    """Return the words of a string, split as by the site's search."""
     return {word for word in SEPARATOR.split(text.lower()) if word}
 
 

@@ -35,7 +35,7 @@ class Host:
         self.approved = set()
 
     def list_skills(self) -> list:
-        """Load all pages of the list of skills, and check each entry, without reading files."""
+        """Load all pages of the list of skills, check each entry, and return the URIs. No file is read."""
         entries, params = [], {}
         while params is not None:
             page = self.request_result("skills/list", params)
@@ -104,7 +104,7 @@ class Host:
 
 
 def digests(entry) -> set:
-    """Return the digests that an approval covers."""
+    """Return the URI and digest of each file, which an approval covers."""
     return {(file["uri"], file["digest"]) for file in entry["resources"]}
 
 

@@ -165,7 +165,7 @@ def recipe(*, outside="pass", inside="pass", suffix=""):
 
 @pytest.fixture
 def serve_all(recipes):
-    """A function that serves recipes, and the unaffected prompt."""
+    """A function that serves recipes together with the unaffected prompt."""
     started = []
 
     def start(**sources):
@@ -258,7 +258,8 @@ def test_import_that_fails_with_side_effects(serve, name):
 @pytest.mark.parametrize("descriptor", [0, 1, 2])
 def test_closed_standard_descriptors(serve, descriptor):
     """
-    Code can close descriptors 0 to 2, at import or while rendering: the protocol does not depend on them.
+    Code can close descriptors 0 to 2, at import or while rendering, because the protocol does not depend on
+    them.
     """
     close = f"os.close({descriptor})"
 
@@ -307,7 +308,7 @@ def test_exhausted_memory(serve):
 
 
 def test_failure_of_a_leftover_task_is_redacted(serve):
-    """Only the type of the exception is logged for a task that fails after the reply."""
+    """If a task fails after the reply, only the type of its exception is logged."""
     code = """
         async def fail():
             raise ValueError("password123")

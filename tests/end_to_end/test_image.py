@@ -1,9 +1,9 @@
 """
 The image that the `Dockerfile` describes.
 
-CI builds it with Docker. Here its steps run in the written order: each stage is an overlay over the file
-system of this machine, so every path is the real one, and programs see a read-only root that no user owns.
-The tests need Linux, root and overlay mounts.
+CI builds it with Docker. These tests run its steps in the written order. Each stage is an overlay over the
+file system of this machine, so every path is the real one, and programs see a read-only root that no user
+owns. The tests need Linux, root and overlay mounts.
 """
 
 import json
@@ -62,19 +62,19 @@ def instructions():
     return [(step["instruction"], step["value"]) for step in structure if step["instruction"] != "COMMENT"]
 
 
-def last(name):
-    """Return the value of the last instruction of a name."""
+def last_value(name):
+    """Return the value of the last instruction with this name."""
     return [value for instruction, value in instructions() if instruction == name][-1]
 
 
 def words(name):
-    """Return the JSON words of the last instruction of a name."""
-    value = last(name)
+    """Return the JSON array of the last instruction with this name."""
+    value = last_value(name)
     return json.loads(value[value.index("[") :])
 
 
 def build_script():
-    """Return the shell script for the steps, and the number N of the final folder `root`N."""
+    """Return the shell script that builds the image, and the number N of its folder `rootN`."""
     lines, stage, folder, names, exports = [PROLOGUE], -1, "/", {}, []
     for instruction, value in instructions():
         if instruction == "FROM":
@@ -110,7 +110,7 @@ def copy_commands(value, stage, folder, names):
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory):
-    """A function that runs a shell script next to the image, whose folder is `$IMAGE`, without a network."""
+    """A function that runs a shell script without a network. The image is in the folder `$IMAGE`."""
     if not sys.platform.startswith("linux") or os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("overlays need Linux, root, and unshare")
     folder = tmp_path_factory.mktemp("image")
@@ -155,15 +155,15 @@ def image(tmp_path_factory):
         builder.communicate(b"\n")
 
 
-def docker_command(command):
+def as_in_docker(command):
     """
-    Return a command line that runs *command* in the image like Docker: as its first process, user and
+    Return a command line that runs *command* in the image as Docker does: as PID 1, with the image's user and
     environment.
     """
     steps = instructions()
     stage = max(index for index, (instruction, _) in enumerate(steps) if instruction == "FROM")
     exports = [f"export {value}" for instruction, value in steps[stage:] if instruction == "ENV"]
-    inner = "; ".join([*exports, f"cd {last('WORKDIR')} && exec {shlex.join(command)}"])
+    inner = "; ".join([*exports, f"cd {last_value('WORKDIR')} && exec {shlex.join(command)}"])
     path = "PATH=/usr/local/bin:/usr/bin:/bin"
     wrapped = [
         "unshare",
@@ -171,7 +171,7 @@ def docker_command(command):
         "--fork",
         "--kill-child",
         "chroot",
-        f"--userspec={last('USER')}",
+        f"--userspec={last_value('USER')}",
         "$IMAGE",
         "env",
         "-i",
@@ -205,11 +205,11 @@ class TestInstructions:
 
     def test_user_is_not_root(self):
         """The user is given as a number other than 0."""
-        assert [int(number) > 0 for number in last("USER").split(":")] == [True, True]
+        assert [int(number) > 0 for number in last_value("USER").split(":")] == [True, True]
 
     def test_the_last_step_checks_the_recipes(self):
         """An image with invalid recipes is not built."""
-        assert last("RUN").endswith("promptkit check recipes")
+        assert last_value("RUN").endswith("promptkit check recipes")
 
     def test_commands_match_the_documentation(self):
         """The page on deployment contains the commands at the top of the Dockerfile."""
@@ -222,17 +222,17 @@ class TestInstructions:
         assert [command for command in commands if command not in page] == []
 
     def test_health_check_uses_python(self):
-        """The image has no curl."""
+        """The health check uses Python, because the image has no curl."""
         assert words("HEALTHCHECK")[:2] == ["python", "-c"]
 
 
 @pytest.mark.installs
 @pytest.mark.timeout(TIMEOUT_S)
 class TestImage:
-    def test_image_serves_and_is_healthy(self, image):
-        """The image serves as an unprivileged user with a read-only root, and its health check passes."""
-        serve = docker_command([*words("ENTRYPOINT"), *words("CMD")])
-        check = docker_command(words("HEALTHCHECK"))
+    def test_image_runs_and_is_healthy(self, image):
+        """The image runs as an unprivileged user with a read-only root, and its health check passes."""
+        serve = as_in_docker([*words("ENTRYPOINT"), *words("CMD")])
+        check = as_in_docker(words("HEALTHCHECK"))
         done = image(
             f"{check} 2>/dev/null && exit 3; {serve} & for _ in $(seq 100); do {check} 2>/dev/null && break;"
             f" sleep 0.1; done; {check}; kill $(cat /proc/$!/task/$!/children); wait $!"
@@ -244,13 +244,13 @@ class TestImage:
     @pytest.mark.parametrize(("first", "code"), [(slice(0, -1), 0), (slice(0, 0), 1)], ids=["tini", "python"])
     def test_orphans_are_reaped(self, image, first, code):
         """An orphan of a prompt's child is reaped with tini, but not with Python as the first process."""
-        done = image(docker_command([*words("ENTRYPOINT")[first], "python", "-c", ORPHAN]))
+        done = image(as_in_docker([*words("ENTRYPOINT")[first], "python", "-c", ORPHAN]))
 
         assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
     def test_image_is_read_only(self, image):
         """Neither the user nor root can write into the image, and the user id is 65534."""
-        done = image(docker_command(["sh", "-c", "id -u; touch /srv/x /tmp/x"]) + "|| touch $IMAGE/srv/x")
+        done = image(as_in_docker(["sh", "-c", "id -u; touch /srv/x /tmp/x"]) + "|| touch $IMAGE/srv/x")
 
         assert (done.returncode, done.stdout.split()) == (1, [b"65534"])
         assert done.stderr.count(b"Read-only file system") == 3
@@ -260,7 +260,7 @@ class TestImage:
         # The input ends at once, and a slow machine needs more than a second to import the recipes.
         command = [*words("ENTRYPOINT"), "serve", "recipes", "--grace", "60"]
         stdin = line(modern(1, "prompts/list")) + line(modern(2, "prompts/get", {"name": "code_review"}))
-        done = image(docker_command(command), input=stdin)
+        done = image(as_in_docker(command), input=stdin)
         replies = sorted(map(json.loads, done.stdout.splitlines()), key=lambda reply: reply["id"])
 
         assert (done.returncode, done.stderr) == (0, b"")
@@ -268,7 +268,7 @@ class TestImage:
         assert "code_review" in [prompt["name"] for prompt in replies[0]["result"]["prompts"]]
 
     def test_bytecode_is_in_the_image(self, image):
-        """Each module of promptkit has its bytecode, because a read-only image cannot store it at a start."""
-        done = image(docker_command(["python", "-c", WITHOUT_BYTECODE]))
+        """Each module of promptkit has its bytecode, because a read-only image cannot store it at startup."""
+        done = image(as_in_docker(["python", "-c", WITHOUT_BYTECODE]))
 
         assert (done.returncode, done.stdout, done.stderr) == (0, b"[]\n", b"")

@@ -65,7 +65,7 @@ CATALOG = catalog_of(greet, who, review, plan, brief)
 
 
 def open_session(revision, capabilities=None, *, ready=True):
-    """Return a client with a session, whose messages the test writes."""
+    """Open a session, and return its client. Tests pass it complete messages."""
     client = Client(CATALOG, None, changes=True)
     client.send(line(initialize(revision, capabilities=capabilities)))
     if ready:
@@ -160,7 +160,7 @@ class TestOperation:
         ],
     )
     def test_content_follows_the_revision(self, revision, members, kinds, annotations, wav):
-        """Members and kinds of content are those of the agreed revision."""
+        """Only fields and kinds of content of the agreed revision are sent."""
 
         @prompt(title="All", icons=[Icon("data:,")], tags=["x"])
         def everything():
@@ -225,7 +225,7 @@ class TestTimeouts:
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
     @pytest.mark.parametrize("revision", WITH_ELICITATION)
     def test_unanswered_elicitation_times_out(self, revision, monkeypatch):
-        """The elicitation is cancelled, its request gets an error, and a late answer is ignored."""
+        """An unanswered elicitation is cancelled, its request gets an error, and a late answer is ignored."""
         # With a much shorter timeout, it could expire before it is sent.
         monkeypatch.setattr("promptkit.server.elicitation._ANSWER_WITHIN_S", 0.5)
         client = open_session(revision, FORM)
@@ -353,7 +353,10 @@ class TestEras:
 class TestStatelessness:
     @pytest.mark.requirement("base/stateless/nothing-remembered")
     def test_requests_are_independent(self):
-        """Client, capabilities and revision are those of the request, regardless of earlier ones."""
+        """
+        A prompt sees the client, capabilities and revision of its own request, regardless of earlier
+        requests.
+        """
         client = open_session("2025-06-18", FORM)
         declared = envelope(FORM, **{INFO: {"name": "desk", "version": "1"}})
         anonymous = {key: value for key, value in envelope().items() if key != INFO}
@@ -367,7 +370,7 @@ class TestStatelessness:
 
     @pytest.mark.requirement("base/meta/undeclared-capability", "base/stateless/nothing-remembered")
     def test_undeclared_capability_is_not_used(self):
-        """A request without elicitation is rejected even if other requests declare it."""
+        """A request that does not declare elicitation gets an error, even if other requests declare it."""
         client = open_session("2025-06-18", FORM)
         params = {"name": "review", "arguments": {"diff": "x"}}
 

@@ -67,7 +67,7 @@ def session(work):
     return anyio.run(connect)
 
 
-def received(content):
+def convert_content(content):
     """Convert a content block of the official client to promptkit's type."""
     if content.type == "text":
         return Text(content.text)
@@ -125,7 +125,7 @@ def test_recipes_arrive_unchanged():
         kinds |= {type(message.content) for message in composed}
 
         assert result.description == catalog[name].description
-        assert [(m.role, received(m.content)) for m in result.messages] == [
+        assert [(m.role, convert_content(m.content)) for m in result.messages] == [
             (message.role, message.content) for message in composed.sent
         ]
 

@@ -153,7 +153,7 @@ def test_package_serves_over_http(programs, tmp_path):
 
 
 def test_package_reports_its_version(programs, tmp_path):
-    """`initialize` and `--version` have the version of the package. Other commands work on its prompts."""
+    """`initialize` and `--version` report the version of the package. Other commands work on its prompts."""
     initialized = json.loads(
         run(programs / "our-recipes", input=line(initialize("2025-11-25")).decode(), cwd=tmp_path)
     )

@@ -68,14 +68,14 @@ def a_number(token: Token) -> str:
     return str(int(token))
 
 
-def refused(token):
+def raise_value_error(token):
     raise ValueError(token)
 
 
 @prompt
 def chained(token: Token) -> str:
     try:
-        refused(token)
+        raise_value_error(token)
     except ValueError as error:
         raise RuntimeError("no") from error
     return "unreached"
@@ -84,7 +84,7 @@ def chained(token: Token) -> str:
 @prompt
 def in_the_context(token: Token) -> str:
     try:
-        refused(token)
+        raise_value_error(token)
     except ValueError:
         return str(1 / 0)
 
@@ -107,12 +107,12 @@ def exiting(token: Token) -> str:
 
 
 @prompt
-def reported(token: Token) -> str:
+def raises_prompt_error(token: Token) -> str:
     raise PromptError(f"the key {token} is not valid")
 
 
 @prompt
-def reported_by_a_class(token: Token) -> str:
+def raises_custom_error(token: Token) -> str:
     raise CustomError(token)
 
 
@@ -233,8 +233,8 @@ FAILING = [
     noted,
     grouped,
     exiting,
-    reported,
-    reported_by_a_class,
+    raises_prompt_error,
+    raises_custom_error,
     reported_for_media,
     unsendable,
     yielded,
@@ -311,7 +311,7 @@ class TestServing:
 
     def test_context_of_secrets_is_kept(self, capsys):
         """The traceback shows all but the secret, and the reply contains the author's message around it."""
-        message = client().get("reported", token=VALUE)["error"]["message"]
+        message = client().get("raises_prompt_error", token=VALUE)["error"]["message"]
         client().get("plain", token=VALUE)
 
         logged = capsys.readouterr().err
@@ -358,9 +358,9 @@ class TestServing:
 
     def test_audit_contains_no_secrets(self, tmp_path):
         """The secrets of all recorded requests are hidden."""
-        from tests.server.test_audit import Audited
+        from tests.server.test_audit import AuditedClient
 
-        audited = Audited(tmp_path / "audit", catalog=CATALOG)
+        audited = AuditedClient(tmp_path / "audit", catalog=CATALOG)
         synchronous = [f for f in FAILING if not f.compiled.renderer.is_async and f.compiled.timeout is None]
         for failing in synchronous:
             audited.get(failing.__name__, token=VALUE)
@@ -550,7 +550,7 @@ class TestRedactor:
         ids=str,
     )
     def test_forms_of_secrets(self, annotation, value, text, redacted):
-        """A secret is hidden in its sent and its parsed form; names and braces are not secret."""
+        """A secret is hidden as sent and as parsed. Field names and braces are not hidden."""
         assert redactor(annotation, value).redacted(text) == redacted
 
     def test_default_is_hidden(self):
@@ -564,7 +564,7 @@ class TestRedactor:
         assert (redactor_, redactor_.redacted("12345")) == (Redactor(), "12345")
 
     def test_protocol_words_are_kept(self):
-        """A protocol member such as `type` keeps its value; values nested in other members are redacted."""
+        """A protocol field such as `type` keeps its value; values nested in other fields are redacted."""
         redacted = redactor(str, "swordfish").redacted_json(
             {"type": "swordfish", "format": {"name": "swordfish", "type": "text"}, "detail": ["swordfish"]}
         )
@@ -709,10 +709,6 @@ def structured(token: Annotated[dict[str, Login], Arg(secret=True)]):
     print("structured", token, list(token.values()))
     return "x"
 
-class Own:
-    def __init__(self, text):
-        self.text = text
-
 @prompt
 def in_a_completion(token: Token, other: Annotated[str, Arg(complete=lambda _, chosen: print(chosen))]):
     return "x"
@@ -742,7 +738,7 @@ def harmless(name: str):
 
 
 class TestProcessOutput:
-    def printed(self, folder, *requests):
+    def standard_error_of(self, folder, *requests):
         """Return standard error of a server that answers the requests."""
         opening = line(initialize("2025-06-18")) + line(notification("notifications/initialized"))
         completed = subprocess.run(
@@ -789,7 +785,7 @@ class TestProcessOutput:
             self.get(25, "harmless", name="Ada"),
         ]
 
-        output = self.printed(recipes(recipe=PRINTING), *requests)
+        output = self.standard_error_of(recipes(recipe=PRINTING), *requests)
 
         rows = [row for row in output.splitlines() if words_in(row)]
         # Wrapped text can leave pieces that are shorter than the redacted stretches.
@@ -832,7 +828,9 @@ class TestProcessOutput:
             return "x"
         """
 
-        output = self.printed(recipes(recipe=source), self.get(1, "keyed", token=json.dumps({"text": VALUE})))
+        output = self.standard_error_of(
+            recipes(recipe=source), self.get(1, "keyed", token=json.dumps({"text": VALUE}))
+        )
 
         assert "validated <secret>" in output
         assert words_in(output) == []
@@ -846,7 +844,7 @@ class TestProcessOutput:
         requests += [self.get(number, "collected", token=f"other-{number:09}") for number in range(2, 102)]
         requests += [self.get(number, "harmless", name="Ada") for number in range(102, 400)]
 
-        output = self.printed(recipes(recipe=PRINTING), *requests)
+        output = self.standard_error_of(recipes(recipe=PRINTING), *requests)
 
         assert words_in(output) == []
         assert f"left_behind {HIDDEN}" in output
@@ -892,7 +890,7 @@ class TestRecentSecrets:
                 assert 0 < sum(map(len, redactor_.texts)) < 400_000
 
     def test_many_long_secrets(self):
-        """Fewer long secrets are kept, but always those of the latest request."""
+        """Fewer secrets are kept if they are long, but always the secrets of the latest request."""
         recent = RecentSecrets()
         for number in range(100):
             recent.add(Redactor(frozenset({f"{number:05}" * 3000})))
@@ -904,7 +902,7 @@ class TestRecentSecrets:
 
     @pytest.mark.parametrize("value", ["1", "ab ", "", True, None])
     def test_short_values_are_not_hidden(self, value):
-        """Secrets of fewer than four characters, None, true and false are not hidden."""
+        """Values of fewer than four characters, and None, true and false, are not hidden."""
 
         def function(token: Token) -> str:
             return "x"
@@ -922,8 +920,8 @@ class TestRecentSecrets:
         recent.redacted("first")
         monkeypatch.setattr(
             redaction,
-            "_windows",
-            lambda text, windows=redaction._windows: split_texts.append(text) or windows(text),
+            "_iterate_windows",
+            lambda text, windows=redaction._iterate_windows: split_texts.append(text) or windows(text),
         )
 
         recent.add(Redactor(frozenset({"another one"})))

@@ -69,12 +69,12 @@ ACTIONS = st.lists(st.one_of(SAVE, SAVE, BREAK, BREAK, READ, READ, RESTART), min
 
 
 def content(path, number):
-    """Return the content of a file."""
+    """Return version *number* of the content of a file."""
     return FRONT.format(f"number {number}").encode() if path == "SKILL.md" else bytes([0xFF, number])
 
 
 class Author:
-    """Saves the files of one skill, and records their states."""
+    """An author who saves the files of one skill, with a record of their states."""
 
     def __init__(self, folder):
         self.folder = folder / "skills" / "notes"
@@ -92,7 +92,7 @@ class Author:
         self.files[path] = content(path, number)
 
     def change(self, path, number):
-        """Save a file of a valid skill."""
+        """Save a file. If the skill is invalid, first make it valid."""
         if b"name: notes" not in self.files["SKILL.md"]:
             self.save("SKILL.md", 0)
             self.states.add(self._digests())
@@ -165,7 +165,7 @@ def read_until_verified(host, path, author):
 
 
 def wait_until_served(host, author):
-    """Wait until the saved files are served, if they are valid, and read all of them."""
+    """Wait until valid saved files are served, read all of them, and return the number of mismatches."""
     deadline = time.monotonic() + TIMEOUT_S
     while b"name: notes" in author.files["SKILL.md"]:
         host.get(URI)

@@ -14,7 +14,7 @@ from promptkit.foreign.listing import RequestError, read_listing
 from promptkit.lints.clients import lint_client
 from promptkit.loader.loader import load
 from promptkit.loader.targets import display_path
-from tests.foreign.replies import UNKNOWN, Replies
+from tests.foreign.replies import UNKNOWN, ScriptedConnection
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 
@@ -193,8 +193,10 @@ SCHEMA = {
 }
 
 
-def _as_result(reply):
-    """Return a reply as a connection of tests expects it."""
+def _convert_reply(reply):
+    """
+    Return the result of a JSON-RPC reply, or its error as a `RequestError`, as a test connection expects it.
+    """
     return RequestError(**reply["error"]) if "error" in reply else reply
 
 
@@ -239,11 +241,14 @@ class TestRules:
 
     @pytest.mark.parametrize("rule", SERVERS, ids=lambda rule: rule.value)
     def test_the_replies_of_each_server_give_their_diagnostic(self, rule):
-        """The replies of each example of a server give exactly the documented diagnostic."""
+        """For each example of a server's replies, the diagnostics are exactly the documented one."""
         replies, printed = SERVERS[rule]
         unknown = dict.fromkeys(("prompts/get", "resources/read"), UNKNOWN)
-        connection = Replies()
-        connection.results = {**unknown, **{method: _as_result(reply) for method, reply in replies.items()}}
+        connection = ScriptedConnection()
+        connection.results = {
+            **unknown,
+            **{method: _convert_reply(reply) for method, reply in replies.items()},
+        }
         declared = {method.partition("/")[0]: {} for method in replies}
 
         listing = read_listing(connection, declared)
@@ -310,7 +315,7 @@ class TestRules:
             assert catalog.diagnostics == ()
 
     def test_codes_are_unique_and_sorted(self):
-        """Codes are unique, sorted and never those of removed rules."""
+        """Codes are unique and sorted, and codes of removed rules are not used again."""
         codes = [rule.value for rule in Rule]
 
         assert codes == sorted(set(codes) - RETIRED)
@@ -338,7 +343,7 @@ def test_the_severity_depends_on_the_rule():
 
 
 def test_a_path_is_shown_relative_to_the_current_folder(tmp_path, monkeypatch):
-    """A path is shown relative to the current folder, or absolute if that is the root."""
+    """A path is shown relative to the current folder, or absolute if the current folder is the root."""
     location, text = Location(str(tmp_path / "srv" / "a.py"), 7), str(Path("srv", "a.py"))
 
     monkeypatch.chdir(tmp_path)

@@ -5,7 +5,14 @@ import sys
 
 import pytest
 
-from promptkit.errors.distribution import DISTRIBUTION, install_command, needed_by, other_package, pip, quoted
+from promptkit.errors.distribution import (
+    DISTRIBUTION,
+    install_command,
+    needed_by,
+    other_package_hint,
+    pip,
+    quoted,
+)
 
 WHEEL = "file:///tmp/it's/mcp_promptkit-0.1.0-py3-none-any.whl"
 CHECKOUT = "file:///srv/it%27s%20here"
@@ -67,13 +74,13 @@ class TestInstallCommand:
 class TestOtherPackage:
     def test_without_another_package_there_is_no_message(self):
         """Without another package, there is no message."""
-        assert other_package() is None
+        assert other_package_hint() is None
 
     def test_another_package_is_reported_with_commands(self, install):
         """Another package is reported with commands that remove it and restore our files."""
         install("promptkit")
 
-        assert other_package() == (
+        assert other_package_hint() == (
             "another project's package, promptkit 9.9, is installed where this promptkit is imported from: "
             f"{pip('uninstall')} promptkit, then {install_command()} --force-reinstall"
         )

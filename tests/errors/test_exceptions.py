@@ -261,7 +261,7 @@ class TestInvalidArgument:
         ],
         ids=["plain", "similar", "quoted"],
     )
-    def test_its_text_is_a_sentence(self, argument, text):
+    def test_the_text_of_an_invalid_argument_is_a_sentence(self, argument, text):
         """An invalid argument's text has its name, the problem and the most similar choice."""
         assert str(argument) == text
 

@@ -21,7 +21,7 @@ class TestLocations:
         assert Location("<string>", 1).part("a") == Location("<string>", 1)
 
     def test_a_changed_file_is_read_again(self, tmp_path):
-        """Columns are those of the current content, or 0 if that is not valid Python."""
+        """Columns refer to the current content, or are 0 if the content is not valid Python."""
         file = tmp_path / "recipe.py"
         here = Location(str(file), 1)
         columns = []

@@ -1,4 +1,4 @@
-"""The line of an author's code that a thread executes or that a coroutine waits in."""
+"""The line of an author's code that a thread executes, or at which a coroutine waits."""
 
 import asyncio
 import subprocess
@@ -126,7 +126,7 @@ def wait_for(find, expected):
     ids=["function", "nested", "generator"],
 )
 def test_a_threads_line_is_the_innermost_of_an_author(run, function, mark):
-    """The line is the innermost one of an author's, ignoring calls into the standard library."""
+    """The line is the innermost line of an author's code, ignoring calls into the standard library."""
     thread = run(function)
 
     frame = wait_for(lambda: authors_line(thread.ident), line_of(mark))
@@ -151,7 +151,9 @@ def test_a_threads_line_is_the_innermost_of_an_author(run, function, mark):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_a_coroutines_line_is_where_it_waits(run, function, mark):
-    """While a coroutine waits, its line is where it waits; while it runs, that of its thread."""
+    """
+    While a coroutine waits, its line is the one at which it waits; while it runs, the line of its thread.
+    """
     coroutine = function()
 
     async def main():

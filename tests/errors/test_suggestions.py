@@ -42,7 +42,10 @@ def test_a_misspelt_path_finds_the_similar_file(path, suggestion, tmp_path):
     ],
 )
 def test_limits_of_similarity(name, known, suggestion):
-    """Two thirds of the longer name are in common, in order, or three letters are its start or a word."""
+    """
+    A known name is suggested if both names share two thirds of the letters of the longer one, in order. It is
+    also suggested if it starts with an unknown name of at least three letters, or has that name as a word.
+    """
     assert nearest(name, known) == suggestion
 
 
@@ -65,5 +68,8 @@ def test_limits_of_similarity(name, known, suggestion):
     ],
 )
 def test_misspelt_names(name, other, misspelt):
-    """Names of about the same length are compared, with their letters in any order or about one different."""
+    """
+    A misspelt name differs in length by at most one letter, and has the same letters in another order or
+    about one wrong letter.
+    """
     assert is_misspelt(name, other) is misspelt

@@ -71,7 +71,9 @@ def raise_in_library():
 class TestFormat:
     @pytest.mark.parametrize("function", [call_library, call_back, raise_in_library])
     def test_frames_of_other_libraries_are_omitted(self, function, get_exception):
-        """Only frames of the author are shown, whatever the library, and no cause without such frames."""
+        """
+        Only the author's frames are shown, whatever the library, and a cause without such frames is omitted.
+        """
         traceback = format_exception(get_exception(function))
 
         files = re.findall(r'^  File "(.+)", line', traceback, re.MULTILINE)
@@ -82,7 +84,7 @@ class TestFormat:
         "function", [fail, format_text, fail_later, raise_chain, raise_group, read_image]
     )
     def test_internal_frames_are_omitted(self, function, get_exception):
-        """The traceback has the author's frames, without those of promptkit and its libraries."""
+        """The traceback has the author's frames, but no frames of promptkit and its libraries."""
         traceback = format_exception(get_exception(function))
 
         assert f"in {function.__name__}" in traceback

@@ -148,8 +148,9 @@ class TestLaws:
     @given(prompt=prompts)
     def test_marks_end_the_prefixes_of_points(self, vendor, prompt):
         """
-        Each mark ends the prefix that the parts before its point would give as a request; the four longest
-        prefixes are marked.
+        Each mark is at the end of the text that a request with only the parts before a point would have.
+
+        If there are more than four such prefixes, the four longest are marked.
         """
         text = request_text(vendor, REQUESTS[vendor](make_workflow(prompt)))
         marked = [text[:end].replace("¶", "").rstrip() for end, mark in enumerate(text) if mark == "¶"]
@@ -198,8 +199,9 @@ class TestForms:
 
     def test_openai_responses(self, png):
         """
-        Instructions and assistant turns are strings, so only a user part can have a mark: the last one before
-        the point, if any.
+        Instructions and assistant turns are strings, so only user parts can be marked.
+
+        A point marks the last user part before it, if any.
         """
         workflow = (
             system("Be brief.", POINT, "Be kind.")
@@ -228,7 +230,7 @@ class TestForms:
         assert openai_responses(first) == openai_responses(without_points(first))
 
     def test_anthropic(self):
-        """Any block can have a mark, even in the system part, which takes a point before the first turn."""
+        """Any block can be marked. A point before the first turn marks the last block of the system part."""
         style = EmbeddedResource("docs://style", text="Write plainly.")
         head = system("Be brief.", POINT, "Be kind.") + POINT
         request = anthropic_request(head + user("Look.", style, POINT) + assistant("So.", POINT))
@@ -271,7 +273,7 @@ class TestForms:
 class TestLimit:
     def test_last_four_marks_are_kept(self):
         """
-        Only the last four marks are kept. Texts are still split at every point, so additional points do not
+        Only the last four marks are kept. Text is still split at every point, so additional points do not
         change the blocks of a prefix.
         """
         workflow = system("0", POINT) + user("1", POINT, "2", POINT, "3", POINT, "4", POINT) + "5"
@@ -284,8 +286,8 @@ class TestLimit:
 
     def test_marks_are_separate_objects(self):
         """
-        Each mark is a separate object: a change to one request, such as a longer time to live, affects no
-        other.
+        Each mark is a separate object: so a change to one request, such as a longer time to live, affects no
+        other request.
         """
         workflow = user("a", POINT)
         changed = anthropic_messages(workflow)

@@ -1,5 +1,5 @@
 """
-Catalogs in servers of the official SDK and of fastmcp behave as in our own server, as their clients see it.
+To clients, a catalog behaves the same in servers of the official SDK and of fastmcp as in our own server.
 """
 
 import subprocess
@@ -107,7 +107,9 @@ def folder(recipes, png, wav):
 
 
 def mcp_server(target, server=None):
-    """Return a server of the official SDK with its own prompt and completions, and those of *target*."""
+    """
+    Return a server of the official SDK with its own prompt and completions, and the prompts of *target*.
+    """
     server = server or MCPServer("theirs")
 
     @server.prompt()
@@ -260,7 +262,7 @@ def test_own_prompts_of_the_server(peer, folder):
 
 @PEERS
 def test_prompt_of_the_same_name_is_replaced(peer, recipes):
-    """A prompt with the name of one of the server's own replaces it, and is listed once."""
+    """An added prompt replaces the server's own prompt of the same name, and is listed once."""
     target = recipes(own="from promptkit import prompt\n@prompt\ndef own(name: str): return f'Ours {name}'\n")
 
     async def call_server():

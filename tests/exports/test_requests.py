@@ -68,7 +68,7 @@ def test_requests_match_the_vendors_types(vendor, workflow, answer):
 
 @EVERY_VENDOR
 def test_request_has_the_same_messages(vendor):
-    """Without a system part, the request has the same messages as the function for messages."""
+    """Without a system part, a request contains the messages that the vendor's function returns."""
     assert messages(vendor, REQUESTS[vendor](TURNS)) == FORMS[vendor](TURNS)
     assert REQUESTS[vendor](TURNS).keys() == {"openai-responses": {"input"}, "gemini": {"contents"}}.get(
         vendor, {"messages"}
@@ -119,7 +119,11 @@ def schema_in(vendor, request):
 class TestAnswers:
     @EVERY_VENDOR
     def test_answer_of_a_prompt(self, vendor):
-        """The prompt's answer is the default, and the call can override it; sums and slices have none."""
+        """
+        The prompt's answer type is the default, and a call can override it.
+
+        Sums and slices of renderings have no answer type.
+        """
 
         @prompt(answer=Review)
         def review():
@@ -142,8 +146,8 @@ class TestAnswers:
             ("gemini", "config", {"temperature": 0}),
         ],
     )
-    def test_other_members_of_its_field(self, vendor, field, members):
-        """The caller's members of the field that has the schema are added to the field."""
+    def test_other_options_next_to_the_schema(self, vendor, field, members):
+        """The caller can set other options in the field that contains the schema."""
         request = REQUESTS[vendor](TURNS, answer=Review, **{field: members})
 
         assert request[field].items() >= members.items()
@@ -151,7 +155,7 @@ class TestAnswers:
 
     @pytest.mark.parametrize("vendor", ["openai-chat", "openai-responses", "anthropic"])
     def test_strict_schemas(self, vendor):
-        """Objects are closed, all members are required, and unsupported keywords are removed."""
+        """Objects are closed, all fields are required, and unsupported keywords are removed."""
         schema = schema_in(vendor, REQUESTS[vendor](TURNS, answer=Review))
         finding = schema["properties"]["findings"]["items"]
 

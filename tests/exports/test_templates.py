@@ -129,14 +129,16 @@ class TestValues:
 
     def test_other_arguments_have_values_or_defaults(self, review):
         """
-        Other arguments have their given values, parsed like a client's, or their defaults if None is given.
+        Arguments without a placeholder have their given values, parsed like a client's, or their defaults.
         """
         (turn,) = template_of(review, {"language": "Rust", "note": None}).turns
 
         assert turn.parts == ("Review this rust, 2 deep: ", Placeholder("code"))
 
     def test_argument_that_is_not_text_needs_a_value(self, review):
-        """An argument that accepts only some texts needs a value, because a placeholder accepts any text."""
+        """
+        An argument that accepts only some strings needs a value, because a placeholder accepts any string.
+        """
         assert template_error(review) == (
             "prompt 'review' cannot be a template: 'language' requires one of python, rust, but a "
             "placeholder accepts any text: give it a value"
@@ -155,7 +157,7 @@ class TestValues:
             template_of(review, values)
 
     def test_optional_text_has_no_template(self, review):
-        """Optional text has no template, because a template would keep the text around it."""
+        """A prompt with optional text has no template, because a template would keep the text around it."""
         assert template_error(review, {"language": "rust"}) == (
             "prompt 'review' cannot be a template: when 'note' is '', "
             "the prompt renders '...ew this rust, 2 deep: {{code}}', "
@@ -220,8 +222,8 @@ RENDERINGS = {
 
 @pytest.mark.parametrize("kind", RENDERINGS)
 def test_prompts_without_a_template(kind):
-    """The error has the text for which prompt and template differ, and what each of them gives."""
-    function, reason, is_close = RENDERINGS[kind]
+    """The error shows an argument for which the prompt and the template differ, and the text of both."""
+    function, reason, allows_lossy = RENDERINGS[kind]
 
     @prompt
     def subject(text: str):
@@ -230,8 +232,8 @@ def test_prompts_without_a_template(kind):
     message = template_error(subject)
 
     assert message.startswith(f"prompt 'subject' cannot be a template: {reason}")
-    assert message.endswith(" (lossy=True accepts the difference)") == is_close
-    if is_close:
+    assert message.endswith(" (lossy=True accepts the difference)") == allows_lossy
+    if allows_lossy:
         assert Placeholder("text") in template_of(subject, lossy=True).turns[0].parts
     else:
         assert (
@@ -266,7 +268,7 @@ def test_first_different_turn_is_shown():
     )
 
 
-def test_prompt_that_returns_an_earlier_text():
+def test_prompt_that_returns_the_text_of_an_earlier_call():
     """A prompt that returns the text of an earlier call has no template."""
     texts = []
 
@@ -300,7 +302,10 @@ class TestFailures:
         assert template_error(subject) == message
 
     def test_text_with_constraints(self):
-        """A text with constraints has no template, because a placeholder accepts any text."""
+        """
+        A prompt whose text argument has constraints has no template, because a placeholder accepts any
+        string.
+        """
 
         @prompt
         def subject(text: Annotated[str, Meta(min_length=1)]):
@@ -312,7 +317,7 @@ class TestFailures:
         assert template_of(subject, lossy=True).turns[0].parts == (Placeholder("text"),)
 
     def test_text_with_a_pattern(self):
-        """A text with a pattern has no template, because no generated word matches."""
+        """A prompt whose text must match a pattern has no template, because no generated word matches."""
 
         @prompt
         def subject(text: Annotated[str, Meta(pattern="^[a-z]+$")]):

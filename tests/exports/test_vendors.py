@@ -113,7 +113,9 @@ class TestValidity:
 
     @EVERY_FORM
     def test_every_recipe(self, form, monkeypatch):
-        """Each recipe's examples give valid messages for every vendor, except for the listed recipes."""
+        """
+        Each recipe's examples give valid messages for every vendor, except the recipes in `REJECTED_RECIPES`.
+        """
         monkeypatch.delenv("PROJECT_ROOT", raising=False)
         catalog = compiler.compile(load(str(RECIPES)))
         count, rejected = 0, set()
@@ -176,7 +178,7 @@ class TestValidity:
 
 
 def texts_in(value):
-    """Return every text in nested data."""
+    """Return every string in nested data."""
     if isinstance(value, dict):
         return [text for item in value.values() for text in texts_in(item)]
     if isinstance(value, list):
@@ -186,7 +188,9 @@ def texts_in(value):
 
 class TestForms:
     def test_openai_chat(self, png, wav):
-        """A single text is a string, and several parts are a list; the assistant's texts are joined."""
+        """
+        A single text part is a string, and several parts are a list; the assistant's text parts are joined.
+        """
         workflow = user("Look.", Image(png), Audio(wav)) + assistant("I see.") + assistant("Go on?") + "Yes."
 
         messages = FORMS["openai-chat"](workflow)

@@ -24,15 +24,15 @@ def _message_type(form: str) -> Any:
     return Message
 
 
-def strict(schema: Any) -> Any:
-    """Return a core schema whose typed dictionaries reject unknown keys, and whose lists must be lists."""
+def make_strict(schema: Any) -> Any:
+    """Return a copy of a core schema that rejects unknown keys, and iterables other than lists."""
     if isinstance(schema, list | tuple):
-        return type(schema)(map(strict, schema))
+        return type(schema)(map(make_strict, schema))
     if not isinstance(schema, dict):
         return schema
     if schema.get("type") == "model":  # a response class, which would accept a dictionary with any key
         return {"type": "is-instance", "cls": schema["cls"], "ref": schema.get("ref")}
-    members = {key: value if key == "metadata" else strict(value) for key, value in schema.items()}
+    members = {key: value if key == "metadata" else make_strict(value) for key, value in schema.items()}
     if members.get("type") == "typed-dict":
         members["extra_behavior"] = "forbid"
     if members.get("type") == "generator":  # its items would only be validated during iteration
@@ -42,7 +42,7 @@ def strict(schema: Any) -> Any:
 
 @cache
 def _validator(form: str) -> SchemaValidator:
-    return SchemaValidator(strict(TypeAdapter(_message_type(form)).core_schema))
+    return SchemaValidator(make_strict(TypeAdapter(_message_type(form)).core_schema))
 
 
 def validate(form: str, messages: list[Any]) -> None:
@@ -66,7 +66,7 @@ def _request_type(vendor: str) -> Any:
 
 @cache
 def _request_validator(vendor: str) -> SchemaValidator:
-    return SchemaValidator(strict(TypeAdapter(_request_type(vendor)).core_schema))
+    return SchemaValidator(make_strict(TypeAdapter(_request_type(vendor)).core_schema))
 
 
 def validate_request(vendor: str, request: dict[str, Any]) -> None:

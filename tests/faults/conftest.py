@@ -25,7 +25,7 @@ def full_length(request):
 
 @pytest.fixture
 def amount(full_length, in_ci):
-    """A function that returns the amount of work: with `--whole`, in CI, or for a smoke test."""
+    """A function that chooses one of three amounts of work: for `--whole`, for CI, or for a smoke test."""
     return lambda full, ci, smoke: full if full_length else ci if in_ci else smoke
 
 

@@ -18,7 +18,7 @@ ANSWERS = [
 ]
 
 
-def numbers():
+def unique_ids():
     """Yield unique ids of both types."""
     for number in count(1_000_000):
         yield number
@@ -27,7 +27,7 @@ def numbers():
 
 class Exchange:
     """
-    Sends lines, answers elicitations, and waits until every request is answered.
+    A client that sends lines, answers elicitations, and waits until every request is answered.
 
     Args:
         serving:
@@ -43,7 +43,7 @@ class Exchange:
     def __init__(self, serving, schemas, random):
         self.ledger = Ledger()
         self.invalid = []
-        self.numbers = numbers()
+        self.numbers = unique_ids()
         self._serving = serving
         self._schemas = schemas
         self._random = random
@@ -61,12 +61,12 @@ class Exchange:
             self._flush(self._random.randrange(1, PIECE))
 
     def flush(self):
-        """Write all queued lines, and the answers to elicitations in the meantime."""
+        """Write all queued lines, and answers to the elicitations that arrive in the meantime."""
         while self._pending:
             self._flush(len(self._pending))
 
     def settle(self):
-        """Wait until all requests are answered; streams are cancelled."""
+        """Cancel all streams, and wait until all requests are answered."""
         for number in self._listening:
             self._send_own(notification("notifications/cancelled", {"requestId": number}))
         self._listening.clear()
@@ -97,7 +97,7 @@ class Exchange:
         return self.invalid[:5] + partial + list(self.ledger.errors().items())[:5]
 
     def _open_batches(self, part):
-        """Open a session of the only revision with batches before sending one."""
+        """Open a session of the only revision with batches before a batch is sent."""
         if part.lstrip().startswith(b"["):
             self._send_own(initialize(HANDSHAKES[1], next(self.numbers), {"elicitation": {}}))
 

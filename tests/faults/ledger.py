@@ -57,8 +57,10 @@ def id_of(message):
     return json.dumps(number)
 
 
-def leading_message(text):
-    """Return a message with the id at the beginning of an invalid line; None if there is no such id."""
+def leading_messages(text):
+    """
+    Return a list of one message with the id at the beginning of an invalid line; empty without such an id.
+    """
     match = LEADING_ID.match(text)
     try:
         return [{"id": json.loads(str(match[1], "utf-8"))}] if match else []
@@ -72,7 +74,7 @@ def parts_of_broken_line(message, text):
         try:
             message = json.loads(str(text, "utf-8", "surrogateescape"), parse_constant=_reject_constant)
         except (ValueError, RecursionError):
-            return leading_message(text)
+            return leading_messages(text)
     return message if isinstance(message, list) else [message]
 
 
@@ -97,7 +99,7 @@ def is_notification(message):
 
 class Ledger:
     """
-    Counts sent requests and received replies by id.
+    The counts of sent requests and received replies by id.
 
     A request with a readable id gets exactly one reply, or at most one if it was cancelled. Any other message
     with an id gets at most one. A line that only some JSON parsers accept can also cancel a request. A
@@ -177,7 +179,10 @@ class Ledger:
             self.waiting.discard(key)
 
     def errors(self):
-        """Return every id with a wrong number of replies, with the limits, the number and the sent lines."""
+        """
+        Return each id with a wrong number of replies, with the minimum, the maximum and the actual number,
+        and the sent lines.
+        """
         errors = {}
         for key in self.due.keys() | self.replies.keys():
             low, received = self.due[key], self.replies[key]

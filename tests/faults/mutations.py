@@ -38,7 +38,7 @@ def _locations(value, locations):
 
 class Mutations:
     """
-    Mutates the bytes, the structure or the text of messages.
+    Random mutations of the bytes, the structure or the text of messages.
 
     Args:
         random:
@@ -59,7 +59,7 @@ class Mutations:
         self._of_text = [self._duplicate_key, self._unusual_text, self._wrap, self._spread]
 
     def mutate(self, message):
-        """Return *message* as a line without a line break, mutated once or a few times."""
+        """Return *message* as a line without its line end, mutated once or a few times."""
         message = json.loads(json.dumps(message))
         kind = self._random.choice(["bytes", "structure", "structure", "text"])
         if kind == "structure":

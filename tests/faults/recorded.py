@@ -175,7 +175,7 @@ def session(revision, numbers):
         numbers:
             An iterator of fresh ids.
     """
-    messages = _stateless(numbers) if revision == MODERN else _with_handshake(revision, numbers)
+    messages = _stateless_messages(numbers) if revision == MODERN else _handshake_messages(revision, numbers)
     cancelled = next(numbers)
     method, params = "prompts/get", {"name": "slow"}
     return [
@@ -188,7 +188,7 @@ def session(revision, numbers):
     ]
 
 
-def _with_handshake(revision, numbers):
+def _handshake_messages(revision, numbers):
     batch = [request(next(numbers), method, params) for method, params in REQUESTS[:4]]
     return [
         initialize(revision, next(numbers), {"elicitation": {}, "roots": {}}),
@@ -202,7 +202,7 @@ def _with_handshake(revision, numbers):
     ]
 
 
-def _stateless(numbers):
+def _stateless_messages(numbers):
     changes = {"promptsListChanged": True, "resourceSubscriptions": ["note://one"]}
     return [
         _with_envelope(request(next(numbers), method, params))

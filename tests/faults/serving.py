@@ -25,8 +25,7 @@ class Serving:
         folder:
             The recipes.
 
-        options:
-            Further options of the command line.
+        options: Additional command-line options.
 
         log:
             The file for standard error.
@@ -76,7 +75,7 @@ class Serving:
                 self.take(data)
 
     def take(self, data):
-        """Process read data, ``b""`` at the end."""
+        """Process data that was read; ``b""`` means the end of the output."""
         now, is_end, lines = time.monotonic(), not data, []
         if b"\n" in data:  # joining the pieces of a long line each time would take minutes
             *lines, data = b"".join((*self._pieces, data)).split(b"\n")
@@ -126,7 +125,7 @@ class Serving:
                 raise TimeoutError(msg)
 
     def open(self, revision):
-        """Open a session, if the revision has one."""
+        """Open a session, if the revision has sessions."""
         if revision in HANDSHAKES:
             self.ask(initialize(revision, "open", {"elicitation": {}, "roots": {}}))
             self.send(notification("notifications/initialized"))

@@ -31,7 +31,7 @@ MAX_DEPTH = 6
 
 class Shapes:
     """
-    Draws messages that a client can send, in one revision.
+    A generator of messages that a client can send, in one revision.
 
     Args:
         revision:

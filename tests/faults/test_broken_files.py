@@ -33,7 +33,7 @@ class ListeningClient:
         return reply["result"]["messages"][0]["content"]["text"] if "result" in reply else None
 
     def wait(self, **texts):
-        """Wait until the prompts have exactly these texts."""
+        """Wait until the prompts have exactly this text."""
         deadline = time.monotonic() + 20
         while {name: self.render(name) for name in texts} != texts:
             assert time.monotonic() < deadline, self.serving.log.read_text()

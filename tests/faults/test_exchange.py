@@ -1,4 +1,4 @@
-"""The test client itself answers every elicitation."""
+"""`Exchange`, the client of these tests, answers every elicitation."""
 
 from tests.faults.chance import SEED, Chance
 from tests.faults.exchange import Exchange
@@ -21,7 +21,7 @@ class ElicitingServer:
             self.lines.append((0.0, line({"jsonrpc": "2.0", "id": 1, "result": {}})))
 
     def wait(self, condition, _seconds=None):
-        """Check the condition once: no data arrives later."""
+        """Check the condition once, because no data arrives later."""
         if not condition():
             raise TimeoutError
 

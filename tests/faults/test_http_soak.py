@@ -176,8 +176,8 @@ async def soak(port, count, statuses):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads and memory are read from /proc")
 def test_soak(tmp_path, amount, figures):
     """
-    Threads, descriptors and memory at the end are those after the first tenth, and every request was
-    answered.
+    At the end, there are no more threads, descriptors or memory than after the first tenth, and every request
+    was answered.
     """
     folder, count = tmp_path / "soaked", amount(500_000, 16_000, 4_000)
     folder.mkdir()

@@ -101,7 +101,7 @@ EARLY = 50
 
 
 class Author:
-    """Saves the recipe with old timestamps, and checks that it is served."""
+    """An author who saves the recipe with old timestamps, and checks that it is served."""
 
     def __init__(self, serving, file):
         self.serving = serving
@@ -135,7 +135,7 @@ class Author:
     def ask(self, method, **params):
         """Return the result of a request."""
         reply, _ = self.serving.ask(modern(f"{method} {time.monotonic()}", method, params))
-        assert "result" in reply, reply
+        assert "result" in reply, f"{reply}\n{self.serving.tail()}"
         self.serving.lines.clear()
         return reply["result"]
 

@@ -95,7 +95,7 @@ STABLE_S = 3.0
 
 
 class AllowAll:
-    """Schemas that allow every line: other tests check the lines, and this one is slow already."""
+    """Schemas that allow every line, because other tests check the lines, and this one is slow already."""
 
     def allow(self, _text):
         """Return True."""
@@ -103,7 +103,7 @@ class AllowAll:
 
 
 def rounds(numbers):
-    """Yield lines endlessly, a hundred requests of each revision in turn."""
+    """Yield messages endlessly, about a hundred for each revision in turn."""
     for revision in cycle(REVISIONS):
         params = {"_meta": envelope({"elicitation": {}})} if revision == MODERN else {}
         if revision != MODERN:
@@ -134,8 +134,8 @@ def wait_until_idle(serving, limit):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads and memory are read from /proc")
 def test_soak(serve, tmp_path, full_length, figures):
     """
-    Threads, descriptors and memory at the end are those after the first tenth, and every request gets one
-    reply.
+    At the end, there are no more threads, descriptors or memory than after the first tenth, and every request
+    gets one reply.
     """
     figures(seed=SEED)
     folder = tmp_path / "soaked"

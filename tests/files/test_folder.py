@@ -155,7 +155,7 @@ def test_special_file_is_rejected_without_waiting(kind, folder):
 
 @posix
 def test_a_hard_link_is_not_updated(folder, outside):
-    """A hard link is not updated in place, and a write replaces only the one name."""
+    """A hard link is not updated in place, and a write replaces only one of its names."""
     (folder.path / "file").hardlink_to(outside)
 
     with pytest.raises(OSError, match="hard links"):
@@ -176,8 +176,8 @@ def test_a_file_is_updated_in_place(folder):
         folder.read("new/file", 0)
 
 
-def test_a_write_leaves_no_other_file(folder, monkeypatch):
-    """A failed write keeps the previous content and leaves no other file."""
+def test_a_failed_write_leaves_no_temporary_file(folder, monkeypatch):
+    """A failed write keeps the previous content and leaves no temporary file."""
     folder.write("file", b"before")
     folder.write("file", b"after", mode=0o600)
     monkeypatch.setattr("os.replace", lambda *_, **__: (_ for _ in ()).throw(OSError("full")))
@@ -312,7 +312,7 @@ class TestInside:
 
 
 def test_failing_finish_keeps_the_previous_file(folder):
-    """An exception in `finish` keeps the previous file and leaves no other file."""
+    """An exception in `finish` keeps the previous file and leaves no temporary file."""
     folder.write("file", b"before")
 
     def finish(descriptor):
@@ -343,8 +343,8 @@ def test_messages_show_a_folder_as_it_was_named(tmp_path, monkeypatch):
 
 
 @posix
-def test_a_lock_can_be_waited_for(folder):
-    """A lock can wait until the holder releases it."""
+def test_a_released_lock_can_be_acquired_again(folder):
+    """A released lock can be acquired again, with `wait` as without it."""
     with folder.locked():
         pass
     with folder.locked(wait=True):

@@ -95,7 +95,7 @@ def uses(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"{holder}.{name}"
 
 
-def test_only_files_works_on_files():
+def test_other_modules_do_not_access_files():
     """Other modules access files only through `promptkit.files`, which handles links, pipes and devices."""
     forbidden = [
         (module, line, use)

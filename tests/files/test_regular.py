@@ -35,7 +35,7 @@ class TestRead:
             read_regular_file(file, 10)
 
     def test_a_folder(self, tmp_path):
-        """A folder yields the system's error."""
+        """Reading a folder raises the system's error."""
         with pytest.raises(IsADirectoryError, match="directory"):
             read_regular_file(tmp_path, 10)
 
@@ -62,7 +62,7 @@ class TestForeign:
 
     @as_root
     def test_link_of_another_user(self, tmp_path, monkeypatch):
-        """Another user's link is foreign, even if it leads to the user's own file."""
+        """A link that belongs to another user is foreign, even if it leads to a file of the current user."""
         monkeypatch.delenv("SUDO_UID", raising=False)
         (tmp_path / "file").touch()
         (tmp_path / "link").symlink_to("file")

@@ -10,7 +10,7 @@ from promptkit.files.toml import parse_toml
 
 @given(st.text(alphabet="ab.=\"'[]{} \n#\\1", max_size=60))
 def test_short_documents_are_parsed_as_by_python(text):
-    """Short documents are parsed as by tomllib."""
+    """Short documents are parsed as tomllib does."""
     try:
         expected = tomllib.loads(text)
     except tomllib.TOMLDecodeError:

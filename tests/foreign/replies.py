@@ -6,14 +6,15 @@ UNKNOWN = RequestError(-32602, "unknown")
 NO_METHOD = RequestError(-32601, "no such method")
 
 
-class Replies:
+class ScriptedConnection:
     """
     A connection with prescribed results.
 
     Args:
         **results:
-            The results by method, with `_` for `/`; an exception is raised. A list has the results of the
-            requests in turn, the last one forever.
+            The result of each method, with `_` for `/` in its name. An exception is raised; a function is
+            called with the parameters. If a result is a list, each request gets the next item, and
+            the last item is repeated.
     """
 
     def __init__(self, **results):

@@ -1,9 +1,9 @@
 """
 A server on standard input and output that answers as a JSON file prescribes, for tests. It imports little.
 
-Its argument is a file with an object. ``replies`` has the result of each method; a list has the results of
-its requests in turn, the last one forever. A result with ``error`` is an error. ``trick`` names a violation
-of the protocol.
+Its argument is a file with an object. ``replies`` has the result of each method; if a result is a list, each
+request gets the next item, and the last item is repeated. A result with ``error`` is an error. ``trick``
+names a violation of the protocol.
 """
 
 import json
@@ -28,8 +28,8 @@ def write(line):
     sys.stdout.flush()
 
 
-def play(trick, request):
-    """Violate the protocol instead of answering the request."""
+def violate_protocol(trick, request):
+    """Violate the protocol in the way that *trick* names, instead of answering the request."""
     if trick == "hang":
         time.sleep(60)
     elif trick == "exit":
@@ -60,7 +60,7 @@ def main():
             continue
         method = request["method"]
         if script.get("trick") and method == script.get("at", "prompts/list"):
-            play(script["trick"], request)
+            violate_protocol(script["trick"], request)
         result = replies.get(method, {"error": {"code": -32601, "message": "Method not found"}})
         if isinstance(result, list):
             counts[method] = counts.get(method, -1) + 1

@@ -5,7 +5,7 @@ import pytest
 from promptkit.errors.rules import Rule
 from promptkit.foreign.lints import lint_listing, lint_replies
 from promptkit.foreign.listing import NoReplyError, RequestError, parse_listing
-from tests.foreign.replies import NO_METHOD, UNKNOWN, Replies
+from tests.foreign.replies import NO_METHOD, UNKNOWN, ScriptedConnection
 
 PROMPT = {"name": "review", "description": "Review it."}
 TOOL = {"name": "add", "description": "Add numbers.", "inputSchema": {"type": "object"}}
@@ -16,7 +16,7 @@ FASTMCP_2 = "Provide as a JSON string matching the following schema: {}"
 
 
 def lint(instructions=None, **lists):
-    """Return the rules and the messages of the diagnostics of lists."""
+    """Return the rule and the message of each diagnostic for a server's lists."""
     diagnostics = lint_listing(parse_listing(lists), instructions)
     return [(diagnostic.rule, diagnostic.message) for diagnostic in diagnostics]
 
@@ -138,19 +138,19 @@ LISTING = parse_listing(
 
 
 def test_correct_errors_have_no_diagnostics():
-    replies = Replies(prompts_get=UNKNOWN, resources_read=RequestError(-32002, "not found"))
+    connection = ScriptedConnection(prompts_get=UNKNOWN, resources_read=RequestError(-32002, "not found"))
 
-    assert list(lint_replies(LISTING, replies, "2025-11-25", render=True)) == []
+    assert list(lint_replies(LISTING, connection, "2025-11-25", render=True)) == []
 
 
 def test_wrong_errors_are_reported():
-    replies = Replies(
+    connection = ScriptedConnection(
         prompts_get=RequestError(0, "Unknown prompt: x"),
         resources_read={"contents": []},
         promptkit_unknown=NoReplyError("did not answer"),
     )
 
-    messages = [d.message for d in lint_replies(LISTING, replies, "2026-07-28")]
+    messages = [d.message for d in lint_replies(LISTING, connection, "2026-07-28")]
 
     assert messages == [
         "the server: an unknown prompt is answered with the code 0: 'Unknown prompt: x'",
@@ -160,26 +160,26 @@ def test_wrong_errors_are_reported():
 
 
 def test_the_code_for_an_unknown_resource_depends_on_the_revision():
-    replies = Replies(prompts_get=UNKNOWN, resources_read=RequestError(-32002, "not found"))
+    connection = ScriptedConnection(prompts_get=UNKNOWN, resources_read=RequestError(-32002, "not found"))
 
-    assert len(list(lint_replies(LISTING, replies, "2026-07-28"))) == 1
+    assert len(list(lint_replies(LISTING, connection, "2026-07-28"))) == 1
 
 
 def test_a_prompt_is_requested_without_its_arguments_only_if_prompts_may_be_rendered():
     for render in (False, True):
-        replies = Replies(prompts_get=UNKNOWN, resources_read=UNKNOWN)
+        connection = ScriptedConnection(prompts_get=UNKNOWN, resources_read=UNKNOWN)
 
-        list(lint_replies(LISTING, replies, "2026-07-28", render=render))
+        list(lint_replies(LISTING, connection, "2026-07-28", render=render))
 
-        assert (("prompts/get", {"name": "review"}) in replies.requests) is render
-        assert all(method != "tools/call" for method, _ in replies.requests)
+        assert (("prompts/get", {"name": "review"}) in connection.requests) is render
+        assert all(method != "tools/call" for method, _ in connection.requests)
 
 
 def test_a_cursor_is_tested_only_for_lists_with_several_pages():
     listing = parse_listing({})
     listing.paged.append("tools/list")
-    replies = Replies(tools_list={"tools": []}, promptkit_unknown=NO_METHOD)
+    connection = ScriptedConnection(tools_list={"tools": []}, promptkit_unknown=NO_METHOD)
 
-    (diagnostic,) = lint_replies(listing, replies, "2025-11-25")
+    (diagnostic,) = lint_replies(listing, connection, "2025-11-25")
 
     assert diagnostic.message == "the server: an unknown cursor in tools/list is answered as if it existed"

@@ -5,7 +5,7 @@ import pytest
 from promptkit.errors.rules import Rule
 from promptkit.foreign import listing as module
 from promptkit.foreign.listing import NoReplyError, RequestError, parse_listing, read_listing
-from tests.foreign.replies import Replies
+from tests.foreign.replies import ScriptedConnection
 
 PROMPTS = {"prompts": {}}
 ALL = {"prompts": {}, "resources": {}, "tools": {}}
@@ -22,25 +22,25 @@ def rules(listing):
 
 
 def test_all_pages_are_read():
-    replies = Replies(prompts_list=[page("a", cursor="1"), page("b", cursor="2"), page("c")])
+    connection = ScriptedConnection(prompts_list=[page("a", cursor="1"), page("b", cursor="2"), page("c")])
 
-    listing = read_listing(replies, PROMPTS)
+    listing = read_listing(connection, PROMPTS)
 
     assert [prompt.name for prompt in listing.prompts] == ["a", "b", "c"]
-    assert [params for _, params in replies.requests] == [{}, {"cursor": "1"}, {"cursor": "2"}]
+    assert [params for _, params in connection.requests] == [{}, {"cursor": "1"}, {"cursor": "2"}]
     assert listing.diagnostics == []
 
 
 def test_only_declared_lists_are_requested():
-    replies = Replies()
+    connection = ScriptedConnection()
 
-    read_listing(replies, {"extensions": {"io.modelcontextprotocol/ui": {}}})
+    read_listing(connection, {"extensions": {"io.modelcontextprotocol/ui": {}}})
 
-    assert replies.requests == []
+    assert connection.requests == []
 
 
 def test_a_cursor_that_repeats_ends_the_list_with_a_diagnostic():
-    listing = read_listing(Replies(prompts_list=page("a", cursor="1")), PROMPTS)
+    listing = read_listing(ScriptedConnection(prompts_list=page("a", cursor="1")), PROMPTS)
 
     assert rules(listing) == [Rule.BROKEN_PAGES, Rule.DUPLICATE_ITEM]
     assert "'1' is returned twice" in listing.diagnostics[0].message
@@ -49,12 +49,12 @@ def test_a_cursor_that_repeats_ends_the_list_with_a_diagnostic():
 def test_endless_pages_end_at_the_limit(monkeypatch):
     monkeypatch.setattr(module, "MAX_PAGES", 5)
     numbers = iter(range(100))
-    replies = Replies(prompts_list=lambda _: page(cursor=str(next(numbers))))
+    connection = ScriptedConnection(prompts_list=lambda _: page(cursor=str(next(numbers))))
 
-    listing = read_listing(replies, PROMPTS)
+    listing = read_listing(connection, PROMPTS)
 
     assert rules(listing) == [Rule.BROKEN_PAGES]
-    assert len(replies.requests) == 5
+    assert len(connection.requests) == 5
 
 
 def test_items_beyond_the_limit_are_omitted(monkeypatch):
@@ -65,7 +65,7 @@ def test_items_beyond_the_limit_are_omitted(monkeypatch):
         number = next(numbers)
         return page(*(f"p{number}-{i}" for i in range(4)), cursor=str(number))
 
-    listing = read_listing(Replies(prompts_list=reply), PROMPTS)
+    listing = read_listing(ScriptedConnection(prompts_list=reply), PROMPTS)
 
     assert len(listing.prompts) == 10
     assert rules(listing) == [Rule.BROKEN_PAGES]
@@ -73,7 +73,7 @@ def test_items_beyond_the_limit_are_omitted(monkeypatch):
 
 def test_the_first_of_two_items_with_one_name_counts():
     listing = read_listing(
-        Replies(
+        ScriptedConnection(
             tools_list={
                 "tools": [
                     {"name": "t", "inputSchema": {}, "description": "first"},
@@ -103,7 +103,7 @@ def test_the_first_of_two_items_with_one_name_counts():
     ],
 )
 def test_an_invalid_reply_is_reported_and_the_rest_is_used(reply, message):
-    listing = read_listing(Replies(prompts_list=reply), PROMPTS)
+    listing = read_listing(ScriptedConnection(prompts_list=reply), PROMPTS)
 
     (diagnostic,) = listing.diagnostics
     assert diagnostic.rule is Rule.INVALID_REPLY
@@ -112,7 +112,7 @@ def test_an_invalid_reply_is_reported_and_the_rest_is_used(reply, message):
 
 
 def test_a_server_without_templates_need_not_have_their_method():
-    listing = read_listing(Replies(resources_list={"resources": []}), {"resources": {}})
+    listing = read_listing(ScriptedConnection(resources_list={"resources": []}), {"resources": {}})
 
     assert listing.diagnostics == []
 

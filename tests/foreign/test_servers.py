@@ -292,8 +292,8 @@ def test_a_server_that_cannot_be_reached_is_an_error(command, message):
 
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="it looks for the process in /proc")
-def test_the_process_group_of_a_server_is_ended(scripted, tmp_path):
-    """Even a child that ignores the end of its input is ended."""
+def test_the_process_group_of_a_server_is_terminated(scripted, tmp_path):
+    """Even a child that ignores the end of its input is terminated."""
     started = tmp_path / "started"
     with open_server(parse_address(scripted(child=str(started)))):
         for _ in range(200):

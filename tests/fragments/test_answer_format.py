@@ -40,7 +40,7 @@ class Review(msgspec.Struct):
 
 
 @dataclass
-class Own:
+class Answer:
     x: int
 
 
@@ -214,11 +214,11 @@ class TestCache:
     @pytest.mark.parametrize(
         "make",
         [
-            lambda: Own,
-            lambda: list[Own],
+            lambda: Answer,
+            lambda: list[Answer],
             lambda: Literal["x", "y"],
-            lambda: Own | None,
-            lambda: Annotated[list[Own], msgspec.Meta(min_length=1)],
+            lambda: Answer | None,
+            lambda: Annotated[list[Answer], msgspec.Meta(min_length=1)],
         ],
         ids=["class", "list", "Literal", "union", "Annotated"],
     )
@@ -232,7 +232,7 @@ class TestCache:
 
     def test_another_class_with_the_same_name(self):
         """A class that replaces another one, as after a reload, has its own outline."""
-        old, new = (dataclass(type("Own", (), {"__annotations__": {"x": kind}})) for kind in (int, str))
+        old, new = (dataclass(type("Answer", (), {"__annotations__": {"x": kind}})) for kind in (int, str))
 
         assert [answer_format(kind, lead="").text for kind in (list[old], list[new])] == [
             "[{\n  x: int,\n}, ...]",
@@ -256,7 +256,7 @@ class TestCache:
 
     def test_a_class_is_freed_after_a_reload(self):
         """`clear_type_cache`, which reloading calls, drops the cached types."""
-        kind = dataclass(type("Own", (), {"__annotations__": {"x": int}}))
+        kind = dataclass(type("Answer", (), {"__annotations__": {"x": int}}))
         answer_format(kind)
         reference = weakref.ref(kind)
 

@@ -89,7 +89,10 @@ def fit_text(parts, budget, count):
 
 
 def amounts(parts, budget, count):
-    """Return how many characters of each part are in the fitted text; None if it does not fit at all."""
+    """
+    Return how many characters of each part are in the fitted text; None if the required parts exceed the
+    budget.
+    """
     text = fit_text(parts, budget, count)
     return None if isinstance(text, BudgetError) else [text.count(part.character) for part in parts]
 
@@ -112,8 +115,8 @@ class TestLaws:
     @given(parts=part_lists(), budget=BUDGETS)
     def test_parts_are_kept_in_order(self, parts, budget, count):
         """
-        Parts stay in order. Required parts are whole, and so are optional ones, except for the most important
-        one that does not fit.
+        Parts stay in order. Required parts are whole. Optional parts are whole, by descending priority, up to
+        the first that does not fit: it can be cut, and the rest are omitted.
         """
         text = fit_text(parts, budget, count)
         if isinstance(text, BudgetError):
@@ -180,7 +183,7 @@ class TestLaws:
         budget=st.integers(40, 200),
         trim=st.sampled_from(["start", "end", "middle"]),
     )
-    def test_a_cut_text_uses_the_budget(self, shape, budget, trim):
+    def test_cut_text_uses_the_budget(self, shape, budget, trim):
         """A cut at a word or line loses at most a quarter of the text that fits."""
         part = Part("x", f"x{shape}", 0.5, trim)
         text = fit_text([part], budget, len)
@@ -204,7 +207,7 @@ class TestFit:
         assert fit(*parts, tokens=10, count=len).text == "task"
         assert fit(*parts, tokens=4, count=len).text == "task"
 
-    def test_it_stops_at_the_first_part_that_does_not_fit(self):
+    def test_fit_stops_at_the_first_part_that_does_not_fit(self):
         """A part that would fit is dropped if a more important one does not fit."""
         parts = [optional("a" * 20, priority=1), optional("b", priority=0)]
 

@@ -40,7 +40,7 @@ class Size(Enum):
 
 
 def find_placeholders(text, *names):
-    """Return the *names* that have a placeholder in the text, with the placeholder as their value."""
+    """Return the *names* that have a placeholder in the text, each with its placeholder as the value."""
     return {name: f"{{{{{name}}}}}" for name in names if f"{{{{{name}}}}}" in text}
 
 
@@ -107,7 +107,7 @@ class TestValues:
         [(3, "3"), (1.5, "1.5"), (Decimal("1.10"), "1.10"), (date(2026, 1, 31), "2026-01-31"), ("", "")],
     )
     def test_scalars_are_inserted(self, value, text):
-        """Numbers, dates and texts are inserted; an empty text keeps its line."""
+        """Numbers, dates and strings are inserted; an empty string keeps its line."""
         assert fill("<{{a}}>", a=value) == Text(f"<{text}>")
 
     def test_lists_are_joined_and_other_values_become_json(self):
@@ -150,7 +150,8 @@ class TestValues:
     )
     def test_values_without_a_text_form_are_rejected(self, value):
         """
-        A value without a text form is an error that names the placeholder, unless it is used only in marks.
+        A value that cannot be written as text is an error that names the placeholder, unless it is used only
+        in marks.
         """
         with pytest.raises(TypeError, match=r"^fill\(\.\.\.\): a: expected text, not \w+; "):
             fill("{{a}}", a=value)
@@ -292,7 +293,7 @@ class TestOptionalLines:
         assert str(error) == f"fill(...): line {line}: {problem}: {error.hint}"
 
     def test_many_lines_and_marks_take_linear_time(self):
-        """Deeply nested marks and very long texts take linear time."""
+        """Deeply nested marks and very long strings take linear time."""
         text = "{{#a}}\n" * 20_000 + "x\n\n" * 20_000 + "{{/a}}\n" * 20_000
 
         assert fill(text, a=True).text == ("x\n\n" * 20_000).strip()
@@ -336,7 +337,7 @@ def _expected(lines, values):
 class TestLaws:
     @given(LINES, st.sampled_from([None, "", "A"]), st.sampled_from(["", "B", "{{a}}"]), st.booleans())
     def test_lines_are_kept_or_omitted(self, lines, a, b, c):
-        """Apart from blank lines, a text has the lines whose conditions hold."""
+        """Apart from blank lines, the result has the lines whose conditions hold."""
         text, values = _text(lines), {"a": a, "b": b, "c": c}
         used = {name: values[name] for name in placeholders_in(text) if name in values}
 
@@ -347,7 +348,7 @@ class TestLaws:
 
     @given(LINES, st.sampled_from([None, "", "A"]), st.sampled_from(["", "B"]), st.booleans())
     def test_line_endings_do_not_matter(self, lines, a, b, c):
-        """A text with CRLF gives the same lines as one with LF, and keeps CRLF."""
+        """Text with CRLF gives the same lines as text with LF, and keeps CRLF."""
         text, values = _text(lines), {"a": a, "b": b, "c": c}
         used = {name: values[name] for name in placeholders_in(text) if name in values}
 

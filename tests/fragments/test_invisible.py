@@ -1,4 +1,4 @@
-"""Invisible characters: which are removed or escaped, and which ordinary text needs."""
+"""Which invisible characters are removed or escaped, and which ones ordinary text needs."""
 
 import sys
 import unicodedata

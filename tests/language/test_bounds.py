@@ -28,7 +28,7 @@ from promptkit.language.results import convert_result
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import REVISIONS
-from tests.ids import shown
+from tests.ids import stable_repr
 
 #: A text so large that few repetitions exceed the limit.
 LARGE = "x" * 1_000_000
@@ -50,7 +50,7 @@ BLOCKS = (
 
 @given(st.lists(BLOCKS, max_size=20))
 def test_content_within_the_limit_is_accepted(parts):
-    """The counted size never exceeds that of the encoded reply, in any revision."""
+    """The counted size never exceeds the size of the encoded reply, in any revision."""
     workflow = convert_result(parts)
     prompt = SimpleNamespace(description=None)
     sizes = [len(lowering_for(revision).result(prompt, workflow)) for revision in REVISIONS.values()]
@@ -72,7 +72,7 @@ class TestEndlessResults:
             system("x"),
             cache_point(),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     @pytest.mark.parametrize(
         "wrap",

@@ -89,7 +89,9 @@ class TestParts:
         ],
     )
     def test_positions_in_a_turn(self, parts, positions):
-        """A point within a text has the offset of the next character; others precede the next message."""
+        """
+        A point within text has the offset of the next character; any other point precedes the next message.
+        """
         assert user(*parts).cache_points == assistant(*parts).cache_points == positions
         assert user(*parts) == user(*drop_cache_points(parts))
 
@@ -109,7 +111,7 @@ class TestParts:
         assert system(*parts) == system(*drop_cache_points(parts))
 
     @given(parts)
-    def test_content_before_a_point_is_that_of_the_parts_before_it(self, parts):
+    def test_content_before_a_point_comes_from_the_parts_before_it(self, parts):
         """The content before a point is what the parts before it would produce alone."""
         prefixes = [
             user(*drop_cache_points(parts[:i]))
@@ -123,7 +125,7 @@ class TestParts:
         }
 
     @given(system_parts)
-    def test_system_text_before_a_point_is_that_of_the_parts_before_it(self, parts):
+    def test_system_text_before_a_point_comes_from_the_parts_before_it(self, parts):
         """In a system part, the blank line at a point belongs to the text before it."""
         prefixes = [
             system(*drop_cache_points(parts[:i]))

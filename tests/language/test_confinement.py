@@ -290,7 +290,7 @@ class TestPaths:
 
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
     def test_unreadable_file_is_rejected(self, folder, png):
-        """The error has the system's reason, without the folder's path."""
+        """The error contains the operating system's message, without the folder's path."""
         (folder / "locked.png").write_bytes(png)
         (folder / "locked.png").chmod(0)
 
@@ -314,7 +314,7 @@ class TestRaces:
     """An attacker with write access swaps a file after it was checked."""
 
     @pytest.fixture
-    def swap(self, tmp_path, png, monkeypatch):
+    def read_during_attack(self, tmp_path, png, monkeypatch):
         """A function that reads a file, and runs *attack* right after the path was checked."""
         pictures = tmp_path / "pictures"
         (pictures / "cats").mkdir(parents=True)
@@ -345,7 +345,7 @@ class TestRaces:
         ],
         ids=["file", "device", "folder", "absolute folder", "link that stays inside"],
     )
-    def test_link_created_after_the_check_is_not_followed(self, swap, moved, target):
+    def test_link_created_after_the_check_is_not_followed(self, read_during_attack, moved, target):
         """A link that is created after the check is not followed."""
 
         def attack(pictures):
@@ -353,12 +353,12 @@ class TestRaces:
             (pictures / moved).symlink_to(target)
 
         with pytest.raises(MediaError, match=r"^'cats/a\.png' cannot be read: "):
-            swap(attack)
+            read_during_attack(attack)
 
-    def test_folder_removed_after_the_check_is_rejected(self, swap):
+    def test_folder_removed_after_the_check_is_rejected(self, read_during_attack):
         """A folder that disappears after the check raises MediaError."""
         with pytest.raises(MediaError, match=r"^'cats/a\.png' cannot be read: No such file or directory$"):
-            swap(lambda pictures: (pictures / "cats").rename(pictures / "dogs"))
+            read_during_attack(lambda pictures: (pictures / "cats").rename(pictures / "dogs"))
 
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize(
@@ -369,7 +369,7 @@ class TestRaces:
         ],
         ids=["pipe", "folder"],
     )
-    def test_file_replaced_after_the_check_is_rejected(self, swap, make, message):
+    def test_file_replaced_after_the_check_is_rejected(self, read_during_attack, make, message):
         """A pipe or folder that replaces the file after the check is rejected without blocking."""
 
         def attack(pictures):
@@ -377,7 +377,7 @@ class TestRaces:
             make(pictures / "cats" / "a.png")
 
         with pytest.raises(MediaError, match=message):
-            swap(attack)
+            read_during_attack(attack)
 
     def test_concurrent_swaps_never_reveal_the_secret(self, tmp_path, png):
         """While another thread swaps the file and a link, each read returns the file or raises MediaError."""

@@ -20,7 +20,7 @@ from promptkit.language.media import Audio, Icon, Image
 from promptkit.language.text import Text
 from promptkit.language.validation import checked_uri
 from promptkit.loader.loader import load
-from tests.ids import shown
+from tests.ids import stable_repr
 
 
 class Color(str, Enum):  # noqa: UP042 (f-strings format its members by name)
@@ -203,7 +203,7 @@ class TestContains:
 
 
 class TestRepr:
-    @pytest.mark.parametrize("content", WITHOUT_BYTES, ids=shown)
+    @pytest.mark.parametrize("content", WITHOUT_BYTES, ids=stable_repr)
     def test_repr_evaluates_to_an_equal_value(self, content):
         """Evaluating the repr gives an equal value."""
         names = {name: getattr(promptkit, name) for name in promptkit.__all__}
@@ -222,12 +222,12 @@ class TestRepr:
 class TestText:
     @pytest.mark.parametrize("text", ["", " ", "a\0b", "{braces} %s {{", "ünïcode 🎉", "a\r\nb"])
     def test_text_is_kept_unchanged(self, text):
-        """A text is kept unchanged, without interpreting any characters."""
+        """Text is kept unchanged, without interpreting any characters."""
         assert Text(text).text == text
         assert str(Text(text)) == text
         assert f"{Text(text)}" == text
 
-    @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], Text("a")], ids=shown)
+    @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], Text("a")], ids=stable_repr)
     def test_other_types_are_rejected(self, value):
         """`Text` rejects anything but a str."""
         kind = type(value).__name__
@@ -265,7 +265,7 @@ class TestText:
         ],
     )
     def test_plus_joins_to_one_block(self, joined, expected):
-        """Adding texts joins them with a blank line and keeps annotations."""
+        """Adding `Text` values joins them with a blank line and keeps annotations."""
         assert joined == expected
 
     def test_different_annotations_cannot_be_joined(self):
@@ -275,7 +275,7 @@ class TestText:
         ):
             Text("a", audience="user") + Text("b", audience="assistant")
 
-    @pytest.mark.parametrize("other", [3, None, b"a", ["a"]], ids=shown)
+    @pytest.mark.parametrize("other", [3, None, b"a", ["a"]], ids=stable_repr)
     def test_plus_rejects_other_types(self, other):
         """Adding anything but text raises a TypeError on either side."""
         with pytest.raises(TypeError, match="unsupported operand"):
@@ -285,7 +285,7 @@ class TestText:
 
     @given(st.text(), st.text(), st.text())
     def test_plus_is_associative(self, a, b, c):
-        """Adding texts is associative."""
+        """Adding `Text` values is associative."""
         assert (Text(a) + Text(b)) + Text(c) == Text(a) + (Text(b) + Text(c))
 
     @given(st.text())
@@ -328,7 +328,7 @@ class TestImage:
 
     @pytest.mark.parametrize("kind", [Image, Audio])
     def test_path_is_never_opened(self, kind, png, wav, tmp_path):
-        """A path is never opened: the error suggests `from_path`."""
+        """A path is never opened, and the error suggests `from_path`."""
         path = tmp_path / "file"
         path.write_bytes(png if kind is Image else wav)
 
@@ -337,7 +337,7 @@ class TestImage:
         with pytest.raises(TypeError, match=r"is not bytes: use from_path\(\.\.\.\) to read a file$"):
             kind(path)
 
-    @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=shown)
+    @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=stable_repr)
     def test_other_values_are_rejected(self, value):
         """Any other value raises an error with its type."""
         kind = type(value).__name__
@@ -579,7 +579,7 @@ class TestUri:
 
 class TestEmbeddedResource:
     def test_no_file_is_opened(self, tmp_path):
-        """The URI is only a name: no file is opened."""
+        """The URI is only a name, so no file is opened."""
         (tmp_path / "secret").write_text("secret")
 
         document = EmbeddedResource(f"file://{tmp_path}/secret", text="mine")
@@ -610,7 +610,7 @@ class TestEmbeddedResource:
         assert str(caught.value) == message
 
     def test_empty_text_is_a_document(self):
-        """An empty text is allowed."""
+        """An empty string is allowed."""
         assert EmbeddedResource("a:b", text="").text == ""
 
     @pytest.mark.parametrize(
@@ -638,7 +638,7 @@ class TestEmbeddedResource:
             str(EmbeddedResource("a:b", blob=png)) == f"[a:b] <image/png {len(png)} B sha256:{_digest(png)}>"
         )
 
-    def test_base64_is_that_of_the_blob(self):
+    def test_base64_encodes_the_blob(self):
         """`base64` encodes the blob, and is empty for text."""
         assert EmbeddedResource("a:b", blob=b"abc").base64 == "YWJj"
         assert EmbeddedResource("a:b", text="abc").base64 == ""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from promptkit import EmbeddedResource, user
 from promptkit.errors import MediaError
 from promptkit.exports import anthropic_messages, openai_responses
-from promptkit.language.documents import document_type
+from promptkit.language.documents import document_type_and_text
 from promptkit.language.files import MAX_FILE_BYTES, recipe_uri
 from promptkit.loader.loader import load
 from promptkit.testing import Client
@@ -213,7 +213,7 @@ class TestTypes:
     )
     def test_utf_8_is_text(self, name, data, mime_type):
         """UTF-8 is text without its byte order mark, and a known suffix determines the text type."""
-        assert document_type(name, data, None) == (mime_type, data.decode("utf-8-sig"))
+        assert document_type_and_text(name, data, None) == (mime_type, data.decode("utf-8-sig"))
 
     @pytest.mark.parametrize(
         ("name", "data", "mime_type"),
@@ -230,7 +230,7 @@ class TestTypes:
     )
     def test_other_files_are_binary(self, name, data, mime_type):
         """The type of other files is detected from the bytes, or otherwise from the name."""
-        assert document_type(name, data, None) == (mime_type, None)
+        assert document_type_and_text(name, data, None) == (mime_type, None)
 
     @pytest.mark.parametrize(
         ("declared", "is_text"),
@@ -244,14 +244,14 @@ class TestTypes:
     )
     def test_declared_type_is_kept(self, declared, is_text):
         """A declared type is kept, and determines whether UTF-8 is text."""
-        assert document_type("a.md", b"a", declared) == (declared, "a" if is_text else None)
+        assert document_type_and_text("a.md", b"a", declared) == (declared, "a" if is_text else None)
 
     @given(st.text(), st.sampled_from(["a.md", "a.txt", "a.json"]))
     def test_text_is_unchanged(self, text, name):
         """Text is kept unchanged, unless it contains a NUL or surrogates, which make it binary."""
         data = text.encode(errors="surrogatepass")
 
-        _, decoded = document_type(name, data, None)
+        _, decoded = document_type_and_text(name, data, None)
 
         without_mark = re.sub("^\ufeff", "", text)
         assert decoded == (None if re.search("[\0\ud800-\udfff]", text) else without_mark)
@@ -264,5 +264,5 @@ class TestTypes:
         for ending in (".md", ".mine"):
             monkeypatch.setitem(mimetypes.types_map, ending, "text/x-mine")
 
-        assert document_type("a.md", b"a", None)[0] == "text/markdown"
-        assert document_type("a.mine", b"a", None)[0] == "text/plain"
+        assert document_type_and_text("a.md", b"a", None)[0] == "text/markdown"
+        assert document_type_and_text("a.mine", b"a", None)[0] == "text/plain"

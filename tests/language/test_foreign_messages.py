@@ -68,7 +68,7 @@ class TestRoles:
         assert Workflow.from_messages(messages) == Workflow.from_messages(iter(messages)) == expected
 
     def test_empty_messages_are_omitted(self):
-        """Blank text and missing content are omitted, as by `user`."""
+        """Like `user`, `from_messages` omits blank text and missing content."""
         contents = ["", " \n", None, [], [{"type": "text", "text": ""}, " "]]
 
         assert (
@@ -77,7 +77,7 @@ class TestRoles:
         )
 
     def test_metadata_is_ignored(self):
-        """Members that are not for models, and members without a value, are ignored."""
+        """Fields that are not for models, and fields without a value, are ignored."""
         message = {
             "role": "assistant",
             "content": "a",
@@ -140,7 +140,7 @@ class TestParts:
         ],
     )
     def test_documents(self, name, uri):
-        """A document has its name as its URI, or the URI that is its name."""
+        """The URI of a document is made from its name, or is the name if that is a URI."""
         pdf = data_url(PDF, "application/pdf")
         source = {"type": "base64", "media_type": "application/pdf", "data": encode(PDF)}
         parts = [
@@ -303,7 +303,7 @@ class TestErrors:
         ids=repr,
     )
     def test_messages_without_counterpart(self, message, error):
-        """A role or a member that a workflow does not have is an error, so that no content is lost."""
+        """A role or a field that a workflow does not have is an error, so that no content is lost."""
         with pytest.raises(ValueError) as caught:  # noqa: PT011 (the message is checked below)
             Workflow.from_messages([{"role": "user", "content": "a"}, message])
 

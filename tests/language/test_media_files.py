@@ -321,7 +321,7 @@ class TestRenderPng:
         """Classes, plain attributes and objects without a picture give None."""
         assert render_png(value) is None
 
-    def test_exception_of_the_object_is_not_wrapped(self):
+    def test_exception_in_a_method_is_not_wrapped(self):
         """An exception in the object's own method is not wrapped."""
 
         class Broken:

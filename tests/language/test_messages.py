@@ -405,7 +405,7 @@ class TestWorkflow:
 
 class TestEquality:
     @given(messages)
-    def test_workflow_of_one_message_equals_it(self, message):
+    def test_workflow_of_one_message_equals_the_message(self, message):
         """A workflow of one message equals that message, with the same hash."""
         turn = Workflow([message])
 
@@ -637,14 +637,14 @@ class TestForeignTurns:
         ids=repr,
     )
     @pytest.mark.parametrize("wrap", [lambda v: v, lambda v: [v], lambda v: ["a", [v]], lambda v: iter([v])])
-    def test_foreign_turn_is_rejected(self, value, hint, wrap):
+    def test_turn_of_another_library_is_rejected(self, value, hint, wrap):
         """Turns in the form of other libraries are rejected with a hint, at any depth."""
         with pytest.raises(UnsendableError) as caught:
             convert_result(wrap(value))
 
         assert str(caught.value) == f"{describe(value)}: {hint}"
 
-    def test_user_rejects_foreign_turns(self):
+    def test_user_rejects_turns_of_other_libraries(self):
         """`user` also rejects turns in the form of other libraries."""
         with pytest.raises(TypeError, match=re.escape(MESSAGES)):
             user({"role": "user", "content": "Hello"})

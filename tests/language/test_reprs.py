@@ -27,7 +27,7 @@ LINK = ResourceLink("docs://a", name="a")
 
 
 def values(png):
-    """Return a value of every kind that is not text."""
+    """Return a value of every kind of content and turn, except plain text."""
     return [
         *(Image(png), LINK, EmbeddedResource("docs://a", text="b"), Text("a", priority=1)),
         *(user("a"), user("a").messages[0], system("a") + user(LINK), cache_point()),
@@ -35,7 +35,7 @@ def values(png):
 
 
 def put_in_text(value):
-    """Return texts that show a value in a container, in each way of formatting."""
+    """Return strings that contain the repr of a value, one for each way of formatting it."""
     return [
         f"Look: {[value]}",
         f"Look: { {'image': value} }",
@@ -48,7 +48,7 @@ def put_in_text(value):
 
 class TestRejected:
     def test_every_kind_in_every_container(self, png):
-        """Any value that is not text is found in a container, however it is formatted."""
+        """The repr of any content or turn is found in text, however it was formatted."""
 
         @prompt
         def show(kind: int, way: int):
@@ -157,7 +157,7 @@ class TestAccepted:
         assert repr(LINK) in caplog.text
 
     def test_a_repr_made_elsewhere(self):
-        """Text that looks like a repr is text, if the prompt did not make it."""
+        """Text that looks like a repr is accepted if it was not formatted while the prompt rendered."""
         text = repr(LINK)
 
         @prompt
@@ -176,7 +176,7 @@ class TestAccepted:
         assert "[user]\n" in show.render().text
 
     def test_an_abandoned_coroutine(self):
-        """A coroutine can be closed in another context than its own, as by garbage collection."""
+        """A coroutine can be closed in a context other than its own, as garbage collection does."""
 
         @prompt
         async def wait():

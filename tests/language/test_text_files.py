@@ -182,8 +182,8 @@ class TestChanges:
         ]
 
 
-def test_recipe_that_reads_a_text_on_import_is_reimported(recipes, monkeypatch):
-    """A recipe file that reads a text on import is reimported when the text changes."""
+def test_recipe_that_reads_a_text_file_on_import_is_reimported(recipes, monkeypatch):
+    """A recipe file that reads a text file on import is reimported when the text file changes."""
     source = RECIPE.replace("return Text", "return GUIDE if scope else Text")
     folder = recipes(specify=source + '\nGUIDE = Text.from_path("guide.md")\n')
     monkeypatch.chdir(folder.parent)

@@ -234,7 +234,7 @@ def notifications(revision):
 
 
 def find_by_key(value, key):
-    """Yield each object under *key*, at any depth."""
+    """Yield each value under *key*, at any depth."""
     if isinstance(value, dict):
         yield from ([value[key]] if key in value else [])
         for inner in value.values():
@@ -250,7 +250,7 @@ class TestMessages:
     )
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_every_message_is_a_request_a_reply_or_a_notification(self, revision):
-        """Each message is one JSON-RPC 2.0 object with exactly the members of its kind, never an array."""
+        """Each message is one JSON-RPC 2.0 object with exactly the fields of its kind, never an array."""
         kinds = {tuple(sorted(message)) for message in messages(revision)}
 
         replies = {("id", "jsonrpc", "result"), ("error", "id", "jsonrpc"), ("error", "jsonrpc")}
@@ -371,7 +371,10 @@ class TestErrors:
 
     @pytest.mark.requirement("base/error/defined-meaning", "base/meta/missing-capability")
     def test_data_of_errors(self):
-        """The data of one error has the missing capabilities, and that of another the supported revisions."""
+        """
+        The data of one error lists the missing capabilities, and the data of another one the supported
+        revisions.
+        """
         data = {error["code"]: error["data"] for error in errors(MODERN) if error["code"] in (-32021, -32022)}
 
         assert [error["code"] for error in errors(MODERN)].count(-32021) == 1
@@ -385,7 +388,8 @@ class TestResults:
     @pytest.mark.requirement("base/result/type", "base/result/known-type")
     def test_every_result_has_a_type(self):
         """
-        In the modern era, each result has the type `complete` or `input_required`, and extensions add none.
+        In the modern era, each result has the type `complete` or `input_required`, and extensions add no
+        other types.
         """
         types = [result["resultType"] for result in results(MODERN)]
 
@@ -697,6 +701,6 @@ def test_invalid_params(revision, method, params):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_conversations_are_valid(revision):
-    """The conversations are valid for the published schemas, which `Client` checks."""
+    """Every message from the server is valid for the published schema; `Client` validates each one."""
     assert published_schema(revision)
     assert json.dumps(messages(revision))

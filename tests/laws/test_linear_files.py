@@ -19,7 +19,7 @@ from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import generate_markdown, generate_python, needs_python
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.compiler.compilation import compile as compile_recipes
-from promptkit.declarations.front_matter_yaml import MarkdownError, read_fields
+from promptkit.declarations.markdown_front_matter import MarkdownError, read_fields
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.files.edits import FileEditError
 
@@ -38,7 +38,7 @@ MARKDOWN_SIZE: Final = 2_000
 MAX_MEASUREMENTS: Final = 12
 
 
-def import_with(read):
+def make_importer(read):
     """Return a function that reads a command and generates its recipe."""
 
     def call(text):
@@ -62,7 +62,7 @@ def compile_markdown(text):
                 prompt.render({argument.name: "x" for argument in prompt.arguments.ordered})
 
 
-def edit_with(module):
+def make_editor(module):
     """
     Return a function that reads a configuration and, if possible, adds, changes and removes an entry.
     """
@@ -229,9 +229,9 @@ TOML = {
 }
 
 READERS = {
-    "Claude Code": (import_with(read_claude_command), CLAUDE, SIZE),
-    "Gemini CLI": (import_with(read_gemini_command), GEMINI, SIZE),
-    "VS Code": (import_with(read_vscode_prompt), VSCODE, SIZE),
+    "Claude Code": (make_importer(read_claude_command), CLAUDE, SIZE),
+    "Gemini CLI": (make_importer(read_gemini_command), GEMINI, SIZE),
+    "VS Code": (make_importer(read_vscode_prompt), VSCODE, SIZE),
     "skill": (
         lambda text: read_skill(text.encode()),
         {kind: within("---\n", make, "---\nx") for kind, make in YAML.items()}
@@ -240,15 +240,15 @@ READERS = {
     ),
     "front matter": (lambda text: read_fields(text, "x.md"), YAML | FIELDS, YAML_SIZE),
     "Markdown": (compile_markdown, MARKDOWN, MARKDOWN_SIZE),
-    "YAML": (edit_with(yaml_edits), YAML, YAML_SIZE),
-    "JSON": (edit_with(jsonc_edits), JSON, SIZE),
-    "TOML": (edit_with(toml_edits), TOML, SIZE),
+    "YAML": (make_editor(yaml_edits), YAML, YAML_SIZE),
+    "JSON": (make_editor(jsonc_edits), JSON, SIZE),
+    "TOML": (make_editor(toml_edits), TOML, SIZE),
 }
 KINDS = [(reader, kind) for reader, (_, kinds, _) in READERS.items() for kind in kinds]
 
 
 def measure_seconds(read, text):
-    """Return the CPU time of reading a text, whether it is rejected or not."""
+    """Return the CPU time of reading a string, whether it is rejected or not."""
     gc.disable()
     try:
         start = thread_time()

@@ -1,4 +1,6 @@
-"""Recipes from other authors are read in linear time; for these, quadratic work would take minutes."""
+"""
+Sources of recipes are read in linear time. Quadratic work would take minutes for the sources in these tests.
+"""
 
 import sys
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Classes whose members are qualified in every way, with and without evaluated annotations."""
+"""Classes whose fields are qualified in every way, with and without evaluated annotations."""
 
 import sys
 from itertools import count
@@ -13,7 +13,7 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.schemas import answer_schema
 from promptkit.types.structuring import structurer
 from promptkit.types.unstructuring import json_of
-from tests.laws.test_types import closed
+from tests.laws.test_types import close_schema
 
 HEAD = """\
 from dataclasses import InitVar, dataclass, field
@@ -118,7 +118,7 @@ def define(source):
 
 @st.composite
 def records(draw, kind):
-    """Return a class, its source, and the type of each member by its name in JSON."""
+    """Return a class, its source, and the type of each field by its name in JSON."""
     head, declarations = KINDS[kind]
     lines, types = [], {}
     for name in "abcd"[: draw(st.integers(1, 4))]:
@@ -134,7 +134,9 @@ def records(draw, kind):
 
 @st.composite
 def objects(draw, types):
-    """A JSON object: in half of the examples, all members have their types; in others, one member differs."""
+    """
+    A JSON object: in half of the examples, all fields have their types; in the other half, one field differs.
+    """
     sent = {name: draw(TYPES[type_][1]) for name, type_ in types.items()}
     name, change = draw(st.sampled_from([*types, "more"])), draw(st.sampled_from(["", "", "removed", "junk"]))
     if change == "removed":
@@ -153,10 +155,12 @@ def _remove_modules():
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
 def test_schema_and_conversion_agree(kind, data):
-    """An object is converted exactly if the schema allows it, and is written as JSON that is read back."""
+    """
+    An object is converted if and only if the schema allows it, and is written as JSON that is read back.
+    """
     record, source, types = data.draw(records(kind))
     sent = data.draw(objects(types))
-    validator = jsonschema.Draft202012Validator(closed(answer_schema(record)))
+    validator = jsonschema.Draft202012Validator(close_schema(answer_schema(record)))
     is_valid = validator.is_valid(sent)
     event(f"valid: {is_valid}")
     note(source)

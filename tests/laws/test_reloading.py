@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.compiler import reloading
-from promptkit.compiler.compilation import compile, compile_files, link, merge
+from promptkit.compiler.compilation import compile, compile_files
+from promptkit.compiler.linking import link, merge
 from promptkit.compiler.reloading import Reloader
 from promptkit.loader.loader import load
 from promptkit.loader.packages import ImportSnapshot
@@ -199,8 +200,8 @@ class Reloaded:
 )
 def test_reloaded_catalog_equals_a_fresh_one(first, steps):
     """
-    After any edits, additions, removals and renames, the served catalog equals that of a new process, and in
-    both a broken file keeps its last good prompts.
+    After any edits, additions, removals and renames, the served catalog equals the catalog of a new process.
+    In both, a broken file keeps its last good prompts.
     """
     with TemporaryDirectory(prefix="law_") as temporary, pytest.MonkeyPatch.context() as monkeypatch:
         root = Path(os.path.realpath(temporary))

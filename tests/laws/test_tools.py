@@ -14,7 +14,16 @@ from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.server import Server
 from promptkit.types.unstructuring import json_of
-from tests.laws.test_types import ALL, JSON, TYPES, beyond_schemas, closed, lenient, near, share
+from tests.laws.test_types import (
+    ALL,
+    JSON,
+    TYPES,
+    close_schema,
+    is_beyond_schemas,
+    is_lenient,
+    share,
+    values_near,
+)
 from tests.wire import initialize, line, request
 
 
@@ -31,7 +40,7 @@ class ToolServer:
         typed.__annotations__["value"] = annotation
         typed_prompt = prompt(typed)
         self.validator = jsonschema.Draft202012Validator(
-            closed(typed_prompt.compiled.schema),
+            close_schema(typed_prompt.compiled.schema),
             format_checker=jsonschema.FormatChecker(["date", "uuid", "duration"]),
         )
         self.server = Server(compile(Recipes(prompts=(typed_prompt,))), self.sent.append, tools=True)
@@ -49,7 +58,7 @@ class ToolServer:
 tool_of = cache(ToolServer)
 
 
-def as_sent(value):
+def wire_value(value):
     """Return a value as a client sends it."""
     return json.loads(json.dumps(json_of(value)))
 
@@ -61,7 +70,7 @@ def test_valid_value_reaches_the_function(annotation, data):
     """For every type, the function receives exactly the value that is valid for `inputSchema`."""
     value = data.draw(TYPES[annotation])
 
-    result, received = tool_of(annotation).call(as_sent(value))
+    result, received = tool_of(annotation).call(wire_value(value))
 
     assert (received, "isError" in result) == ([value], False)
 
@@ -74,16 +83,16 @@ def test_invalid_value_is_an_error(annotation, data):
     For every type, a value that is invalid for `inputSchema` gives an error for the model, and the function
     is not called. Text may be accepted leniently.
     """
-    valid = as_sent(data.draw(TYPES[annotation]))
-    value = data.draw(near(valid) | JSON)
+    valid = wire_value(data.draw(TYPES[annotation]))
+    value = data.draw(values_near(valid) | JSON)
     server = tool_of(annotation)
     result, received = server.call(value)
 
     if server.validator.is_valid({"value": value}):
-        assert (result["content"][0]["text"], len(received)) == ("Called.", 1) or beyond_schemas(
+        assert (result["content"][0]["text"], len(received)) == ("Called.", 1) or is_beyond_schemas(
             annotation, value
         )
-    elif not lenient(annotation, value) or value is None:
+    elif not is_lenient(annotation, value) or value is None:
         assert result["isError"] is True
         assert result["content"][0]["text"].startswith("prompt 'typed': ")
         assert received == []

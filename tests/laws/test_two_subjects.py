@@ -130,7 +130,7 @@ def listen_request(first_number, second_number, _cursors):
 
 
 def handshake_request(form_number, list_number, _cursors):
-    """Return a handshake, or a list request of that era."""
+    """Return a handshake, or a list request that needs one."""
     return initialize(OLD) if form_number % 2 else request(1, LISTS[list_number % len(LISTS)])
 
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from promptkit import Arg, Image, Message, Workflow, prompt
-from promptkit.types.constraints import InZone
+from promptkit.types.constraints import DefaultZone
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
 from promptkit.types.structuring import structurer
-from promptkit.types.unstructuring import json_of, text_of, typed_text
+from promptkit.types.unstructuring import json_of, text_as_entered, text_of
 from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
 
 
@@ -114,7 +114,7 @@ TYPES: dict[Any, st.SearchStrategy[Any]] = {
         TEXT, st.times(timezones=st.just(dt.UTC))
     ),
     Annotated[dt.datetime, msgspec.Meta(tz=True)]: AWARE,
-    dict[str, Annotated[dt.datetime, InZone(dt.UTC)]]: st.dictionaries(TEXT, AWARE),
+    dict[str, Annotated[dt.datetime, DefaultZone(dt.UTC)]]: st.dictionaries(TEXT, AWARE),
     Workflow: st.lists(MESSAGES, max_size=3).map(Workflow),
     list[Message]: st.lists(MESSAGES, max_size=3),
     Image: st.just(PIXEL),
@@ -143,7 +143,7 @@ def test_written_text_can_be_parsed(annotation, data):
     value = data.draw(TYPES[annotation])
 
     assert reader(annotation).read(text_of(value)) == value
-    assert reader(annotation).read(typed_text(value)) == value
+    assert reader(annotation).read(text_as_entered(value)) == value
 
 
 @given(
@@ -243,14 +243,14 @@ OF_PYDANTIC = {Order, dict[str, Order]}
 IN_PLACES = {tuple[int, str], Pair, Row, dict[str, dict[int, list[Pair]]]}
 
 
-def beyond_schemas(annotation, value):
+def is_beyond_schemas(annotation, value):
     """
     Return whether only the reader can detect an error: in the order of a tuple, or in the bytes of an image.
     """
     return annotation in IN_PLACES or (annotation is Image and value != "")
 
 
-def lenient(annotation, value):
+def is_lenient(annotation, value):
     """Return whether the documented leniency covers *value*."""
     if isinstance(value, str) or value is None or annotation in OF_PYDANTIC:
         return True
@@ -261,13 +261,13 @@ def lenient(annotation, value):
     return annotation in LENIENT_ITEMS and isinstance(value, list) and any(isinstance(i, str) for i in value)
 
 
-def closed(schema):
+def close_schema(schema):
     """Return a schema that rejects unknown members of records, as the reader does."""
     if isinstance(schema, list):
-        return [closed(part) for part in schema]
+        return [close_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    members = {key: closed(part) for key, part in schema.items()}
+    members = {key: close_schema(part) for key, part in schema.items()}
     return (
         {"additionalProperties": False, **members} if isinstance(schema.get("properties"), dict) else members
     )
@@ -277,20 +277,20 @@ def closed(schema):
 def validator_of(annotation):
     """Return the validator for the schema of a type."""
     checker = jsonschema.FormatChecker(["date", "uuid", "duration"])
-    return jsonschema.Draft202012Validator(closed(compiled(annotation).schema), format_checker=checker)
+    return jsonschema.Draft202012Validator(close_schema(compiled(annotation).schema), format_checker=checker)
 
 
-def near(value):
+def values_near(value):
     """A strategy for JSON that is *value*, or *value* with one part changed."""
     if isinstance(value, dict) and value:
         changed = st.sampled_from(sorted(value)).flatmap(
-            lambda key: (JSON | near(value[key])).map(lambda new: {**value, key: new})
+            lambda key: (JSON | values_near(value[key])).map(lambda new: {**value, key: new})
         )
         dropped = st.sampled_from(sorted(value)).map(lambda key: {k: v for k, v in value.items() if k != key})
         return st.just(value) | changed | dropped | st.just({**value, "more": 1})
     if isinstance(value, list) and value:
         changed = st.integers(0, len(value) - 1).flatmap(
-            lambda at: (JSON | near(value[at])).map(lambda new: [*value[:at], new, *value[at + 1 :]])
+            lambda at: (JSON | values_near(value[at])).map(lambda new: [*value[:at], new, *value[at + 1 :]])
         )
         return st.just(value) | changed | st.just(value[1:]) | st.just([*value, value[0]])
     return st.just(value) | JSON
@@ -302,8 +302,8 @@ def near(value):
 def test_schema_and_reader_agree(annotation, data):
     """The schema and the reader accept the same JSON values, apart from the documented leniency."""
     sample = json.loads(msgspec.json.encode(json_of(data.draw(TYPES[annotation]))))
-    value = data.draw(near(sample) | JSON)
-    if lenient(annotation, value):
+    value = data.draw(values_near(sample) | JSON)
+    if is_lenient(annotation, value):
         return
     try:
         reader(annotation).read(value)
@@ -313,4 +313,4 @@ def test_schema_and_reader_agree(annotation, data):
         is_accepted = True
 
     is_valid = validator_of(annotation).is_valid({"value": value})
-    assert is_accepted == is_valid or (is_valid and beyond_schemas(annotation, value))
+    assert is_accepted == is_valid or (is_valid and is_beyond_schemas(annotation, value))

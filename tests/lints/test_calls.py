@@ -54,7 +54,7 @@ class TestFormat:
         ids=str,
     )
     def test_values_and_fields_without_a_counterpart_are_reported(self, check_body, body, hints):
-        """A value without a field, and a field without a value, are reported for known texts."""
+        """A value without a field, and a field without a value, are reported if the text is known."""
         assert check_body(body) == [(FORMAT, hint) for hint in hints]
 
 

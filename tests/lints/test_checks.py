@@ -46,7 +46,7 @@ class TestSuppression:
 
     @pytest.mark.parametrize("line", range(4))
     def test_comment_counts_anywhere_within_the_call(self, line, collect_diagnostics):
-        """A comment on any line of a call suppresses the diagnostics of the call, but not those of others."""
+        """A comment on any line of a call suppresses the diagnostics of that call only."""
         lines = ["    return fill(", '        "{{name}} {{x}}",', "        name=name,", "    )"]
         source = "from promptkit import prompt\nfrom promptkit.fragments import fill\n\n@prompt\n"
         source += "def p(name: str):\n"

@@ -82,7 +82,7 @@ class TestHidden:
         assert lint_prompt("zed", parameters, "return 'x'") == []
 
     def test_zed_hides_prompts_of_more_arguments(self, lint_prompt):
-        """Zed hides prompts with more arguments, required or not."""
+        """Zed hides prompts with more than one argument, even if some are optional."""
         assert lint_prompt("zed", "text: str, depth: int = 1") == [
             ("PK501", "Zed hides it, because it has 2 arguments")
         ]
@@ -303,7 +303,7 @@ CLIENTS_BY_WEAKNESS = {
 }
 
 
-class TestEveryWeakness:
+class TestWeaknesses:
     def test_each_weakness_has_cases(self):
         """
         Every weakness has cases here, and every one applies to some client. Clients without prompts have a

@@ -76,8 +76,8 @@ def test_parameter_that_could_be_an_option_is_reported(body, reported, find_repo
 )
 def test_safe_parameters_are_not_reported(body, find_reported_parameters):
     """
-    Not reported: commands without `--`, values after it or after other text in a word, numbers, choices, and
-    values restricted by a pattern.
+    Commands without `--`, values after it or after other text in a word, numbers, choices, and values
+    restricted by a pattern are not reported.
     """
     assert find_reported_parameters(body) == []
 

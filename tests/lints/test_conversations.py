@@ -65,7 +65,10 @@ class TestSystem:
         ids=str,
     )
     def test_a_system_part_alone_is_reported(self, check_body, body, is_reported):
-        """What a generator returns is its last part, so a turn can be returned after a system part."""
+        """
+        A system part without a turn is reported. A turn that a generator returns after the system part
+        counts.
+        """
         reported = check_body(f"from promptkit import system\n{body}")
 
         assert [rule for rule, _ in reported] == [Rule.NO_MESSAGE] * is_reported
@@ -163,11 +166,13 @@ class TestFirstMessage:
         ],
     )
     def test_user_text_and_unknown_content_are_not_reported(self, body, check_body):
-        """Not reported: user text, media without any text, and content that the source does not determine."""
+        """
+        User text, media without any text, and content that the source does not determine are not reported.
+        """
         assert check_body(body) == []
 
-    def test_location_is_that_of_the_expression(self, collect_diagnostics):
-        """The location is that of the expression."""
+    def test_location_is_the_expression(self, collect_diagnostics):
+        """The location of the diagnostic is the expression."""
         source = HEAD.replace("{body}", "return user(Image(picture), 'x')")
 
         (diagnostic,) = collect_diagnostics(subject=source)

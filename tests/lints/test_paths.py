@@ -91,8 +91,8 @@ def test_path_of_a_caller_is_reported(body, reported, find_reported_parameters):
 )
 def test_safe_paths_are_not_reported(body, find_reported_parameters):
     """
-    Not reported: files below a folder, paths of numbers, choices and checked values, and paths that the
-    function checks.
+    Files below a folder, paths of numbers, choices and checked values, and paths that the function checks are
+    not reported.
     """
     assert find_reported_parameters(body) == []
 

@@ -238,7 +238,7 @@ def test_matching_values_are_not_reported(call, check_body):
     ],
 )
 def test_mismatch_is_reported(call, rule, message, hint, check_body):
-    """Calls with literal texts and files are checked."""
+    """Placeholders and values that do not match are reported, for string literals and for files."""
     body = call if "\n" in call else f"return {call}"
     messages = message if isinstance(message, tuple) else (message,)
 
@@ -304,8 +304,8 @@ def test_similar_braces_are_not_reported(text, check_body):
     assert check_body(f"return fill({text!r}, {values})") == []
 
 
-def test_location_is_that_of_the_placeholder(recipes):
-    """The location in the file is that of the placeholder, not of an earlier use of its name."""
+def test_location_is_the_placeholder(recipes):
+    """The location in the file is the placeholder, not an earlier use of its name."""
     folder = recipes(review=f'{HEAD}    return Text.from_path("guide.md", code=code)\n')
     (folder / "guide.md").write_text("---\nfor: note\n---\n{{code}}\nA note:\n{{ note }}, {{notes}}")
 
@@ -335,7 +335,7 @@ class TestShiftedLines:
         ],
     )
     def test_single_line_value_is_not_reported(self, text, check_body):
-        """Values of one line, and texts without indentation, are not reported."""
+        """Values of one line, and strings without indentation, are not reported."""
         assert check_body(f"return {text}") == []
 
 
@@ -350,7 +350,7 @@ class TestIndentation:
         ],
     )
     def test_indentation_of_the_code_is_reported(self, text, check_body):
-        """A text in triple quotes is reported if all its lines are indented like the code."""
+        """A triple-quoted string is reported if all its lines are indented like the code."""
         assert [rule for rule, *_ in check_body(f"return {text}")] == [Rule.INDENTED_TEXT]
 
     @pytest.mark.parametrize(
@@ -364,5 +364,5 @@ class TestIndentation:
         ],
     )
     def test_other_indentation_is_not_reported(self, text, check_body):
-        """A dedented text, and indentation that is written as an escape, are not reported."""
+        """A dedented string, and indentation that is written as an escape, are not reported."""
         assert check_body(f"return {text}") == []

@@ -1,4 +1,6 @@
-"""References in the Markdown of skills: what counts as one, and which files no reference leads to."""
+"""
+References in the Markdown of skills: which text counts as a reference, and which files are not referenced.
+"""
 
 import pytest
 
@@ -73,7 +75,7 @@ def lint(body, files=(), folder=None):
 
 
 def test_broken_link_is_an_error_and_broken_path_a_warning(tmp_path):
-    """A broken link or path is reported at its line in SKILL.md."""
+    """A broken link is an error and a broken path a warning, each at its line in SKILL.md."""
     diagnostics = lint("\n[words](words.md)\n\nRun `scripts/run.py`.\n", folder=tmp_path)
 
     assert [(each.rule, each.location.line) for each in diagnostics] == [
@@ -93,7 +95,7 @@ def test_globs_and_folders_exist(body):
 @pytest.mark.parametrize(
     "path", ["LICENSE", "LICENSE.txt", "README.md", "docs/NOTICE", "CHANGELOG.md", "agents/openai.yaml"]
 )
-def test_files_for_others_are_exempt(path):
+def test_files_that_need_no_reference(path):
     """Licenses, notes for people and files that programs look for need no reference."""
     assert lint("Read it.", [path]) == ()
 

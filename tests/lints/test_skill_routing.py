@@ -58,7 +58,7 @@ def rules_of(descriptions):
 
 
 def test_cases_rank_the_expected_skill_first():
-    """Of thirty made-up requests over ten skills, all rank the expected skill first."""
+    """All of thirty made-up requests for ten skills rank the expected skill first."""
     skills = {name: make_skill(name, text) for name, text in SKILLS.items()}
     for name, requests in REQUESTS.items():
         for request in requests:

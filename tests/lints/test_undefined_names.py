@@ -1,4 +1,4 @@
-"""Undefined names: the lint reports what Python would raise."""
+"""Undefined names: the lint reports the names for which Python would raise NameError."""
 
 import subprocess
 import sys
@@ -102,7 +102,7 @@ def test_type_parameters_are_defined(find_undefined_names):
 
 
 def test_code_that_runs_at_import_is_not_checked(find_undefined_names):
-    """Code that runs at import time is not checked: decorators, defaults and class bodies."""
+    """Code that runs at import time (decorators, defaults and class bodies) is not checked."""
     source = """
         import functools as tools
         size = 3

@@ -2,13 +2,14 @@
 The finder that imports recipes, and makes the modules of their project importable while it is installed.
 """
 
-import importlib.util
+import importlib
 import os
 import sys
 from importlib.machinery import PathFinder
 
 import pytest
 
+from promptkit.loader.finder import active_finders
 from promptkit.loader.loader import load
 
 #: The files that make up each module of a project, by the module's name.
@@ -122,7 +123,10 @@ def test_module_on_a_patched_path_stays(project, unrelated):
 
 @EACH_MODULE
 def test_module_that_only_recipes_can_import_is_removed(project, unrelated, name):
-    """Two projects can have modules of the same name: loading one project removes the module of the other."""
+    """
+    Two projects can have modules of the same name, because loading one project removes the module of the
+    other.
+    """
     first, second = project("first", name, "one"), project("second", name, "two")
 
     assert [current.load().WORD for current in (first, second, first)] == ["one", "two", "one"]
@@ -136,7 +140,9 @@ def test_module_that_only_recipes_can_import_is_removed(project, unrelated, name
 
 @EACH_MODULE
 def test_own_project_takes_precedence_over_the_path(project, name):
-    """A module comes from its own project, even if another folder on `sys.path` has one of this name."""
+    """
+    A module comes from its own project, even if another folder on `sys.path` has one with the same name.
+    """
     first, second = project("first", name, "one"), project("second", name, "two")
     first.load()
     sys.path.insert(0, str(second.root))
@@ -170,3 +176,23 @@ def test_entries_of_others_keep_their_position(project, unrelated):
 
     assert sys.path.index(str(own.root)) == 0
     assert sys.path.count(str(own.root)) == 1
+
+
+class Uninstalling:
+    """A finder that uninstalls all finders of recipes, as another thread does when it reloads them."""
+
+    def find_spec(self, name, path=None, target=None):
+        """Uninstall the finders, and find nothing."""
+        for finder in active_finders():
+            finder.uninstall()
+
+
+def test_reload_does_not_break_an_import_on_another_thread(tmp_path, monkeypatch):
+    """An import that began before a finder is uninstalled asks all other finders."""
+    Project(tmp_path / "project", "shared", "one").load()
+    monkeypatch.delitem(sys.modules, "tabnanny", raising=False)
+    index = sys.meta_path.index(PathFinder)
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path[:index], Uninstalling(), *sys.meta_path[index:]])
+
+    assert importlib.import_module("tabnanny").__name__ == "tabnanny"
+    assert active_finders() == []

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import promptkit
-from promptkit.declarations.name_hints import _HINTS, undefined_name
+from promptkit.declarations.name_hints import _HINTS, undefined_name_hint
 from promptkit.errors.exceptions import LoadError
 from promptkit.loader.loader import load
 
@@ -125,7 +125,7 @@ class TestPublicNames:
         """The hint is the import statement to write, even if similar names exist."""
         line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
 
-        assert undefined_name(name, ["name", "text"]) == f"import it: {line}"
+        assert undefined_name_hint(name, ["name", "text"]) == f"import it: {line}"
 
     @pytest.mark.parametrize("name", SWAPPED)
     def test_misspelt_name_is_corrected(self, name):
@@ -133,14 +133,14 @@ class TestPublicNames:
         misspelt = _swap_letters(name)
         line = f"from {f'promptkit.{PUBLIC[name]}'.rstrip('.')} import {name}"
 
-        assert undefined_name(misspelt, ["name", "text"]) == f"did you mean {name!r}? import it: {line}"
+        assert undefined_name_hint(misspelt, ["name", "text"]) == f"did you mean {name!r}? import it: {line}"
 
     @pytest.mark.parametrize(
         "name", ["summary", "question", "text", "content_of_it", "items", "diff", "rest"]
     )
     def test_unrelated_name_is_not_suggested(self, name):
         """A Python name that shares only a few letters with an unknown name is not suggested."""
-        assert undefined_name(name, []) in (
+        assert undefined_name_hint(name, []) in (
             None,
             "did you mean 'Text'? import it: from promptkit import Text",
         )
@@ -151,11 +151,11 @@ class TestPublicNames:
     )
     def test_misspelt_builtin_is_corrected(self, name, suggestion):
         """A misspelt built-in name gets a suggestion."""
-        assert undefined_name(name, []) == f"did you mean {suggestion!r}?"
+        assert undefined_name_hint(name, []) == f"did you mean {suggestion!r}?"
 
     def test_name_of_the_file_needs_no_import(self):
         """A name that the file defines is suggested without an import."""
-        assert undefined_name("systme", ["system"]) == "did you mean 'system'?"
+        assert undefined_name_hint("systme", ["system"]) == "did you mean 'system'?"
 
 
 class TestModules:
@@ -176,7 +176,9 @@ class TestModules:
 
     @pytest.mark.parametrize("name", ["library", "utils", "helpers2", "requets", "mine_and_mine_alone"])
     def test_unknown_package_is_not_in_the_install_command(self, name, diagnose_recipe):
-        """An unknown package name never goes into the install command: anyone could own that package."""
+        """
+        An unknown package name never goes into the install command, because anyone could own that package.
+        """
         hint = diagnose_recipe(f"import {name}").hint
 
         assert hint.endswith(" install") or " install " not in hint

@@ -36,7 +36,7 @@ def run_until_gate(gate, call, *args):
 
 @pytest.fixture
 def gate(monkeypatch):
-    """A queue that a recipe under test waits at until the test releases it."""
+    """A queue at which a recipe waits until the test releases the recipe."""
     gate = Queue()
     monkeypatch.setattr(sys, "gate", gate, raising=False)
     return gate
@@ -83,6 +83,6 @@ def test_running_prompt_is_not_an_import(recipes, gate):
 
 
 def test_finished_import_is_not_reported(recipes):
-    """Nothing is reported once the import has ended, or for a module, whose files are unknown."""
+    """Nothing is reported after an import, or if the target is a module, because its files are unknown."""
     assert import_progress(str(recipes(a=""))) == ""
     assert import_progress("json") == ""

@@ -40,7 +40,7 @@ def test_each_version_of_a_hanging_file_is_abandoned(tmp_path, monkeypatch, end)
 
 
 def test_slow_import_is_not_abandoned(tmp_path, monkeypatch):
-    """A slow import is not abandoned unless a file changes meanwhile."""
+    """A slow import is not abandoned unless a file changes in the meantime."""
     monkeypatch.setattr("promptkit.loader.import_thread._REPORT_AFTER_S", 0.0)
     monkeypatch.setattr("promptkit.loader.import_thread._CHECK_EVERY_S", 0.01)
 

@@ -142,7 +142,7 @@ class TestTargets:
 
         assert sorted(resource.uri_template for resource in loaded.resources) == ["one://x", "two://x"]
 
-    def test_declarations_below_an_imported_one_are_not_served(self, recipes):
+    def test_imported_declaration_inside_another_is_not_served(self, recipes):
         """A decorator of another module's resource declares one resource, not both."""
         helper = (
             "from promptkit import resource\n\n@resource('theirs://x')\ndef x() -> str:\n    return 'x'\n"
@@ -182,8 +182,8 @@ class TestTargets:
         assert list_names(loaded) == ["hello", "hi", "low"]
         assert [file.diagnostics for file in loaded.by_file] == [(), ()]
 
-    def test_init_file_is_its_package(self, recipes, tmp_path, monkeypatch, capsys):
-        """A target that is an `__init__.py` is its package, and is imported once."""
+    def test_init_file_as_target(self, recipes, tmp_path, monkeypatch, capsys):
+        """An `__init__.py` as the target loads its package, which is imported once."""
         folder = recipes(folder="chest", __init__=f"print('here')\n{HELLO}")
 
         assert list_names(load(folder / "__init__.py")) == ["hello"]

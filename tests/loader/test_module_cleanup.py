@@ -105,7 +105,8 @@ def author(recipes, monkeypatch):
     """
     An author of recipes whose executions and live versions are recorded.
 
-    Nothing is frozen or unfrozen: a collection would otherwise visit the millions of objects of other tests.
+    Nothing is frozen or unfrozen, because a collection would otherwise visit the millions of objects of other
+    tests.
     """
     collector = {name: getattr(gc, name) for name in ("collect", "disable", "enable")}
     monkeypatch.setattr(

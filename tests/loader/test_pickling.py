@@ -1,4 +1,4 @@
-"""Pickling: declarations travel to other processes by reference, renderings by value."""
+"""Pickling: declarations are pickled by reference, and renderings by value."""
 
 import copy
 import json

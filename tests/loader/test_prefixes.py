@@ -111,7 +111,7 @@ class TestParsing:
         assert split_prefix(target) == ("", target)
 
     def test_folder_of_a_path_does_not_count(self, tmp_path, monkeypatch):
-        """Only a path with exactly this name counts, not the folder that it would be in."""
+        """A target is split although the folder of the unsplit path exists, if the path itself does not."""
         monkeypatch.chdir(tmp_path)
         (tmp_path / "a=b").mkdir()
 
@@ -240,7 +240,7 @@ class TestNames:
         assert list(compile(targets)) == ["a-fix", "b-fix", "c-fix"]
 
     def test_scopes(self, recipes, two_folders):
-        """Scopes hide a prompt in one name space, but not the prompt with the same name in another."""
+        """Scopes hide a prompt in one namespace, but not the prompt with the same name in another."""
         recipes("ops/prompts", review=WITH_SCOPES)
 
         with Client(two_folders) as client:
@@ -249,7 +249,7 @@ class TestNames:
             assert [prompt.name for prompt in client.list_prompts()] == ["ops-review", "review-review"]
 
     def test_code_keeps_its_names(self, two_folders):
-        """The function, direct calls and `compiled` of a declaration are without the prefix."""
+        """In code, a declaration, its calls and its `compiled` prompt have no prefix."""
         (review, _) = load(two_folders).prompts
 
         assert review.__name__ == "review"
@@ -268,7 +268,9 @@ class TestNames:
 
 class TestErrors:
     def test_long_names(self, recipes):
-        """A name of more than 64 characters with its prefix is an error, with the shorter prefix as a fix."""
+        """
+        A name of more than 64 characters with its prefix is an error, and the hint suggests a shorter prefix.
+        """
         folder = recipes(long=NAMED.format(name="n" * 58), valid=NAMED.format(name="n" * 57))
 
         catalog = compile(f"review={folder}")
@@ -281,7 +283,7 @@ class TestErrors:
         assert diagnostic.hint == "choose a shorter prefix than 'review', or rename the prompt"
 
     def test_equal_names(self, recipes):
-        """Two names that are equal with their prefixes are an error, in both."""
+        """Two names that are equal with their prefixes are an error."""
         first = recipes("first", one=NAMED.format(name="b-c"))
         second = recipes("second", two=NAMED.format(name="c"))
 

@@ -16,7 +16,7 @@ def list_served(folder):
 
 @pytest.fixture
 def write_file(recipes):
-    """A function that writes a recipe or a text to a path inside a folder of recipes."""
+    """A function that writes a recipe or a text file to a path inside a folder of recipes."""
     folder = recipes()
 
     def write_file(path, name="", text=""):
@@ -148,7 +148,9 @@ class TestSubfolders:
 
     @pytest.mark.parametrize("path", ["setup.py", "build/fix.py", "lib/fix.py", "dist/fix.py"])
     def test_prompts_in_files_with_such_names_are_served(self, write_file, path):
-        """Prompts in files named like those of tools are served, and so are those in a folder `build`."""
+        """
+        Prompts in files with the names of tools' files are served, and so are prompts in a folder `build`.
+        """
         write_file(path, "hello")
 
         assert list_served(write_file.folder) == ["hello"]

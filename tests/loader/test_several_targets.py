@@ -239,7 +239,7 @@ class TestModulesAsTargets:
     ],
 )
 def test_the_target_of_a_file(file, target, tmp_path, monkeypatch):
-    """The target of a file is the folder or file that contains it, or a module otherwise."""
+    """The target of a file is the folder or file target that contains it, otherwise the module target."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prompts").mkdir()
     (tmp_path / "one.py").touch()

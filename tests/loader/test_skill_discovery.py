@@ -1,4 +1,4 @@
-"""Discovery of skill folders: which are found, and that programs in them do not run."""
+"""Discovery of skill folders, without running the programs in them."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def names(catalog):
     ["setup_all.py", "tools/make.py", "__init__.py", "cases_ship.py", "tools/__init__.py", "conftest.py"],
 )
 def test_cloned_repository_runs_no_program(project, path):
-    """In a folder of skills, programs that do not declare prompts are not imported, nor is the package."""
+    """In a folder of skills, programs and `__init__.py` are not imported unless they declare prompts."""
     root = project(**{path: BOMB})
     write_skill(root, "skills/ship")
 
@@ -66,7 +66,7 @@ def test_recipes_next_to_skills_are_imported(project, path):
 
 @pytest.mark.parametrize("target", ["tools/make.py", "tools"])
 def test_named_files_and_folders_without_skills_are_imported(project, target):
-    """A file that is the target, and folders without skills, are imported as before."""
+    """A file that is the target, and files of a folder without skills, are imported."""
     root = project(**{"tools/make.py": BOMB})
     write_skill(root, "skills/ship")
 
@@ -120,7 +120,7 @@ def test_skill_with_a_link_to_another_skill_is_rejected(project):
 
 
 def test_hidden_folder(project, monkeypatch):
-    """Skills in a folder with a leading dot are reported with the target that serves them, and not served."""
+    """Skills in a folder with a leading dot are not served; the hint names the target that serves them."""
     root = project(**{"hello.py": RECIPE})
     write_skill(root, ".claude/skills/ship")
     monkeypatch.chdir(root)

@@ -120,11 +120,11 @@ def test_files_are_polled_where_watchfiles_would(setting, release, monkeypatch):
     if setting is not None:
         monkeypatch.setenv("WATCHFILES_FORCE_POLLING", setting)
 
-    assert watching._polls() is main._default_force_polling(None)
+    assert watching._must_poll() is main._default_force_polling(None)
 
 
 def test_polling_reports_the_same_changes(tmp_path, monkeypatch):
-    """Polling reports the same changes."""
+    """Polling reports changes like the backend's events do."""
     monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
     monkeypatch.setattr("promptkit.loader.watching._POLL_EVERY_MS", 20)
     changes = changes_in([str(tmp_path)], Event(), TIMES)
@@ -136,7 +136,7 @@ def test_polling_reports_the_same_changes(tmp_path, monkeypatch):
 
 
 def test_watchfiles_package_is_not_imported(tmp_path):
-    """The watchfiles package, which takes 2 MiB, is not imported; if it is, it uses the same backend."""
+    """The watchfiles package, which takes 2 MiB, is not imported, but shares its backend."""
     program = f"""
 import sys
 import time

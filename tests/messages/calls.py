@@ -109,11 +109,11 @@ CALLS = {
         "revision": lambda: Client("recipes", revision="2025-6-18"),
         "unknown prompt": lambda: Client("recipes").get_prompt("riview"),
         "unknown resource": lambda: Client("recipes").read_resource("docs://pag"),
-        "closed": lambda: _closed().list_prompts(),
+        "closed": lambda: _closed_client().list_prompts(),
     },
 }
 
 
-def _closed():
+def _closed_client():
     with Client("recipes") as client:
         return client

@@ -45,14 +45,14 @@ def message_of(call):
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("package", CALLS)
 def test_messages_of_a_package(package, snapshot):
-    """The messages of the exceptions that a package raises."""
+    """The messages of the exceptions that a package raises match the snapshot."""
     lines = [f"{label}\n    {message_of(call)}" for label, call in CALLS[package].items()]
 
     assert "\n".join(lines) == snapshot
 
 
 def test_messages_of_the_protocol(project, snapshot):
-    """The errors that clients receive, with their codes and data."""
+    """The errors that clients receive, with their codes and data, match the snapshot."""
     catalog = compile(load("recipes"))
     lines = []
     for method, params in REQUESTS:
@@ -71,7 +71,7 @@ def forked(tmp_path_factory):
 
 
 @pytest.fixture
-def in_process(capfd):
+def run_in_process(capfd):
     """A function that runs a command in this process."""
 
     def run(*argv):
@@ -88,9 +88,9 @@ def in_process(capfd):
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("command", LINES)
 def test_messages_of_a_command(command, request, snapshot):
-    """The last line that a command prints on standard error, and its exit code."""
+    """The last line that a command prints on standard error, and its exit code, match the snapshot."""
     run = request.getfixturevalue(
-        "forked" if command == "serve" else "in_process"
+        "forked" if command == "serve" else "run_in_process"
     )  # serve prints from threads
     lines = []
     for words in LINES[command]:

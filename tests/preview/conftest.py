@@ -25,7 +25,7 @@ class WordDiff:
 
     words = staticmethod(changed_words)
 
-    def since_commit(self, *_):
+    def changes_since_commit(self, *_):
         """Raise the error for a missing commit."""
         msg = "there is no commit"
         raise PromptkitError(msg)

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from promptkit.cli.diff_changes import SinceCommit
+from promptkit.cli.diff_changes import CommitComparison
 from promptkit.compiler.compilation import compile
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.loader.loader import load
@@ -188,7 +188,7 @@ def serve_over_commit(recipes, make_client, monkeypatch):
             subprocess.run([*git, *arguments], cwd=folder.parent, check=True)
         (folder / "review.py").write_text(after)
         live = LiveCatalog(compile(load(folder, cases=True)))
-        app = create_application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit([folder.name]))
+        app = create_application(live, "recipes", TOKEN, [HOST], comparison=CommitComparison([folder.name]))
         client = make_client(live, app=app)
         client.get(f"/?access-token={TOKEN}")
         return client
@@ -218,7 +218,8 @@ class TestSinceTheLastCommit:
         monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
         live = LiveCatalog(compile(load(recipes(review=REVIEW))))
         client = make_client(
-            live, app=create_application(live, "recipes", TOKEN, [HOST], comparison=SinceCommit(["recipes"]))
+            live,
+            app=create_application(live, "recipes", TOKEN, [HOST], comparison=CommitComparison(["recipes"])),
         )
         client.get(f"/?access-token={TOKEN}")
 

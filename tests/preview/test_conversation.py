@@ -113,7 +113,7 @@ def test_headings_become_styled_paragraphs():
 
 
 def test_long_text_is_truncated_until_requested():
-    """A long text is truncated until the user requests all of it, so that the page stays small."""
+    """Long text is truncated until the user requests all of it, so that the page stays small."""
     text = "word " * 10_000
     cut, full = render_turns(text), render_turns(text, full_turn=1)
 
@@ -126,7 +126,7 @@ def test_long_text_is_truncated_until_requested():
 
 @pytest.mark.parametrize("text", ["word " * 10_000, "a\u202eb\ufeff", "\ufeffa"])
 def test_original_text_can_be_copied(text):
-    """When a text is truncated or escaped, the copy button links to the original text."""
+    """When text is truncated or escaped, the copy button links to the original text."""
     media = MediaStore()
     digest = re.search(r'data-copy="turn-1" data-full-text="/media/(\w+)"', render_turns(text, media=media))[
         1
@@ -227,7 +227,7 @@ def test_secrets_are_hidden():
 
 @pytest.mark.parametrize("language", ["python", "nothing-of-that-name", "", "html"])
 def test_code_is_highlighted(language):
-    """Syntax highlighting adds only classed spans, and leaves the code's text unchanged."""
+    """Syntax highlighting adds only spans with classes, and leaves the code's text unchanged."""
     code = "def f():\n    return '<script>alert(1)</script>'\n"
     html = str(format_markdown(f"```{language}\n{code}```"))
     tree = submission.parse_html(html)

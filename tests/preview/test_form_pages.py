@@ -92,8 +92,10 @@ class TestForms:
         assert re.findall(r'<option value="([^"]*)">', page) == ["x/x/"]
 
     @pytest.mark.parametrize("is_async", [False, True])
-    def test_texts_that_were_read_are_checked(self, is_async, serve_preview, tmp_path):
-        """The page has a warning about a placeholder without a value in a text that the prompt has read."""
+    def test_text_files_that_were_read_are_checked(self, is_async, serve_preview, tmp_path):
+        """
+        The page has a warning about a placeholder without a value in a text file that the prompt has read.
+        """
         (tmp_path / "recipes").mkdir()
         (tmp_path / "recipes" / "guide.md").write_text("{{name}} {{nam}}")
         source = (

@@ -17,7 +17,7 @@ from promptkit.preview.forms import Submission, build_query
 from promptkit.preview.media import MAX_UPLOAD_SIZE, UploadStore
 from promptkit.preview.templating import environment
 from promptkit.testing import wire_arguments
-from tests.ids import shown
+from tests.ids import stable_repr
 from tests.laws.test_types import TYPES, share
 from tests.preview import submission
 from tests.sample_types import Corner, Level, Point, Tone, Urgency
@@ -98,9 +98,9 @@ def build_control(annotation, sent=None, **options):
 class TestRoundTrip:
     """A browser sends back the values of the form unchanged, so the prompt reads the same arguments."""
 
-    @pytest.mark.parametrize(("annotation", "sent"), SENT, ids=lambda value: shown(value)[:40])
+    @pytest.mark.parametrize(("annotation", "sent"), SENT, ids=lambda value: stable_repr(value)[:40])
     def test_type_table_survives(self, annotation, sent, monkeypatch):
-        """Every text of the type table, valid or invalid, survives a round trip through the form."""
+        """Every string in the type table, valid or invalid, survives a round trip through the form."""
         monkeypatch.setenv("DEPTH", "3")
         arguments = make_arguments(annotation)
 
@@ -265,7 +265,7 @@ class TestControls:
             (list[int], "1, 2,3"),
             (list[str], '["a", "b, c"]'),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_control_shows_the_value_as_sent(self, annotation, sent):
         """A control shows its value as it was sent."""
@@ -280,7 +280,7 @@ class TestControls:
             (int, "1_000"),
             (float, "1e999"),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_invalid_value_is_shown_in_a_text_field(self, annotation, sent):
         """A value that a native control would drop or rewrite is shown in a text field."""
@@ -289,7 +289,9 @@ class TestControls:
         assert (control.kind, control.attributes["type"], control.value) == ("line", "text", sent)
 
     def test_choice_ignores_case(self):
-        """A choice is matched without regard to case, and an invalid value is shown as not a choice."""
+        """
+        A choice is matched without regard to case, and an invalid value is labelled as an invalid choice.
+        """
 
         def list_chosen(sent):
             return [
@@ -412,7 +414,7 @@ class TestErrors:
             (Point, '{\n  "x": "a"\n}', "'value.x' is 'a', not a whole number"),
             (dict[str, int], '{"a" 1}', "is not valid JSON at line 1, column 6: "),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_error_names_its_location(self, annotation, sent, message):
         """The error names the item of a list, the member of JSON, or the position of a syntax error."""
@@ -448,7 +450,7 @@ class TestLinks:
     """The address holds the arguments."""
 
     def test_secrets_and_uploads_are_omitted(self):
-        """Secrets, uploads and very long texts are omitted from the address."""
+        """Secrets, uploads and very long strings are omitted from the address."""
 
         @prompt
         def many(
@@ -492,7 +494,7 @@ class TestUploads:
             (str, b"\xef\xbb\xbfx", "x"),
             (Point, b'{"x": 1}', '{"x": 1}'),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_file_is_sent_as_base64_or_text(self, annotation, data, sent):
         """A file for bytes is sent as base64; for other types it is sent as text."""
@@ -604,10 +606,10 @@ class TestUploads:
     @pytest.mark.parametrize(
         ("annotation", "sent", "size"),
         [(bytes, "aGk=", 4), (str, "a\r\nb", 4)],
-        ids=shown,
+        ids=stable_repr,
     )
-    def test_size_is_that_of_the_text_that_is_sent(self, annotation, sent, size):
-        """The size of a value that was not read from a file is that of the text that a client sends."""
+    def test_size_of_a_value_is_the_size_of_the_sent_text(self, annotation, sent, size):
+        """The size of a value that was not read from a file is the size of the text that a client sends."""
         (field,) = build_fields(make_arguments(annotation), {"value": sent})
 
         assert field.upload.size == size

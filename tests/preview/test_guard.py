@@ -30,7 +30,7 @@ def test_printed_address_sets_a_cookie_and_drops_the_token(browser):
 
 
 def test_cookie_is_not_the_token(browser, make_client):
-    """The cookie differs from the token and between starts, because browsers send it to every port."""
+    """The cookie is not the token and changes with each start, because browsers send it to every port."""
     cookies = []
     for client in (browser, make_client(LiveCatalog(Catalog()))):
         client.get(f"/?access-token={TOKEN}")
@@ -161,7 +161,9 @@ def test_confirmation_links_to_this_host(browser, site, path, link):
 
 @SITES
 def test_cross_site_navigation_refreshes_instead_of_redirecting(browser, site):
-    """A cross-site navigation to the printed address gets a refresh; after a redirect, no cookie is sent."""
+    """
+    A cross-site navigation to the printed address gets a refresh, because no cookie is sent after a redirect.
+    """
     response = browser.get(f"/?access-token={TOKEN}&q=a", headers={**NAVIGATION, "sec-fetch-site": site})
 
     assert (response.status_code, response.headers["refresh"]) == (200, "0;url=/?q=a")

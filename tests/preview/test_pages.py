@@ -205,7 +205,7 @@ class TestPrompt:
         assert '<pre class="content raw" hx-ignore>\nReview this python:\n\n- **x**</pre>' in page
         assert "about 3 tokens" in page
 
-    def test_parts_that_fit_omitted_are_shown(self, serve_preview):
+    def test_parts_omitted_by_fit_are_shown(self, serve_preview):
         """The parts that `fit` dropped or cut are listed below the turns, without secrets."""
         page = serve_preview(shelf=BUDGET).page("/prompts/summarize?notes=hunter2hunter2")
         text = extract_text(page)
@@ -218,7 +218,7 @@ class TestPrompt:
         assert "fit omitted" not in extract_text(serve_preview(shelf=RECIPE).page("/prompts/review?code=x"))
 
     def test_errors_are_shown_once(self, serve_preview):
-        """Errors are shown only at their fields; the state of the page names the fields."""
+        """Errors are shown only at their fields; the status line of the page names the fields."""
         page = serve_preview(shelf=RECIPE).render("review", language="pyton")
         text = extract_text(page)
 
@@ -235,7 +235,7 @@ class TestPrompt:
         assert "<strong>x = 1</strong>" in page
 
     def test_exceptions_are_shown(self, serve_preview):
-        """A `PromptError` shows its message, and any other exception a traceback of the author's code."""
+        """A `PromptError` shows its message; any other exception shows a traceback of the author's code."""
         preview = serve_preview(shelf=RECIPE)
 
         assert "nine steps are enough" in preview.render("plan", steps="10")

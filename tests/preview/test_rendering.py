@@ -33,7 +33,7 @@ def render_prompt(function, values=None, **options):
 
 class TestFitted:
     @pytest.mark.parametrize("is_async", [False, True])
-    def test_a_rendering_has_the_parts_that_fit_dropped(self, is_async):
+    def test_parts_dropped_by_fit_are_listed(self, is_async):
         """A rendering lists each text from which `fit` dropped parts, for asynchronous prompts as well."""
 
         def summarize():
@@ -200,7 +200,7 @@ class TestRendering:
         assert render_prompt(release, {}, elicit=False).elicited == ()
 
     def test_prompt_error_has_no_traceback(self):
-        """A `PromptError` shows only its message, any other exception a traceback."""
+        """A `PromptError` shows only its message; any other exception shows a traceback."""
 
         def refuses(day: str):
             raise PromptError("not today")

@@ -66,7 +66,7 @@ def save(folder):
 
 
 def cases_of(folder, name):
-    """Return the texts of each case of a prompt, as the recipes define them now."""
+    """Return the argument text of each case of a prompt, as the recipes define them now."""
     return {case.name: dict(case.sent()) for case in compile(load(folder))[name].saved()}
 
 
@@ -106,7 +106,7 @@ def test_refused_cases_change_nothing(*, prompt, name, values, reason, folder, s
 
 
 def test_the_old_text_is_kept(folder, save, tmp_path):
-    """The file is replaced as a whole, with its permissions, and the old text is saved."""
+    """The file is replaced as a whole, with the same permissions, and the old text is saved."""
     file = folder / "greet.py"
     file.chmod(0o640)
     before = file.read_bytes()

@@ -1,4 +1,4 @@
-"""Pages of a server's prompts: texts of the server are never HTML, and cases are in `cases.toml`."""
+"""Pages of a server's prompts: the server's text is never HTML, and cases are in `cases.toml`."""
 
 from html import unescape
 from html.parser import HTMLParser
@@ -13,7 +13,7 @@ from promptkit.foreign.listing import parse_listing
 from promptkit.preview.live import LiveCatalog
 from promptkit.preview.prompt_pages import PANELS
 from promptkit.preview.routes import create_application
-from tests.foreign.replies import Replies
+from tests.foreign.replies import ScriptedConnection
 from tests.preview.conftest import HOST, TOKEN, Preview
 
 #: Text that runs code in pages that do not escape it, in each place.
@@ -44,13 +44,13 @@ REPLY = {"messages": [{"role": "user", "content": block} for block in BLOCKS]}
 
 @pytest.fixture
 def browse(make_client, tmp_path):
-    """A function that serves the pages of lists, with the replies of their server."""
+    """A function that serves preview pages for the lists of a server and its replies."""
 
     def serve(lists, cases="", **replies):
         file = tmp_path / "cases.toml"
         file.write_text(cases, encoding="utf-8")
         listing = parse_listing(lists)
-        catalog = catalog_of(listing, Replies(**replies), read_cases(file))
+        catalog = catalog_of(listing, ScriptedConnection(**replies), read_cases(file))
         live = LiveCatalog(
             catalog.with_diagnostics([*catalog.diagnostics, *lint_listing(listing, XSS * 100)])
         )
@@ -61,8 +61,8 @@ def browse(make_client, tmp_path):
     return serve
 
 
-class Dangers(HTMLParser):
-    """Collects the elements and attributes that could run code or load something."""
+class DangerCollector(HTMLParser):
+    """A parser that collects the elements and attributes that could run code or load something."""
 
     def __init__(self, page):
         super().__init__()
@@ -92,7 +92,7 @@ def test_no_text_of_a_server_is_html(browse):
         *(preview.client.post(f"{path}/tabs/{tab}", data={XSS: XSS}).text for tab in PANELS),
     ]
 
-    assert [Dangers(page).found for page in pages] == [[]] * len(pages)
+    assert [DangerCollector(page).found for page in pages] == [[]] * len(pages)
     assert sum("alert(1)" in unescape(page) for page in pages) >= len(pages) - 2  # two show no text of it
 
 
@@ -104,13 +104,13 @@ def test_a_case_to_copy_is_toml(browse):
     command = preview.client.post("/prompts/a%20b/tabs/command-line", data={"x": "1"}).text
 
     assert "cases.toml" in test
-    text = "".join(Text(test).parts)
+    text = "".join(TextCollector(test).parts)
     assert '["a b"."a name"]\n"x" = "a \\"b\\"\\n"' in text
-    assert "promptkit render '--server=npx x' 'a b' x=1" in "".join(Text(command).parts)
+    assert "promptkit render '--server=npx x' 'a b' x=1" in "".join(TextCollector(command).parts)
 
 
-class Text(HTMLParser):
-    """Collects the text of a page."""
+class TextCollector(HTMLParser):
+    """A parser that collects the text of a page."""
 
     def __init__(self, page):
         super().__init__()

@@ -378,7 +378,7 @@ class TestPytest:
         assert [run_tests(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
 
     def test_failing_prompt_has_no_test(self):
-        """A prompt that fails has no test, invalid arguments have only a case, and a note explains it."""
+        """A prompt that fails has no test. Invalid arguments have only a case, and a note explains why."""
         content = build_tab("test", render_prompt(failing, text="no"), "recipes")
         invalid = build_tab("test", render_prompt(media), "recipes")
 
@@ -420,7 +420,9 @@ class TestPytest:
         ]
 
     def test_case_of_a_markdown_prompt_is_front_matter(self, tmp_path):
-        """The case of a Markdown prompt is front matter, without secrets, which gives the same values."""
+        """
+        The case of a Markdown prompt is shown as front matter, which has the same values except secrets.
+        """
         arguments = (
             "arguments:\n  text: The text\n  token: {secret: true}\n  count: {type: int, default: 1}\n"
         )
@@ -590,7 +592,7 @@ class TestClients:
 
     @pytest.mark.parametrize("name", CLIENTS)
     def test_view_follows_from_the_profile(self, name):
-        """The client's profile determines whether it is offered and which messages are dropped."""
+        """The client's profile determines whether the prompt is offered, and which messages are dropped."""
         client = CLIENTS[name]
         content = build_tab("clients", render_prompt(media, code="a b", language="rust"), "recipes", name)
         view = content.view
@@ -716,7 +718,7 @@ class TestClients:
         assert compute("a", "b") == {"topic": "b", "town": ""}
 
     def test_invalid_positions_are_explained(self):
-        """For a required number, the view shows that opencode loses the prompt."""
+        """For a required number, the view explains that opencode's positional placeholder is invalid."""
 
         @prompt
         def many(count: int):
@@ -777,7 +779,7 @@ def test_hostile_text_is_escaped(tab):
 
 @pytest.mark.parametrize("tab", ["wire", "vendors", "clients"])
 def test_long_text_is_truncated_but_copied_in_full(tab):
-    """A long text is truncated on the page and copied in full."""
+    """Long text is truncated on the page and copied in full."""
 
     @prompt
     def long(text: str):

@@ -433,7 +433,7 @@ def test_every_released_revision_is_known():
 
 @pytest.mark.parametrize("revision", HANDSHAKES)
 def test_duplicate_members(revision):
-    """Of duplicate members in a message and its params, the last counts."""
+    """Of duplicate fields in a message and its params, the last one counts."""
     twice = b'{"jsonrpc":"2.0","id":1,"id":2,"method":"none","method":"prompts/get","params":'
     params = b'{"name":"one","name":"two","arguments":{"a":"1","a":"2"}}}\n'
 

@@ -89,7 +89,7 @@ class TestInvalidText:
         ids=lambda number: f"{str(number)[:20]!a}",
     )
     def test_id_without_escapes(self, number):
-        """The error has the id of a message with a lone surrogate."""
+        """If the lone surrogate is in another field, the error has the id of the message."""
         text = json.dumps(request(number, "x"), ensure_ascii=False)
 
         (reply,) = events(f'{text[:-1]},"x":"\\\\{HALF}"}}'.encode())
@@ -178,7 +178,7 @@ class TestLargeMessages:
         ids=lambda changed: str(changed)[:24],
     )
     def test_invalid_request(self, changed, code):
-        """The error has the id of the request, and does not repeat long texts in full."""
+        """The error has the id of the request, and does not repeat long strings in full."""
         (reply,) = events(line({**request(7, "ping", {"x": WORDS}), **changed})[:-1])
 
         assert (reply["id"], reply["error"]["code"]) == (7, code)

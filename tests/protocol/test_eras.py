@@ -70,7 +70,7 @@ class TestDiscovery:
     @pytest.mark.requirement("discover/implemented")
     @pytest.mark.parametrize("revision", [None, *HANDSHAKES])
     def test_any_time(self, revision):
-        """Discovery is answered first, after a handshake, and repeatedly."""
+        """Discovery is answered as the first request, after a handshake, and repeatedly."""
         connection = connect(revision)
 
         replies = [event(connection, modern(1, "server/discover")) for _ in range(2)]
@@ -79,7 +79,7 @@ class TestDiscovery:
 
     @pytest.mark.requirement("discover/versions-served")
     def test_listed_versions_are_served(self):
-        """A request can name each listed version, and the error for others lists the same versions."""
+        """A request can name each listed version, and the error for any other version lists the same ones."""
         listed = event(connect(), modern(1, "server/discover"))["result"]["supportedVersions"]
         metas = [{VERSION: version, CAPABILITIES: {}} for version in [*listed, "2099-01-01"]]
 
@@ -163,7 +163,7 @@ class TestEnvelope:
         assert (error["code"], message in error["message"]) == (expected, True)
 
     def test_invalid_progress_token(self):
-        """The progress token is checked in both eras."""
+        """An invalid progress token in an envelope is rejected."""
         error = event(connect(), request(1, "prompts/list", {"_meta": envelope(progressToken=[])}))["error"]
 
         assert (error["code"], "progressToken" in error["message"]) == (-32602, True)
@@ -232,14 +232,14 @@ class TestMethods:
     @pytest.mark.requirement("base/meta/required")
     @pytest.mark.parametrize("method", [*MODERN_ONLY, *LISTS])
     def test_no_session_and_no_envelope(self, method):
-        """Without a session and an envelope, the error names the missing members."""
+        """Without a session and an envelope, the error names the missing fields."""
         error = event(connect(), request(1, method, {"notifications": {}}))["error"]
 
         assert (error["code"], error["data"]) == (-32602, {"missing": [VERSION, CAPABILITIES]})
 
     @pytest.mark.parametrize("method", [*LISTS, "resources/read"])
     def test_declared_methods(self, method):
-        """The methods of resources and the tool list are always available."""
+        """The list methods and ``resources/read`` are always available."""
         message = modern(1, method, {"uri": "x://y"})
 
         assert isinstance(event(connect(), message), Request)
@@ -269,7 +269,7 @@ class TestMethods:
         assert isinstance(event(connection, request(2, "prompts/list")), Request)
 
     def test_modern_request_in_a_batch(self):
-        """Only sessions have batches."""
+        """A modern request in a batch is rejected, because only sessions have batches."""
         (reply,) = event(connect("2025-03-26"), [modern(1, "prompts/list")])
 
         assert reply["error"]["code"] == -32600
@@ -279,7 +279,7 @@ class TestMethods:
         assert all(method.handshake or method.modern for method in METHODS.values())
 
     def test_every_method_has_params(self):
-        """The params of a method are a subclass of `wire.Params`."""
+        """Each method has a subclass of `wire.Params` for its params."""
         assert all(issubclass(method.params, wire.Params) for method in METHODS.values())
 
 
@@ -292,7 +292,7 @@ class TestMethods:
     ids=["result", "error"],
 )
 def test_response(answer, result):
-    """A response is returned for the server, which knows its questions; an error counts as no answer."""
+    """A response is an event for the server, which has the questions. An error counts as no answer."""
     response = {"jsonrpc": "2.0", "id": "promptkit-1", **answer}
 
     assert connect("2025-06-18").receive_data(line(response)) == [ClientResponse("promptkit-1", result)]

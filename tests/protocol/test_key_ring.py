@@ -29,16 +29,16 @@ def ring(*keys, audience="tests"):
     return KeyRing(keys or KEYS[:1], audience)
 
 
-def opened(token, by=None, purpose="p", bound=b"b", now=NOW):
-    """Return the payload of a token, or the error."""
+def open_token(token, by=None, purpose="p", bound=b"b", now=NOW):
+    """Open a token, and return its payload, or the type of the error."""
     try:
         return (by or ring()).open(purpose, token, now, bound=bound).payload
     except InvalidTokenError as error:
         return type(error)
 
 
-def sealed(payload=b"held", by=None, purpose="p", bound=b"b", expires=EXPIRES):
-    """Return a token of *by*, or of a ring with known keys."""
+def seal_token(payload=b"held", by=None, purpose="p", bound=b"b", expires=EXPIRES):
+    """Return a token that is sealed by *by*, or by default by a ring with known keys."""
     return (by or ring()).seal(purpose, expires, payload, bound=bound)
 
 
@@ -58,12 +58,12 @@ class TestValidToken:
         """A token cannot be opened after its expiry."""
         assume(expires + late > expires)
 
-        assert opened(sealed(expires=expires), now=expires + late) is TokenExpiredError
+        assert open_token(seal_token(expires=expires), now=expires + late) is TokenExpiredError
 
     @given(st.binary(), TIMES)
     def test_characters_and_length(self, payload, expires):
         """A token needs no escaping in URLs and headers, and has the documented length."""
-        token = sealed(payload, expires=expires)
+        token = seal_token(payload, expires=expires)
 
         assert re.fullmatch(r"v2\.[A-Za-z0-9._-]+", token)
         assert len(token) <= OVERHEAD + -(-len(payload) * 4 // 3)
@@ -80,7 +80,7 @@ class TestValidToken:
         assert tokens[0] != tokens[1]
 
     def test_reference_implementation(self):
-        """The key is derived by HKDF (RFC 5869) and the MAC is an HMAC, as another library computes them."""
+        """The key derivation (HKDF, RFC 5869) and the MAC (HMAC) match those of another library."""
         secret = bytes(range(40))
         token = KeyRing([secret], "tests").seal("p", EXPIRES, b"held?>", bound=b"b")
         head, _, mac = token.rpartition(".")
@@ -99,17 +99,17 @@ class TestInvalidToken:
     @given(st.data())
     def test_altered_token(self, data):
         """A token with a replaced, missing or additional character is rejected."""
-        token = sealed()
+        token = seal_token()
         at = data.draw(st.integers(0, len(token)))
         new = data.draw(st.characters() | st.sampled_from("0123456789abcdefABCDEF.v-_=+/ \n\0") | st.just(""))
         changed = token[:at] + new + token[at + data.draw(st.sampled_from([0, 1])) :]
         assume(changed != token)
 
-        assert opened(changed) is InvalidTokenError
+        assert open_token(changed) is InvalidTokenError
 
     def test_every_character_counts(self):
-        """No character of a token can be replaced, not even the unused bits of the last one."""
-        token = sealed()
+        """No character of a token can be replaced, not even the unused bits of the last character."""
+        token = seal_token()
         letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
         changed = {
@@ -119,16 +119,16 @@ class TestInvalidToken:
             if letter != own
         }
 
-        assert {opened(token) for token in changed} == {InvalidTokenError}
+        assert {open_token(token) for token in changed} == {InvalidTokenError}
 
     @given(st.integers(0, 200))
     def test_truncated_token(self, length):
         """A token without its beginning or end is rejected."""
-        token = sealed()
+        token = seal_token()
         length = length % len(token)
 
         for part in (token[:length], token[len(token) - length :]):
-            assert opened(part) is InvalidTokenError
+            assert open_token(part) is InvalidTokenError
 
     @given(*[st.tuples(KEY, TEXT, TEXT, st.binary(max_size=12))] * 2, st.binary(max_size=12))
     def test_another_use(self, first, second, payload):
@@ -142,7 +142,7 @@ class TestInvalidToken:
 
         by = KeyRing([other_key], other_audience)
 
-        assert opened(token, by, other_purpose, other_bound) is InvalidTokenError
+        assert open_token(token, by, other_purpose, other_bound) is InvalidTokenError
 
     @pytest.mark.parametrize("changed", ["key", "audience", "purpose", "bound"])
     def test_single_difference(self, changed):
@@ -151,31 +151,31 @@ class TestInvalidToken:
         wrong = {"key": KEYS[1], "audience": "test", "purpose": "", "bound": b""}
 
         def open_with(key, audience, purpose, bound):
-            return opened(sealed(), KeyRing([key], audience), purpose, bound)
+            return open_token(seal_token(), KeyRing([key], audience), purpose, bound)
 
         assert open_with(**right) == b"held"
         assert open_with(**{**right, changed: wrong[changed]}) is InvalidTokenError
 
     @given(st.sampled_from([("ab", "c", b""), ("a", "bc", b""), ("", "abc", b""), ("abc", "", b"\0")]))
-    def test_parts_cannot_be_shifted(self, use):
+    def test_boundaries_between_parts_are_authenticated(self, use):
         """The boundaries between audience, purpose and bound value are part of the MAC."""
         audience, purpose, bound = use
         token = ring(audience="a").seal("b", EXPIRES, bound=b"c")
 
-        assert opened(token, ring(audience=audience), purpose, bound) is InvalidTokenError
+        assert open_token(token, ring(audience=audience), purpose, bound) is InvalidTokenError
 
     def test_payload_and_bound_value_are_separate(self):
         """Text cannot be moved between the payload and the bound value."""
-        token = sealed(b"", bound=b".aGVsZA")
+        token = seal_token(b"", bound=b".aGVsZA")
         head, _, mac = token.rpartition(".")
 
-        assert opened(token, bound=b".aGVsZA") == b""
-        assert opened(f"{head}.aGVsZA.{mac}", bound=b"") is InvalidTokenError
+        assert open_token(token, bound=b".aGVsZA") == b""
+        assert open_token(f"{head}.aGVsZA.{mac}", bound=b"") is InvalidTokenError
 
     @given(st.text() | st.binary().map(lambda data: data.decode("latin-1")))
     def test_arbitrary_text(self, text):
         """Arbitrary text is malformed, and raises no other exception."""
-        assert opened(text) is InvalidTokenError
+        assert open_token(text) is InvalidTokenError
 
     @given(
         st.from_regex(
@@ -184,7 +184,7 @@ class TestInvalidToken:
     )
     def test_forged_token(self, text):
         """Text in the form of a token is rejected, even with the id of a known key."""
-        assert opened(text.replace("KEYID", sealed().split(".")[1])) is InvalidTokenError
+        assert open_token(text.replace("KEYID", seal_token().split(".")[1])) is InvalidTokenError
 
     @given(st.data())
     def test_parts_of_several_tokens(self, data):
@@ -205,24 +205,24 @@ class TestInvalidToken:
         swapped = ".".join([*original[:at], data.draw(st.sampled_from(parts)), *original[at + 1 :]])
 
         for token in {combined, swapped} - tokens:
-            assert opened(token, both) is InvalidTokenError
+            assert open_token(token, both) is InvalidTokenError
 
     def test_altered_token_is_not_reported_as_expired(self):
         """A forger does not learn a valid time."""
-        token = sealed(expires=1)
+        token = seal_token(expires=1)
 
-        assert opened(token) is TokenExpiredError
-        assert opened(token[:-1] + ("A" if token[-1] != "A" else "E")) is InvalidTokenError
+        assert open_token(token) is TokenExpiredError
+        assert open_token(token[:-1] + ("A" if token[-1] != "A" else "E")) is InvalidTokenError
 
 
 class TestRotation:
     @given(st.permutations(range(4)), st.sets(st.integers(0, 3), min_size=1), st.sampled_from(range(4)))
     def test_position_of_the_key(self, order, held, sealing):
         """A token is valid in every ring with its key, at any position, and in no other."""
-        token = sealed(by=ring(KEYS[sealing]))
+        token = seal_token(by=ring(KEYS[sealing]))
         by = ring(*(KEYS[n] for n in order if n in held))
 
-        assert opened(token, by) == (b"held" if sealing in held else InvalidTokenError)
+        assert open_token(token, by) == (b"held" if sealing in held else InvalidTokenError)
 
     def test_stepwise_replacement(self):
         """While replicas are restarted in turn, each accepts the tokens of the others at every step."""
@@ -231,36 +231,36 @@ class TestRotation:
 
         for before, after in pairwise(steps):
             if after is not steps[-1]:
-                assert opened(sealed(by=before), after) == b"held"
-            assert opened(sealed(by=after), before) == b"held"
-        assert opened(sealed(by=steps[0]), steps[-1]) is InvalidTokenError
+                assert open_token(seal_token(by=before), after) == b"held"
+            assert open_token(seal_token(by=after), before) == b"held"
+        assert open_token(seal_token(by=steps[0]), steps[-1]) is InvalidTokenError
 
     def test_first_key_signs(self):
         """The first key seals tokens, and its id is in the token."""
         both = ring(*KEYS[:2])
 
-        assert sealed(by=both) == sealed(by=ring(KEYS[0]))
-        assert sealed(by=both).split(".")[1] == sealed(by=ring(KEYS[0])).split(".")[1]
+        assert seal_token(by=both) == seal_token(by=ring(KEYS[0]))
+        assert seal_token(by=both).split(".")[1] == seal_token(by=ring(KEYS[0])).split(".")[1]
 
     def test_keys_with_equal_ids(self):
         """If two keys have the same short id, tokens of both are valid."""
         seen = {}
         for key in (n.to_bytes(32, "big") for n in count()):
-            key_id = sealed(by=ring(key)).split(".")[1]
+            key_id = seal_token(by=ring(key)).split(".")[1]
             if key_id in seen:
                 break
             seen[key_id] = key
         both = ring(seen[key_id], key)
 
-        assert {opened(sealed(by=ring(owner)), both) for owner in (seen[key_id], key)} == {b"held"}
-        assert opened(sealed(by=ring(key)), ring(seen[key_id])) is InvalidTokenError
+        assert {open_token(seal_token(by=ring(owner)), both) for owner in (seen[key_id], key)} == {b"held"}
+        assert open_token(seal_token(by=ring(key)), ring(seen[key_id])) is InvalidTokenError
 
     def test_key_id(self):
         """The id in a token identifies its key."""
-        first, second = (sealed(by=ring(key)).split(".")[1] for key in KEYS[:2])
+        first, second = (seal_token(by=ring(key)).split(".")[1] for key in KEYS[:2])
 
         assert first != second
-        assert sealed(by=ring(KEYS[1], KEYS[0], KEYS[1])).split(".")[1] == second
+        assert seal_token(by=ring(KEYS[1], KEYS[0], KEYS[1])).split(".")[1] == second
         assert re.fullmatch("[0-9a-f]{8}", first)
 
 
@@ -279,8 +279,8 @@ class TestKeys:
         """Rings without given keys do not accept each other's tokens."""
         first, second = KeyRing(), KeyRing()
 
-        assert opened(sealed(by=first), first) == b"held"
-        assert opened(sealed(by=first), second) is InvalidTokenError
+        assert open_token(seal_token(by=first), first) == b"held"
+        assert open_token(seal_token(by=first), second) is InvalidTokenError
 
     def test_is_shared(self):
         """Only given keys can be shared with other servers."""
@@ -290,21 +290,24 @@ class TestKeys:
         """The keys can come from a function; a token is valid while its key is returned."""
         held = [KEYS[:1]]
         changing = KeyRing(lambda: tuple(held[-1]), "tests")
-        token, digest = sealed(by=changing), changing.digest("p", b"")
+        token, digest = seal_token(by=changing), changing.digest("p", b"")
         assert changing.is_shared
         held.append([KEYS[1], KEYS[0]])
-        later = sealed(by=changing)
+        later = seal_token(by=changing)
 
-        assert (opened(token, changing), opened(later, changing)) == (b"held", b"held")
-        assert (opened(later, ring(KEYS[1])), opened(later, ring(KEYS[0]))) == (b"held", InvalidTokenError)
+        assert (open_token(token, changing), open_token(later, changing)) == (b"held", b"held")
+        assert (open_token(later, ring(KEYS[1])), open_token(later, ring(KEYS[0]))) == (
+            b"held",
+            InvalidTokenError,
+        )
         assert changing.digest("p", b"") == ring(KEYS[1]).digest("p", b"") != digest
         held.append([KEYS[1]])
-        assert (opened(token, changing), opened(later, changing)) == (InvalidTokenError, b"held")
+        assert (open_token(token, changing), open_token(later, changing)) == (InvalidTokenError, b"held")
 
     def test_keys_are_not_shown(self):
         """Neither the representation nor a token contains a key."""
         held = ring()
-        token = sealed(by=held)
+        token = seal_token(by=held)
 
         assert not any(text in f"{held!r} {token}" for text in (repr(KEYS[0]), KEYS[0].hex()))
 

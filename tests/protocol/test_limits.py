@@ -23,11 +23,11 @@ from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.session import LineBuffer, Session
 from promptkit.protocol.wire import Params
-from promptkit.server import request_limits
-from promptkit.server.request_limits import MAX_SUBJECTS, TokenBucket, TokenBuckets
+from promptkit.server import rate_limits
+from promptkit.server.rate_limits import MAX_SUBJECTS, TokenBucket, TokenBuckets
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
 from promptkit.types import scalar_parsers
-from promptkit.types.scalar_parsers import extent
+from promptkit.types.scalar_parsers import measure_json
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 
@@ -159,7 +159,7 @@ class TestDepth:
         )
     )
     def test_depth(self, value):
-        """The measured depth is that of the decoded value."""
+        """The measured depth equals the depth of the decoded value."""
 
         def depth(part):
             if isinstance(part, dict):
@@ -168,7 +168,7 @@ class TestDepth:
 
         text = json.dumps(value).encode()
 
-        assert max((deepest for deepest, _ in extent(text)), default=0) == depth(value)
+        assert max((deepest for deepest, _ in measure_json(text)), default=0) == depth(value)
 
 
 TOO_MUCH = {
@@ -187,13 +187,13 @@ class TestExtent:
         st.integers(1, 9),
     )
     def test_size_of_pieces(self, value, size):
-        """The result does not depend on the size of the pieces, which can split texts and escapes."""
+        """The result does not depend on the size of the pieces, which can split strings and escapes."""
         text = json.dumps(value, ensure_ascii=False).encode()
 
         with pytest.MonkeyPatch.context() as patch:
-            (complete,) = extent(text)
+            (complete,) = measure_json(text)
             patch.setattr(scalar_parsers, "_PIECE_SIZE", size)
-            assert list(extent(text))[-1] == complete
+            assert list(measure_json(text))[-1] == complete
 
 
 class TestRejectedMessages:
@@ -362,7 +362,7 @@ class TestValuesInText:
         ],
     )
     def test_many_values(self, revision, name, text):
-        """A text with too many values is rejected before they are created."""
+        """Text with too many values is rejected before the values are created."""
         client = client_of(revision, values=100)
 
         error = client.get("collect", **{name: text})["error"]
@@ -527,7 +527,7 @@ class TestBatches:
         assert is_served(client)
 
     def test_cancelled_request_frees_its_space(self):
-        """A cancelled request does not count."""
+        """A cancelled request does not count towards the size of a batch's replies."""
         batch = Batch(1000)
         batch.gather([request_of(1, batch), request_of(2, batch)])
 
@@ -562,7 +562,7 @@ class TestCache:
         assert cached == list(range(13, 20))
 
     def test_size_of_requests(self):
-        """The size of a request counts, not only that of its reply."""
+        """Not only the size of a reply counts, but also the size of its request."""
         cache, size = ReplyCache(), CACHED_BYTES // 8
         for number in range(20):
             cache.put(("x", "y", b"%d" % number + b"x" * size), b"", 60)
@@ -597,10 +597,10 @@ class TestCache:
 
 
 @pytest.fixture
-def stopped(monkeypatch):
+def stopped_clock(monkeypatch):
     """Stop the clock of the rate limits."""
     stopped_bucket = partial(TokenBucket, clock=lambda: 0.0)
-    monkeypatch.setattr(request_limits, "TokenBucket", stopped_bucket)
+    monkeypatch.setattr(rate_limits, "TokenBucket", stopped_bucket)
 
 
 class TestRates:
@@ -611,7 +611,7 @@ class TestRates:
 
         def take_all():
             count = 0
-            while bucket.allows():
+            while bucket.try_take():
                 count += 1
             return count
 
@@ -622,8 +622,8 @@ class TestRates:
 
         assert counts == [10, 0, 3, 0, 10]
 
-    def test_buckets_of_subjects(self):
-        """Each subject has a separate bucket, and the bucket that was unused for longest is evicted."""
+    def test_each_subject_has_a_bucket(self):
+        """Each subject has a separate bucket, and the least recently used bucket is evicted."""
         buckets = TokenBuckets(1e-6, "requests")
 
         def is_allowed(subject):
@@ -648,13 +648,13 @@ class TestRates:
         """If the wait is longer than a second, the error states it."""
         now = 0.0
         bucket = TokenBucket(0.1, "requests", lambda: now)
-        allowed = bucket.allows()
+        allowed = bucket.try_take()
         now = 4.5
 
-        assert (allowed, bucket.allows()) == (True, False)
+        assert (allowed, bucket.try_take()) == (True, False)
         assert bucket.error().data == {"retryAfter": 6}
 
-    @pytest.mark.usefixtures("stopped")
+    @pytest.mark.usefixtures("stopped_clock")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_too_many_requests(self, revision):
         """A client above the rate limit gets an error, and its other messages are handled."""
@@ -669,7 +669,7 @@ class TestRates:
         }
 
     @pytest.mark.requirement("completion/rate-limited")
-    @pytest.mark.usefixtures("stopped")
+    @pytest.mark.usefixtures("stopped_clock")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_completion_rate(self, revision):
         """Completion has a separate rate limit, even by default."""
@@ -694,7 +694,7 @@ def fill(first: str, second: str):
 class TestPendingRequests:
     @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
     def test_number_of_bytes(self, revision):
-        """Large pending requests count until they are answered, rejected or cancelled."""
+        """Large pending requests count towards the limit until they are answered, rejected or cancelled."""
         catalog = compile(Recipes(prompts=(repeat, fill)))
         client = Client(catalog, revision, capabilities={"elicitation": {}}, limits=Limits(held=500_000))
         params = {"name": "fill", "arguments": {"first": "x" * 200_000}}
@@ -716,7 +716,7 @@ class TestPendingRequests:
         assert answered["id"] == 1
 
     def test_wide_characters(self):
-        """One character beyond the basic plane makes the whole text take four bytes per character."""
+        """One character beyond the basic plane makes the whole string take four bytes per character."""
         catalog = compile(Recipes(prompts=(fill,)))
         client = Client(catalog, capabilities={"elicitation": {}}, limits=Limits(held=1_000_000))
         arguments = {"first": "\U0001f600" + "x" * 200_000}
@@ -766,7 +766,7 @@ class TestOptions:
         assert f"argument --{option}: '{value}' is no" in capsys.readouterr().err
 
     def test_defaults(self):
-        """The defaults of the command line are those of the library."""
+        """The command line and the library have the same defaults."""
         from promptkit.cli.options import limits_of, parse
 
         options = parse(["serve"])
@@ -793,7 +793,7 @@ class TestOptions:
 
 
 def test_argument_limit_applies_only_to_arguments():
-    """Long params that are not arguments are limited only by the line."""
+    """Long params that are not arguments are limited only by the maximum line length."""
     client = client_of(MODERN, argument=100)
 
     assert "result" in client.ask("prompts/list", {"x": "y" * 1000})

@@ -8,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from promptkit import Arg, Audio, EmbeddedResource, Icon, Image, Message, ResourceLink, Text, Workflow, prompt
+from promptkit import (
+    Arg,
+    Audio,
+    EmbeddedResource,
+    Icon,
+    Image,
+    Message,
+    PromptError,
+    ResourceLink,
+    Text,
+    Workflow,
+    prompt,
+)
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.capabilities import ServerInfo
@@ -41,7 +53,7 @@ def review(diff: Annotated[str, Arg("The diff", title="Diff")], depth: int = 1) 
 
 
 def lower(revision, content):
-    """Return one content block in a revision."""
+    """Return *content* as a block of the revision."""
     workflow = Workflow([Message("user", content)])
     result = json.loads(lowering_for(REVISIONS[revision]).result(review.compiled, workflow))
     return result["messages"][0]["content"]
@@ -66,7 +78,7 @@ def every_content(png, wav):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_result_is_valid_in_every_revision(revision, png, wav):
-    """Results with every kind of content, and lists with every member, match the published schemas."""
+    """Results with every kind of content, and lists with every field, match the published schemas."""
     contents = every_content(png, wav)
     workflow = Workflow([Message("assistant", content) for content in contents])
     result = json.loads(lowering_for(REVISIONS[revision]).result(review.compiled, workflow))
@@ -93,7 +105,7 @@ def test_date_is_sent_where_the_revision_defines_it(revision, dated):
 
 
 def test_priority_of_zero():
-    """A priority of zero is sent, and annotations without members are omitted."""
+    """A priority of zero is sent, and empty annotations are omitted."""
     assert lower("2024-11-05", Text("x", priority=0))["annotations"] == {"priority": 0}
     assert "annotations" not in lower("2024-11-05", Text("x", last_modified=NOTES["last_modified"]))
 
@@ -183,8 +195,17 @@ def test_link_in_revisions_without_links(revision):
     }
 
 
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_error_flag_of_a_tool_result_comes_first(revision):
+    """Logs often cut long lines, so the flag of a failed call precedes all other members."""
+    result = lowering_for(REVISIONS[revision]).tool_error(PromptError("no such branch"))
+
+    assert result.startswith(b'{"isError":true,')
+    assert json.loads(result)["content"] == [{"type": "text", "text": "no such branch"}]
+
+
 def test_list_of_the_newest_handshake():
-    """The newest handshake revision has all members that the author set."""
+    """In the newest handshake revision, the list has all fields that the author set."""
     assert listing("2025-11-25") == {
         "prompts": [
             {
@@ -228,7 +249,7 @@ def test_list_of_the_newest_handshake():
     ],
 )
 def test_list_in_each_revision(revision, members):
-    """A member is sent only in revisions that define it."""
+    """A field is sent only in revisions that define it."""
     (item,) = listing(revision)["prompts"]
 
     assert members == set(item)
@@ -257,7 +278,7 @@ def test_large_bytes():
     st.text(st.characters(exclude_categories=["Cs"])),
 )
 def test_plain_text_equals_a_message(text, description):
-    """A text has the same result as a message that contains it, to the last byte and in every revision."""
+    """Plain text has the same result as a message that contains it, byte for byte and in every revision."""
     described = structs.replace(review.compiled, description=description)
     workflow = Workflow([Message("user", Text(text))])
     for revision in REVISIONS.values():

@@ -1,4 +1,4 @@
-"""Null members: many clients send null instead of omitting an optional member."""
+"""Null fields, because many clients send null instead of omitting an optional field."""
 
 import msgspec
 import pytest
@@ -51,23 +51,25 @@ NULLS = [
 REQUIRED = {wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES}
 
 
-def optional_members(struct):
-    """Yield the JSON of *struct* in which one optional member is null, for each such member."""
+def optional_fields(struct):
+    """
+    Yield each optional field of *struct*, and of the structs in it, as a pair of the struct and the name.
+    """
     for member in msgspec.structs.fields(struct):
         if not member.required and member.encode_name not in REQUIRED:
             yield struct, member.encode_name
     for kind in msgspec.inspect.multi_type_info([field.type for field in msgspec.structs.fields(struct)]):
         for part in getattr(kind, "types", (kind,)):
             if isinstance(part, msgspec.inspect.StructType):
-                yield from optional_members(part.cls)
+                yield from optional_fields(part.cls)
 
 
-MEMBERS = sorted({pair for method in METHODS.values() for pair in optional_members(method.params)}, key=str)
+MEMBERS = sorted({pair for method in METHODS.values() for pair in optional_fields(method.params)}, key=str)
 
 
 @pytest.mark.parametrize(("struct", "name"), MEMBERS, ids=str)
-def test_every_optional_member(struct, name):
-    """Every optional member of every method's params can be null."""
+def test_every_optional_field(struct, name):
+    """Every optional field of every method's params can be null."""
     (kind,) = [member.type for member in msgspec.structs.fields(struct) if member.encode_name == name]
 
     assert msgspec.convert(None, kind) is None
@@ -75,8 +77,8 @@ def test_every_optional_member(struct, name):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(("method", "params"), NULLS, ids=str)
-def test_null_member(revision, method, params):
-    """A null member gives the same result as a missing member."""
+def test_null_field(revision, method, params):
+    """A null field gives the same result as a missing field."""
     if revision not in HANDSHAKES:
         params = {**params, "_meta": envelope()}
     client = Client(CATALOG, revision, tools=True)
@@ -111,8 +113,8 @@ def test_null_params_of_an_unknown_method():
 
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @pytest.mark.parametrize("member", ["capabilities", "clientInfo", "_meta"])
-def test_null_member_of_the_handshake(revision, member):
-    """A handshake with a null member succeeds."""
+def test_null_field_of_the_handshake(revision, member):
+    """A handshake with a null field succeeds."""
     client = Client(CATALOG, revision)
 
     (reply,) = client.send(line(request(5, "initialize", {"protocolVersion": revision, member: None})))
@@ -120,7 +122,7 @@ def test_null_member_of_the_handshake(revision, member):
     assert reply["result"]["protocolVersion"] == revision
 
 
-def test_null_members_of_the_envelope():
+def test_null_fields_of_the_envelope():
     """A null client, log level and progress token of a request that names its revision count as missing."""
     names = ("io.modelcontextprotocol/clientInfo", "io.modelcontextprotocol/logLevel", "progressToken")
     client = Client(CATALOG, REVISIONS[-1])
@@ -130,8 +132,8 @@ def test_null_members_of_the_envelope():
     assert "result" in reply
 
 
-def test_null_members_of_a_filter():
-    """A null member of a subscription's filter counts as missing."""
+def test_null_fields_of_a_filter():
+    """A null field of a subscription's filter counts as missing."""
     client = Client(CATALOG, REVISIONS[-1])
     requested = {"promptsListChanged": None, "resourcesListChanged": None, "resourceSubscriptions": None}
 

@@ -18,7 +18,7 @@ LISTS = [
 ]
 
 
-def numbered(count, words="Greet."):
+def numbered_prompts(count, words="Greet."):
     """Return *count* prompts."""
     return tuple(prompt(name=f"p{i:03}", description=words)(lambda: "x") for i in range(count))
 
@@ -30,7 +30,7 @@ def documents(count):
 
 
 def catalog_of(prompts=3, resources=0, words="Greet."):
-    return compile(Recipes(prompts=numbered(prompts, words), resources=documents(resources)))
+    return compile(Recipes(prompts=numbered_prompts(prompts, words), resources=documents(resources)))
 
 
 SEVEN = catalog_of(7)
@@ -108,7 +108,7 @@ def test_cursor_is_reusable(revision, method, key):
 @pytest.mark.requirement("pagination/invalid-cursor", "pagination/empty-cursor")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_unknown_cursor(revision):
-    """An unknown cursor is -32602 with an explanation."""
+    """An unknown cursor leads to -32602 with an explanation."""
     client = Client(catalog_of(7, 7), revision, page_size=3)
     for method, cursor in product(
         [row[0] for row in LISTS], ["", "x", "0", "-1", "b2Zmc2V0PTE", "\x00", "p003"]
@@ -157,7 +157,7 @@ def test_cursor_of_a_replaced_catalog(later, page_size):
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("cursor", [True, 3, {}], ids=str)
 def test_cursor_of_another_type(revision, cursor):
-    """A cursor that is not a string is -32602."""
+    """A cursor that is not a string leads to -32602."""
     assert Client(SEVEN, revision).ask("prompts/list", {"cursor": cursor})["error"]["code"] == -32602
 
 

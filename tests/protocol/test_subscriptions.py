@@ -63,13 +63,13 @@ def templates(scheme="any"):
 
 
 def opening(revision):
-    """Return the request with which a client gets the capabilities."""
+    """Return the method and the params with which a client requests the capabilities."""
     if revision == MODERN:
         return ("server/discover",)
     return "initialize", initialize(revision)["params"]
 
 
-def tagged(method, stream, **params):
+def stream_notification(method, stream, **params):
     return notification(method, {**params, "_meta": {STREAM: stream}})
 
 
@@ -99,7 +99,7 @@ class TestSessions:
 
         assert replace_catalog(client, catalog_of()) == []
 
-    def test_client_is_not_initialized(self):
+    def test_uninitialized_client_gets_no_notification(self):
         """No notification is sent between `initialize` and `notifications/initialized`."""
         client = Client(catalog_of(), None, changes=True)
         client.send(line(initialize("2025-06-18")))
@@ -215,7 +215,9 @@ class TestStreams:
         """The first message of a stream lists its notifications, with the id of the request."""
         opened = client_of(MODERN).post("subscriptions/listen", {"notifications": ALL}, "s")
 
-        assert opened == [tagged("notifications/subscriptions/acknowledged", "s", notifications=ALL)]
+        assert opened == [
+            stream_notification("notifications/subscriptions/acknowledged", "s", notifications=ALL)
+        ]
 
     @pytest.mark.requirement("subscriptions/nothing-before", "subscriptions/acknowledged")
     def test_change_during_the_acknowledgement(self):
@@ -234,7 +236,7 @@ class TestStreams:
         changing.join()
 
         assert [message["method"] for message in opened[:1]] == ["notifications/subscriptions/acknowledged"]
-        assert client.replies()[1] == tagged("notifications/prompts/list_changed", "s")
+        assert client.replies()[1] == stream_notification("notifications/prompts/list_changed", "s")
 
     @pytest.mark.requirement("subscriptions/subset")
     @pytest.mark.parametrize(
@@ -262,7 +264,10 @@ class TestStreams:
         ids=["nothing-changes", "nothing-changes-and-no-resources", "no-resources-yet"],
     )
     def test_server_without_changes(self, catalog, changes, accepted):
-        """A server without changes promises no notifications; others promise them even without resources."""
+        """
+        A server whose lists cannot change promises no notifications; other servers do, even without
+        resources.
+        """
         client = Client(catalog, MODERN, changes=changes)
 
         (opened,) = client.post("subscriptions/listen", {"notifications": ALL})
@@ -277,12 +282,14 @@ class TestStreams:
         client = client_of(MODERN)
         opened = client.post("subscriptions/listen", {"notifications": ALL}, stream)
 
-        assert opened == [tagged("notifications/subscriptions/acknowledged", stream, notifications=ALL)]
+        assert opened == [
+            stream_notification("notifications/subscriptions/acknowledged", stream, notifications=ALL)
+        ]
         assert replace_catalog(client, catalog_of("abc", {"b": "x"})) == [
-            tagged("notifications/prompts/list_changed", stream),
-            tagged("notifications/resources/list_changed", stream),
-            tagged("notifications/resources/updated", stream, uri="notes://a"),
-            tagged("notifications/resources/updated", stream, uri="notes://b"),
+            stream_notification("notifications/prompts/list_changed", stream),
+            stream_notification("notifications/resources/list_changed", stream),
+            stream_notification("notifications/resources/updated", stream, uri="notes://a"),
+            stream_notification("notifications/resources/updated", stream, uri="notes://b"),
         ]
 
     @pytest.mark.requirement("subscriptions/unrequested")
@@ -315,7 +322,7 @@ class TestStreams:
 
         own = replace_catalog(client, catalog_of(notes={"a": "two", "b": "two"}))
 
-        assert own == [tagged("notifications/resources/updated", "s", uri="notes://a")]
+        assert own == [stream_notification("notifications/resources/updated", "s", uri="notes://a")]
 
     @pytest.mark.requirement("subscriptions/several", "subscriptions/cancelled")
     def test_several_streams(self):
@@ -344,7 +351,7 @@ class TestStreams:
 
     @pytest.mark.requirement("subscriptions/graceful", "subscriptions/torn-down", "subscriptions/id")
     def test_end_of_a_stream(self):
-        """At the end, a stream gets its result and then a cancellation."""
+        """At shutdown, a stream gets its result and then a cancellation."""
         client = client_of(MODERN)
         client.post("subscriptions/listen", {"notifications": ALL}, "s")
         client.sent.clear()
@@ -386,7 +393,7 @@ class TestStreams:
 
         assert replace_catalog(client, catalog_of("abc")) == [
             notification("notifications/prompts/list_changed", {}),
-            tagged("notifications/prompts/list_changed", 5),
+            stream_notification("notifications/prompts/list_changed", 5),
         ]
 
     @pytest.mark.requirement("resources/unsubscribed")
@@ -399,7 +406,7 @@ class TestStreams:
         client.send(line(modern(5, "subscriptions/listen", {"notifications": filters})))
 
         assert replace_catalog(client, catalog_of(notes={"a": "two"})) == [
-            tagged("notifications/resources/updated", 5, uri="notes://a")
+            stream_notification("notifications/resources/updated", 5, uri="notes://a")
         ]
 
 
@@ -471,7 +478,7 @@ class TestLimits:
                 count += event in {"call", "c_call"}
 
             sys.setprofile(note)
-            notifications = [subscriptions.updated(uri) for uri in subscriptions.uris]
+            notifications = [subscriptions.encode_resource_change(uri) for uri in subscriptions.uris]
             sys.setprofile(None)
             assert all(notifications)
             return count

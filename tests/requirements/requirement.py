@@ -61,9 +61,8 @@ class Requirement:
     """
     A requirement of one or several revisions.
 
-    A fact that a page states without a keyword of RFC 2119 counts as a MUST if
-    clients rely on it. The "must" and "should" in small letters of the schema's comments count
-    as if they were capitals.
+    A fact that a page states without a keyword of RFC 2119 counts as a MUST if clients rely on it. In
+    comments of the schema, "must" and "should" in lower case count like those in capitals.
 
     Args:
         id:

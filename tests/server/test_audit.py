@@ -57,7 +57,7 @@ class RecordedReplies(list):
         return self.append
 
 
-class Audited:
+class AuditedClient:
     """A client of a server with an audit file."""
 
     def __init__(self, file, revision="2025-11-25", catalog=CATALOG):
@@ -101,7 +101,7 @@ def records(file):
 @pytest.fixture
 def audited(tmp_path):
     """Return a client of a server with an audit file."""
-    return Audited(tmp_path / "audit.jsonl")
+    return AuditedClient(tmp_path / "audit.jsonl")
 
 
 class TestRecords:
@@ -217,7 +217,7 @@ class TestRecords:
         ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_method_and_outcome(self, audited, capsys, method, params, expected):
-        """Records of each method name the target and the outcome of the request."""
+        """The record of a request of each method contains its target and its outcome."""
         record = audited.ask(method, params)
 
         shared = {"time", "process", "client", "id", "revision", "duration_ms"}
@@ -229,7 +229,7 @@ class TestRecords:
         """
         The record has the error id of the reply and of the traceback.
 
-        An author's message that looks like one does not count.
+        An author's message that looks like an error id does not count.
         """
         file = tmp_path / "audit.jsonl"
         client = Client(CATALOG, MODERN, observers=[Audit(file)], tools=True)
@@ -244,7 +244,7 @@ class TestRecords:
 
     def test_elicitation(self, tmp_path):
         """A request that is answered with a question has the outcome "asked"."""
-        assert Audited(tmp_path / "audit", MODERN).get()["outcome"] == "asked"
+        assert AuditedClient(tmp_path / "audit", MODERN).get()["outcome"] == "asked"
 
     def test_cancelled_request(self, audited):
         """A cancelled request is recorded although it has no reply."""
@@ -253,12 +253,14 @@ class TestRecords:
         assert [record["outcome"] for record in audited.records()] == ["cancelled"]
 
     def test_unanswered_request(self, tmp_path):
-        """A request that is open when the server ends is recorded, although its client has hung up."""
+        """
+        A request that is pending when the server stops is recorded, although its client has disconnected.
+        """
         audit = Audit(tmp_path / "audit")
         client = Client(None, observers=[audit])
         client.post("prompts/get", {"name": "login"})
 
-        client.server.close(0, answer_rest=False)
+        client.server.close(0, answer_unfinished=False)
 
         assert records(tmp_path / "audit")[-1]["outcome"] == "unanswered"
 
@@ -275,7 +277,7 @@ class TestOmittedData:
         """The file contains no value of an argument or a variable."""
         file = tmp_path / "audit"
         for revision in ("2025-06-18", MODERN):
-            audited = Audited(file, revision)
+            audited = AuditedClient(file, revision)
             audited.get(user="hunter2", tries="hunter2", other="hunter2", more=["hunter2"])
             audited.get(user="Ada", key="hunter2")
             audited.get("none", user="hunter2")
@@ -298,7 +300,7 @@ class TestOmittedData:
         assert audited.get(user="Ada", key="yes")["arguments"] == {"user": 3, "key": None}
 
     def test_client_text_is_truncated(self, audited):
-        """A record limits the length and number of names that the client sends."""
+        """Names that the client sends are limited in length and number."""
         record = audited.get("n" * 9999, **{f"{number}{'x' * 999}": "" for number in range(999)})
 
         assert record["prompt"] == "n" * MAX_TEXT + "..."
@@ -404,14 +406,16 @@ class TestFile:
         file.write_text("{}\n")
         file.chmod(0o640)
 
-        Audited(file).get(user="Ada")
+        AuditedClient(file).get(user="Ada")
 
         assert len(records(file)) == 2
         assert stat.S_IMODE(file.stat().st_mode) == 0o640
 
     @pytest.mark.parametrize("file", ["", "nowhere/audit", "pipe"])
     def test_unwritable_path(self, tmp_path, file):
-        """Starting fails for a folder, a missing folder, and a pipe without a reader."""
+        """
+        The server does not start if the path is a folder, in a missing folder, or a pipe without a reader.
+        """
         os.mkfifo(tmp_path / "pipe")
 
         with pytest.raises(OSError, match=r"."):
@@ -420,7 +424,7 @@ class TestFile:
     def test_relative_path(self, tmp_path, monkeypatch):
         """A relative path means the same file after a recipe changes the working directory."""
         monkeypatch.chdir(tmp_path)
-        audited = Audited("audit")
+        audited = AuditedClient("audit")
         monkeypatch.chdir("/")
 
         audited.begin("prompts/list")(CANCELLED)
@@ -442,7 +446,7 @@ class TestWriteErrors:
         """A full disk is reported once without an exception; the next record counts the lost records."""
         file = tmp_path / "audit"
         file.symlink_to("/dev/full")
-        audited = Audited(file)
+        audited = AuditedClient(file)
         for _ in range(3):
             audited.begin("prompts/list")(CANCELLED)
         file.unlink()
@@ -459,7 +463,7 @@ class TestWriteErrors:
         """Recording resumes once the folder exists again."""
         folder = tmp_path / "logs"
         folder.mkdir()
-        audited = Audited(folder / "audit")
+        audited = AuditedClient(folder / "audit")
         (folder / "audit").unlink()
         folder.rmdir()
 
@@ -474,7 +478,7 @@ class TestWriteErrors:
         pipe = tmp_path / "pipe"
         os.mkfifo(pipe)
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        audited = Audited(pipe)
+        audited = AuditedClient(pipe)
         long = {
             "name": "login",
             "arguments": {f"{number}{'x' * MAX_TEXT}": "" for number in range(MAX_ARGUMENTS)},
@@ -496,7 +500,7 @@ class TestWriteErrors:
         """A partial line is removed, so that records of other processes start on a new line."""
         limits = pytest.importorskip("resource")
         file = tmp_path / "audit"
-        audited = Audited(file)
+        audited = AuditedClient(file)
         audited.begin("prompts/list")(CANCELLED)
         size = file.stat().st_size
         soft, hard = limits.getrlimit(limits.RLIMIT_FSIZE)
@@ -519,7 +523,7 @@ class TestWriteErrors:
         file = tmp_path / "audit"
         file.symlink_to("/dev/full")
 
-        Audited(file).begin("prompts/list")(CANCELLED)
+        AuditedClient(file).begin("prompts/list")(CANCELLED)
 
         assert file.is_symlink()
 

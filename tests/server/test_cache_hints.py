@@ -102,7 +102,7 @@ class TestRetries:
     @pytest.mark.requirement("caching/retries")
     @pytest.mark.parametrize("member", [{"inputResponses": {}}, {"inputResponses": {"x": {}}}], ids=str)
     def test_unexpected_answers_bypass_the_cache(self, member):
-        """A request with members next to its arguments is not answered from the cache."""
+        """A request with params other than its name and arguments is not answered from the cache."""
         rendered = []
 
         @prompt(cache=60)
@@ -128,7 +128,7 @@ class TestRetries:
         return client_of(counted), rendered
 
     def retry(self, client, name):
-        """Return the reply after a person has entered *name*."""
+        """Return the text rendered after a person has entered *name*."""
         question = client.get("counted")["result"]
         (key,) = question["inputRequests"]
         answers = {key: {"action": "accept", "content": {"name": name}}}
@@ -136,5 +136,5 @@ class TestRetries:
         return text(client.ask("prompts/get", {**params, "requestState": question["requestState"]}))
 
     def get_with(self, client, name):
-        """Return the reply to a request with *name* as an argument."""
+        """Return the text rendered for a request with *name* as an argument."""
         return text(client.get("counted", name=name))

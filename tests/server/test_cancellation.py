@@ -146,7 +146,7 @@ def work():
 
 
 def drain(client):
-    """Return the messages sent until no request is pending."""
+    """Close the server once no request is pending, and return the messages sent until then."""
     client.sent.clear()
     client.server.close(10)
     return client.replies()
@@ -170,7 +170,7 @@ class TestPendingRequests:
     @pytest.mark.requirement("cancellation/no-reply", "cancellation/nothing-more")
     @pytest.mark.parametrize(("revision", "method", "params"), PENDING)
     def test_cancelled_request_is_not_answered(self, work, revision, method, params):
-        """A cancelled request gets no reply, not even at the end, and later requests are answered."""
+        """A cancelled request gets no reply, not even at shutdown, and later requests are answered."""
         client = work.client(revision)
         work.start(client, method, params)
 
@@ -424,7 +424,7 @@ class TestFirstCompletion:
     @pytest.mark.parametrize("second", COMPLETIONS)
     def test_first_completion_wins(self, pending, first, second):
         """
-        A request is completed once: by its result, a cancellation, its deadline or the end of the server.
+        A request is completed once: by its result, a cancellation, its deadline or the server's shutdown.
         """
         dispatcher, held, sent = pending
         COMPLETIONS[first](dispatcher, held)

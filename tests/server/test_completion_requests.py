@@ -104,7 +104,7 @@ def test_argument_completion(revision, name, typed, values):
 @pytest.mark.requirement("completion/ranked", "completion/fuzzy")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_ranking(revision):
-    """Exact matches come first, then prefixes, words, and letters in order."""
+    """Exact matches come first, then matching prefixes, matching words, and matching letters in order."""
     assert completion(revision, "library", "py")["values"] == ["py", "pytest", "num-py", "sympy", "poetry"]
     assert completion(revision, "library", "ptst")["values"] == ["pytest"]
 
@@ -260,7 +260,7 @@ def test_secret_with_completions_is_invalid(source):
     ids=["any file", "from the root", "next to this", "text", "list", "number"],
 )
 def test_only_declared_values_are_offered(revision, annotation, default, typed):
-    """Files, defaults and earlier arguments are not offered, only the values of a type or of the author."""
+    """Only declared values are offered, not files, defaults or the values of earlier requests."""
 
     @prompt
     def show(what: annotation = default) -> str:
@@ -280,7 +280,7 @@ def test_only_declared_values_are_offered(revision, annotation, default, typed):
 @pytest.mark.requirement("completion/disclosure", "completion/internal-error")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_failing_completion_function(revision, capsys):
-    """The exception stays on the server under an id that the client gets."""
+    """The exception is logged under an error id, and the client gets only the id."""
     error = complete(revision, "fails", "")["error"]
 
     assert (error["code"], "password123" in error["message"]) == (-32603, False)

@@ -112,7 +112,7 @@ def text_of(reply):
 
 class TestLeading:
     def test_another_thread_leads_while_a_prompt_blocks(self, serve, gate):
-        """The requests after a blocking prompt are answered, in the same write and later."""
+        """Requests after a blocking prompt are answered, whether they arrive in the same write or later."""
         client = serve(gate.prompt, quick)
         client.send(modern(1, "prompts/get", {"name": "gated"}), modern(2, "prompts/get", {"name": "quick"}))
         assert text_of(client.replies(1)[2]) == "done"
@@ -122,8 +122,11 @@ class TestLeading:
 
         assert text_of(client.replies(1)[1]) == "done"
 
-    def test_slow_prompt_hands_over_the_lead_before_it_runs(self, serve, gate):
-        """The next request for a slow prompt delays no others; after a quick run the leader runs it again."""
+    def test_leader_role_is_handed_over_before_a_slow_prompt_runs(self, serve, gate):
+        """
+        The next request for a slow prompt delays no other request; after a quick run, the leader runs the
+        prompt again.
+        """
         client = serve(gate.prompt, quick)
         slow = client.server.snapshot.slow
         client.get(1, "gated")
@@ -144,7 +147,7 @@ class TestLeading:
         assert leader not in (former, handed_on)
 
     @pytest.mark.parametrize("start", ["fails", "is too late"])
-    def test_lead_stays_if_no_thread_can_start(self, serve, gate, monkeypatch, start):
+    def test_leader_stays_if_no_thread_can_start(self, serve, gate, monkeypatch, start):
         """If no thread can be started, all requests wait for the prompt and are answered afterwards."""
 
         def fail(*_):
@@ -162,8 +165,8 @@ class TestLeading:
 
         assert client.replies(2).keys() == {2, 3}
 
-    def test_thread_that_loses_the_lead_before_its_reply(self, monkeypatch, serve):
-        """If a thread loses the lead before it replies, the reply is sent once, by this thread."""
+    def test_thread_that_loses_the_leader_role_before_its_reply(self, monkeypatch, serve):
+        """If a thread loses the leader role before it replies, it still sends the reply, once."""
 
         def lose_the_lead(pending, *arguments):
             dispatcher = client.server._dispatcher
@@ -210,7 +213,7 @@ class TestLeading:
 class TestOneReply:
     @pytest.mark.parametrize("answer", ["deadline", "cancelled", "end"])
     def test_late_result_is_dropped(self, serve, answer):
-        """The result of code that returns after its request was answered is dropped."""
+        """If code returns after its request was answered, its result is dropped."""
         gate = Gate(timeout=0.1 if answer == "deadline" else None)
         client = serve(gate.prompt, quick)
         client.send(initialize("2025-11-25", "hello"), notification("notifications/initialized"))
@@ -357,7 +360,10 @@ class TestWaiting:
         assert client.server._dispatcher.waiting == 0
 
     def test_full_queue_rejects_the_next_request(self, serve, gate):
-        """A request that finds the queue full gets an error with code 429, because it can succeed later."""
+        """
+        A request that arrives when the queue is full gets an error with code 429, because it can succeed
+        later.
+        """
         client = serve(gate.prompt, quick, limits=Limits(renders=1, waiting=2))
         client.get(0, "gated")
         assert gate.entered.acquire(timeout=30)
@@ -472,6 +478,24 @@ class TestImporting:
         other = serve(quick)
         other.send(initialize("2025-11-25", "hello"))
         assert other.replies(1)["hello"]["result"]["capabilities"] == declared
+
+    def test_import_that_ends_while_a_request_arrives(self, serve, monkeypatch):
+        """A request is never answered from the snapshot before the import."""
+        client = serve(is_importing=True)
+        load = threading.Thread(target=client.server.load, args=[compile(Recipes(prompts=(quick,)))])
+        snapshot_for = client.server._snapshot_for
+
+        def switch_threads(request):
+            snapshot = snapshot_for(request)
+            if load.ident is None:
+                load.start()
+                load.join(0.5)
+            return snapshot
+
+        monkeypatch.setattr(client.server._dispatcher, "_snapshot_for", switch_threads)
+        client.get(1, "quick")
+
+        assert text_of(client.replies(1)[1]) == "done"
 
     def test_timeout_names_the_slow_import(self, serve):
         """If a slow import delays a request until its timeout, the error names the file and the line."""

@@ -97,7 +97,7 @@ class Elicited:
             self.question = question["params"]
 
     def answer(self, result, **changed):
-        """Return the reply to an answer; *changed* replaces members of a modern retry."""
+        """Return the reply to an answer; *changed* replaces fields of a modern retry."""
         if self.reply.get("method"):
             (message,) = self.client.answer(self.reply["id"], result)
         else:
@@ -320,7 +320,7 @@ class TestAsking:
         "result", [{}, {"action": "perhaps"}, {"action": "accept", "content": 3}, [], 3, None], ids=str
     )
     def test_malformed_answer(self, revision, result):
-        """A malformed answer is -32602, and the next request is served."""
+        """A malformed answer leads to -32602, and the next request is served."""
         elicited = Elicited(client_of(revision), diff="x")
 
         assert elicited.answer(result)["error"]["code"] == -32602
@@ -360,12 +360,12 @@ class TestClaudeCode:
     """A client that gives each argument one word, drops the rest, and refuses missing arguments itself."""
 
     def client(self, revision, name="claude-code"):
-        """Return a client with forms that introduces itself by a name."""
+        """Return a client with forms and this name."""
         catalog = compile(Recipes(prompts=PROMPTS))
         return Client(catalog, revision, capabilities=FORM, name=name)
 
     def required(self, client):
-        """Return which arguments are required, by prompt name."""
+        """Return whether each argument is required, by the names of its prompt and the argument."""
         reply = client.post("prompts/list", {}, 9)[0]
         return {
             (entry["name"], argument["name"]): argument["required"]
@@ -385,15 +385,18 @@ class TestClaudeCode:
 
     @pytest.mark.parametrize("revision", ASKING)
     def test_other_clients_see_which_arguments_are_required(self, revision):
-        """Other clients, and Claude Code without forms, see the true `required`, in the same order."""
+        """Other clients see the true `required`, and the arguments in the same order."""
         mine, others = self.required(self.client(revision)), self.required(self.client(revision, "other"))
 
         assert others["review", "diff"] is others["login", "user_name"] is True
         assert [*mine] == [*others]
 
     @pytest.mark.parametrize("revision", ASKING)
-    def test_texts_that_were_given_are_in_the_form(self, revision):
-        """If a form is shown, it has a field for each given text, because words may have been dropped."""
+    def test_given_strings_are_in_the_form(self, revision):
+        """
+        If a form is shown, it has a field for each string that was given, because words may have been
+        dropped.
+        """
         elicited = Elicited(self.client(revision), "brief", topic="bees", length="many")
 
         fields = elicited.question["requestedSchema"]
@@ -402,7 +405,7 @@ class TestClaudeCode:
         assert text(elicited.accept(topic="bees and trees", length=2)) == "bees and trees|2"
 
     @pytest.mark.parametrize("revision", ASKING)
-    def test_valid_words_are_not_asked_for(self, revision):
+    def test_valid_arguments_need_no_form(self, revision):
         """A prompt whose arguments are valid is rendered without a form."""
         assert text(Elicited(self.client(revision), "brief", topic="bees").reply) == "bees|3"
 
@@ -474,7 +477,9 @@ def test_invalid_arguments_are_requested(revision):
 
 @pytest.mark.parametrize(("sent", "rendered"), [("$2", "bees|3"), ("7", "bees|7")])
 def test_unfilled_placeholders_are_not_given(sent, rendered):
-    """``$`` and the position of an optional argument, which opencode sends, mean that it was not given."""
+    """
+    A placeholder such as ``$2``, which opencode sends for an optional argument, means that it was not given.
+    """
     assert text(client_of(MODERN).get("brief", topic="bees", length=sent)) == rendered
 
 
@@ -508,7 +513,7 @@ class TestNotAsking:
         ],
     )
     def test_arguments_that_are_not_requested(self, revision, name, arguments):
-        """With `elicit=False`, for secrets and together with unknown arguments, nothing is requested."""
+        """Nothing is requested with `elicit=False`, for secrets, or if there are unknown arguments."""
         assert Elicited(client_of(revision), name, **arguments).reply["error"]["code"] == -32602
 
     @pytest.mark.requirement("elicitation/no-url-error")
@@ -519,7 +524,7 @@ class TestNotAsking:
 
 class TestState:
     def retry(self, **changed):
-        """Return the reply to a retry with a valid answer and *changed* members."""
+        """Return the reply to a retry with a valid answer and *changed* fields."""
         elicited = Elicited(client_of(MODERN), diff="x")
         return elicited.answer({"action": "accept", "content": {"tone": "calm", "depth": 1}}, **changed)
 
@@ -595,7 +600,7 @@ class TestState:
     @pytest.mark.requirement("mrtr/state-expiry")
     @pytest.mark.parametrize(("later", "accepted"), [(899, True), (902, False)])
     def test_state_expires_after_15_minutes(self, later, accepted, monkeypatch):
-        """An expired state and its answer are ignored: the question is asked again."""
+        """An expired state and its answer are ignored, so the question is asked again."""
         now = [1_790_000_000.0]
         signer = partial(key_ring.RequestStateSigner, clock=lambda: now[0])
         monkeypatch.setattr("promptkit.server.elicitation.RequestStateSigner", signer)
@@ -616,7 +621,7 @@ class TestState:
         "answer", [{"action": "cancel"}, {"action": "accept", "content": {"tone": "calm"}}]
     )
     def test_answers_without_a_state(self, answer):
-        """Answers to a question that was never asked are ignored: the question is asked."""
+        """Answers to a question that was never asked are ignored, and the question is asked."""
         params = {"name": "review", "arguments": {"diff": "x"}, "inputResponses": {"arguments": answer}}
 
         result = client_of(MODERN).ask("prompts/get", params)["result"]
@@ -625,7 +630,7 @@ class TestState:
         assert "requestState" in result
 
     def test_answers_without_a_state_from_a_client_without_forms(self):
-        """A client without forms gets the missing arguments as an error."""
+        """For a client without forms, missing arguments are an error."""
         params = {"name": "review", "inputResponses": {"arguments": {"action": "accept"}}}
 
         error = client_of(MODERN).ask("prompts/get", params, capabilities={})["error"]
@@ -681,7 +686,7 @@ class TestState:
         assert (error["code"], "inputResponses" in error["message"]) == (-32602, True)
 
     def test_retry_without_the_capability(self):
-        """If the retry lacks the capability, the error names it."""
+        """If the retry lacks the capability, the error names the capability."""
         elicited = Elicited(client_of(MODERN), diff="x")
         retry = {**elicited.params, "requestState": elicited.reply["result"]["requestState"]}
 
@@ -737,8 +742,8 @@ class TestSessions:
 
         assert (reply["id"], reply["error"]["code"]) == (5, -32602)
 
-    def test_waiting_request_is_answered_at_the_end(self):
-        """At the end, a request that waits for an answer gets its error, and its question is cancelled."""
+    def test_waiting_request_is_answered_at_shutdown(self):
+        """At shutdown, a request that waits for an answer gets its error, and its question is cancelled."""
         elicited = Elicited(client_of("2025-11-25"), diff="x")
         elicited.client.sent.clear()
 
@@ -766,7 +771,7 @@ class TestRounds:
 
     @pytest.mark.requirement("mrtr/instead-of-requests", "mrtr/something")
     def test_server_sends_no_requests(self):
-        """The server sends no requests: incomplete answers lead to results with a question and a state."""
+        """The server sends no requests, so incomplete answers lead to results with a question and a state."""
         elicited = Elicited(client_of(MODERN), diff="x")
         content = [{"depth": 1}, {"tone": "calm", "depth": 1}]
         replies = [elicited.reply, *[elicited.accept(**entered) for entered in content]]
@@ -813,7 +818,7 @@ class TestRounds:
 
     @pytest.mark.requirement("elicitation/may-fail", "mrtr/no-retry")
     def test_client_that_never_retries(self):
-        """A question without a retry leaves no thread, no id in use and no message at the end."""
+        """A question without a retry leaves no thread, no id in use and no message at shutdown."""
         client = client_of(MODERN)
         threads = set(threading.enumerate())  # threads of other tests can end meanwhile
         for _ in range(20):
@@ -850,7 +855,7 @@ def reachable_text(thing):
 class TestMemory:
     @pytest.mark.requirement("elicitation/stored-state", "elicitation/may-fail", "mrtr/no-retry")
     def test_modern_request_is_not_stored(self):
-        """The server stores nothing of a modern request before its answer."""
+        """While a modern client's question is unanswered, the server stores nothing of the request."""
         elicited = Elicited(client_of(MODERN), diff="given by the client")
         server_text = reachable_text(elicited.client.server)
 
@@ -886,13 +891,13 @@ def run_concurrently(*calls):
 
 
 class TestTimeouts:
-    def after(self, client, seconds):
+    def messages_after(self, client, seconds):
         """Return the messages that are sent when this many seconds have passed."""
         client.sent.clear()
         client.server._dispatcher._expire(time.monotonic() + seconds)
         return client.replies()
 
-    def next(self, client):
+    def next_messages(self, client):
         """Return the next messages of a server that answers on background threads."""
         deadline = time.monotonic() + 20
         while not client.sent and time.monotonic() < deadline:
@@ -905,15 +910,15 @@ class TestTimeouts:
         """A question times out after 15 minutes."""
         client = Elicited(client_of(revision), diff="x").client
 
-        assert (self.after(client, 899), len(self.after(client, 901))) == ([], 2)
+        assert (self.messages_after(client, 899), len(self.messages_after(client, 901))) == ([], 2)
 
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_unanswered_question(self, revision):
-        """The request fails with the missing arguments, and the question is cancelled."""
+        """After the timeout, the request fails with the missing arguments, and its question is cancelled."""
         elicited = Elicited(client_of(revision), diff="x")
 
-        reply, withdrawn = self.after(elicited.client, 901)
+        reply, withdrawn = self.messages_after(elicited.client, 901)
 
         assert withdrawn == notification("notifications/cancelled", {"requestId": elicited.reply["id"]})
         assert (reply["id"], reply["error"]["code"], reply["error"]["message"]) == (
@@ -927,12 +932,12 @@ class TestTimeouts:
         """After the timeout, an answer and a cancellation are ignored, and the id is free."""
         elicited = Elicited(client_of(revision), diff="x")
         client = elicited.client
-        self.after(client, 901)
+        self.messages_after(client, 901)
 
         assert client.answer(elicited.reply["id"], {"action": "cancel"}) == []
         assert client.send(line(notification("notifications/cancelled", {"requestId": 5}))) == []
         assert "result" in client.ask("prompts/list", {}, 5)
-        assert self.after(client, 901) == []
+        assert self.messages_after(client, 901) == []
 
     @pytest.mark.parametrize("revision", SESSIONS)
     @pytest.mark.parametrize(
@@ -944,12 +949,12 @@ class TestTimeouts:
         ],
         ids=["answer", "error", "cancelled"],
     )
-    def test_settled_question_does_not_time_out(self, revision, message):
+    def test_completed_question_does_not_time_out(self, revision, message):
         """An answered or cancelled question does not time out."""
         client = Elicited(client_of(revision), diff="x").client
         client.send(line({"jsonrpc": "2.0", **message}))
 
-        assert self.after(client, 901) == []
+        assert self.messages_after(client, 901) == []
 
     @pytest.mark.parametrize(
         "message",
@@ -973,7 +978,7 @@ class TestTimeouts:
 
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_answer_while_the_error_is_sent(self, revision):
-        """An answer is ignored even before the client has received the error."""
+        """An answer that arrives while the timeout error is being sent is ignored."""
         elicited = Elicited(client_of(revision), diff="x")
         server, result = elicited.client.server, {"action": "accept", "content": {"tone": "calm", "depth": 1}}
         late = line({"jsonrpc": "2.0", "id": elicited.reply["id"], "result": result})
@@ -984,13 +989,15 @@ class TestTimeouts:
                 server.receive_data(late)
 
         server._dispatcher._send = answer_at_once
-        replies = [message for message in self.after(elicited.client, 901) if "method" not in message]
+        replies = [
+            message for message in self.messages_after(elicited.client, 901) if "method" not in message
+        ]
 
         assert [(reply["id"], "error" in reply) for reply in replies] == [(5, True)]
 
     @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
     @pytest.mark.parametrize("revision", SESSIONS)
-    def test_timeout_needs_no_message(self, revision, monkeypatch):
+    def test_question_times_out_without_further_input(self, revision, monkeypatch):
         """A question times out without further input; it is not asked if its deadline has already passed."""
         monkeypatch.setattr(elicitation, "_ANSWER_WITHIN_S", 0.01)
         output = Queue()
@@ -1023,10 +1030,10 @@ class TestTimeouts:
         limits = Limits(timeout=0.5)
         client = Client(catalog, revision, capabilities=FORM, threads=True, limits=limits)
         client.post("prompts/get", {"name": "hangs"}, 5)
-        (elicited,) = self.next(client)
+        (elicited,) = self.next_messages(client)
         time.sleep(0.7)
         client.answer(elicited["id"], {"action": "accept", "content": {"name": "Ada"}})
-        (reply,) = self.next(client)
+        (reply,) = self.next_messages(client)
         release.set()
 
         assert "took longer than its limit of 0.5 s" in reply["error"]["message"]

@@ -16,7 +16,7 @@ from promptkit import Arg, ArgumentsError, prompt, register_type
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.elicitation import (
-    askable,
+    askable_arguments,
     elicitation_params,
     form_message,
     read_answer,
@@ -33,7 +33,7 @@ class Address(str):
 
 
 class Shade:
-    """A type with a schema that its text form does not have."""
+    """A type whose schema does not describe its text form."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -136,7 +136,7 @@ def prompt_with(annotation, arg=None, **options):
 
 
 def argument(annotation):
-    """Return the argument of a type."""
+    """Return the compiled argument of a prompt for a type."""
     return prompt_with(annotation).arguments.by_name["value"]
 
 
@@ -146,7 +146,7 @@ def field(annotation, arg=None, *, has_modes=True) -> dict:
     return requested_schema(arguments, has_modes=has_modes)["properties"]["value"]
 
 
-def bare(schema: dict) -> dict:
+def strip_texts(schema: dict) -> dict:
     """Return a field without its title and description."""
     return {key: value for key, value in schema.items() if key not in {"title", "description"}}
 
@@ -156,13 +156,13 @@ class TestFields:
     @pytest.mark.parametrize(("annotation", "expected"), FIELDS, ids=str)
     def test_field_of_a_type(self, annotation, expected, has_modes):
         """Each type has the field that fits its values best, with the bounds that forms support."""
-        assert bare(field(annotation, has_modes=has_modes)) == expected
+        assert strip_texts(field(annotation, has_modes=has_modes)) == expected
 
     @pytest.mark.parametrize(("annotation", "expected"), SEVERAL, ids=str)
     def test_multiple_choice(self, annotation, expected):
-        """A list of choices is a multiple-choice field where forms have one, and a text field otherwise."""
+        """A list of choices is a multiple-choice field where forms support it, and a text field otherwise."""
         assert field(annotation) == {"type": "array"} | expected
-        assert bare(field(annotation, has_modes=False)) == ENTERED
+        assert strip_texts(field(annotation, has_modes=False)) == ENTERED
 
     def test_fields_of_required_arguments_are_required(self):
         """The form is an object with a field for each argument, in order, with the argument's default."""
@@ -182,7 +182,7 @@ class TestFields:
         }
 
     def test_defaults(self):
-        """A text that was sent and the default of an optional argument are the defaults of their fields."""
+        """The default of a field is the string that was sent, or the default of an optional argument."""
 
         @prompt
         def count(
@@ -265,7 +265,7 @@ class TestPublishedSchemas:
 
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
     def test_fields_have_only_published_members(self, revision):
-        """The published definitions allow additional members, but no field has any."""
+        """The published definitions allow additional properties, but no field has any."""
         schema = published_schema(revision.date)
         kinds = [d for name, d in schema.get("$defs", schema.get("definitions")).items() if "Schema" in name]
         named = {kind: set() for kind in ("string", "number", "integer", "boolean", "array")}
@@ -294,7 +294,7 @@ class TestPublishedSchemas:
     @pytest.mark.requirement("elicitation/plain-words")
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
     def test_forms_contain_no_url(self, revision):
-        """The texts of a form and of its fields contain no URL."""
+        """The message of a form and the text of its fields contain no URL."""
         several = revision.elicitation_modes
         arguments = [structs.replace(argument(each), name=f"field{i}") for i, each in enumerate(ANNOTATIONS)]
 
@@ -313,7 +313,7 @@ class TestPublishedSchemas:
         )
 
     def test_mode(self):
-        """The params name the form mode only in revisions that have modes."""
+        """The params contain the mode only in revisions that have modes."""
         compiled = prompt_with(int, title="Count")
         older = elicitation_params(compiled, compiled.arguments.ordered, modes=False)
         newer = elicitation_params(compiled, compiled.arguments.ordered, modes=True)
@@ -455,14 +455,14 @@ def review(
 ARGUMENTS = {"diff": "a", "depth": "1", "point": '{"x": 1}', "pin": "7"}
 
 
-def requested(arguments, declared=review) -> list[str]:
+def requested_names(arguments, declared=review) -> list[str]:
     """Return the names of the arguments that a form would request."""
     with pytest.raises(ArgumentsError) as caught:
         declared.compiled.arguments.read(arguments)
-    return [argument.name for argument in askable(declared.compiled, caught.value)]
+    return [argument.name for argument in askable_arguments(declared.compiled, caught.value)]
 
 
-def without(*names, **changed) -> dict:
+def arguments_without(*names, **changed) -> dict:
     """Return valid arguments except *names*, with *changed* values."""
     return {name: text for name, text in {**ARGUMENTS, **changed}.items() if name not in names}
 
@@ -471,37 +471,37 @@ class TestAskable:
     @pytest.mark.parametrize(
         ("arguments", "names"),
         [
-            (without("diff"), ["diff"]),
-            (without("depth", "diff"), ["diff", "depth"]),
-            (without(depth=""), ["depth"]),
-            (without(depth=None), ["depth"]),
-            (without("point"), ["point"]),
-            (without("diff", depth="many"), ["diff", "depth"]),
-            (without(depth="many"), ["depth"]),
-            (without("diff", tone="blue"), ["diff", "tone"]),
+            (arguments_without("diff"), ["diff"]),
+            (arguments_without("depth", "diff"), ["diff", "depth"]),
+            (arguments_without(depth=""), ["depth"]),
+            (arguments_without(depth=None), ["depth"]),
+            (arguments_without("point"), ["point"]),
+            (arguments_without("diff", depth="many"), ["diff", "depth"]),
+            (arguments_without(depth="many"), ["depth"]),
+            (arguments_without("diff", tone="blue"), ["diff", "tone"]),
         ],
         ids=["text", "two", "empty", "null", "parts", "missing and invalid", "invalid", "optional"],
     )
     def test_missing_and_invalid_arguments_are_requested(self, arguments, names):
         """Missing and invalid arguments are requested in the signature's order."""
-        assert names == requested(arguments)
+        assert names == requested_names(arguments)
 
     @pytest.mark.parametrize(
         "arguments",
         [
-            without("diff", more="x"),
-            without("diff", point="{}"),
-            without(point="{}"),
-            without("pin"),
-            without("diff", "pin"),
-            without(pin="x"),
-            without("diff", pin="x"),
+            arguments_without("diff", more="x"),
+            arguments_without("diff", point="{}"),
+            arguments_without(point="{}"),
+            arguments_without("pin"),
+            arguments_without("diff", "pin"),
+            arguments_without(pin="x"),
+            arguments_without("diff", pin="x"),
         ],
         ids=str,
     )
     def test_other_errors_prevent_a_form(self, arguments):
         """Unknown and secret arguments, and errors in a JSON value, are reported without a form."""
-        assert requested(arguments) == []
+        assert requested_names(arguments) == []
 
     def test_elicit(self):
         """Arguments are requested by default, and never with `elicit=False`."""
@@ -514,12 +514,12 @@ class TestAskable:
         def quiet(diff: str) -> str:
             return diff
 
-        assert requested({}, open_prompt) == ["diff"]
-        assert requested({}, quiet) == []
+        assert requested_names({}, open_prompt) == ["diff"]
+        assert requested_names({}, quiet) == []
 
     def test_no_errors(self):
         """Without errors there is nothing to request."""
-        assert askable(review.compiled, ArgumentsError("review", ())) == ()
+        assert askable_arguments(review.compiled, ArgumentsError("review", ())) == ()
 
 
 @pytest.mark.parametrize(
@@ -535,7 +535,7 @@ def test_message_names_the_prompt_and_the_arguments(count, needed):
 def test_message_names_what_is_invalid():
     """The message names the invalid arguments, and does not repeat the missing ones."""
     with pytest.raises(ArgumentsError) as caught:
-        review.compiled.arguments.read(without("diff", depth="many"))
+        review.compiled.arguments.read(arguments_without("diff", depth="many"))
 
     message = form_message(review.compiled, review.compiled.arguments.ordered[:2], errors=caught.value)
 

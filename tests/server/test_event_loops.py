@@ -1,4 +1,4 @@
-"""The event loop of asynchronous prompts: its end, its cleanup and its errors."""
+"""The event loop of asynchronous prompts: shutdown, cleanup and errors."""
 
 import asyncio
 import sys
@@ -44,14 +44,14 @@ class Work:
 
 @pytest.fixture
 def loop():
-    """Return a loop on a separate thread, and end it after the test."""
+    """Return a loop on a separate thread, and stop it after the test."""
     thread = EventLoopThread()
     yield thread
     thread.end()
 
 
 def has_ended(loop):
-    """Whether a loop is closed within 20 seconds."""
+    """Return whether a loop closes within 20 seconds."""
     deadline = time.monotonic() + 20
     while not loop._loop.is_closed() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -94,7 +94,7 @@ def test_blocked_loop_delays_only_asynchronous_prompts(start):
     assert order == [3, 1, 2]
 
 
-def test_loop_ends_after_its_coroutines(loop):
+def test_loop_stops_after_its_coroutines(loop):
     """Running coroutines finish, leftover tasks are cancelled, and asynchronous generators are closed."""
     release, closed, tasks = threading.Event(), threading.Event(), []
 
@@ -141,7 +141,7 @@ def test_coroutines_do_not_inherit_the_context(loop):
 
 
 @pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, GeneratorExit])
-def test_exit_exception_does_not_end_the_loop(loop, ending):
+def test_exit_exception_does_not_stop_the_loop(loop, ending):
     """The loop continues, whatever exception a coroutine raises."""
 
     async def end():
@@ -155,7 +155,7 @@ def test_exit_exception_does_not_end_the_loop(loop, ending):
     assert Work(loop, work()).start().result() == "done"
 
 
-def test_exit_of_a_leftover_task_does_not_end_the_loop(loop):
+def test_exit_of_a_leftover_task_does_not_stop_the_loop(loop):
     """The loop continues after a leftover task raises SystemExit."""
 
     async def leave():

@@ -56,7 +56,7 @@ class ThreadedServer:
 
 
 @pytest.fixture
-def threaded():
+def threaded_server():
     """Return a running server of two prompts."""
     server = ThreadedServer()
     server.start()
@@ -67,8 +67,11 @@ def threaded():
     assert server.ended.wait(50)
 
 
-def failing_once(function, error, when=lambda *_: True):
-    """Return *function*, replaced by *error* in the first call that matches *when*."""
+def fail_once(function, error, when=lambda *_: True):
+    """
+    Return a function that raises *error* in the first call that matches *when*, and otherwise calls
+    *function*.
+    """
     failed = []
 
     def call(*args):
@@ -85,24 +88,26 @@ ENDINGS = [SystemExit(), KeyboardInterrupt(), GeneratorExit()]
 
 
 @pytest.mark.parametrize("error", [*ERRORS, *ENDINGS], ids=repr)
-def test_failing_read(threaded, error, capsys):
+def test_failing_read(threaded_server, error, capsys):
     """A failed read is retried, and the next line is served."""
-    threaded.arrived.put(error)
+    threaded_server.arrived.put(error)
 
-    assert b'"id":1,"result":{}' in threaded.ask(request(1, "ping"))
+    assert b'"id":1,"result":{}' in threaded_server.ask(request(1, "ping"))
     assert f"a message of a client could not be read: {error!r}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_unreadable_line(threaded, monkeypatch, error):
+def test_unreadable_line(threaded_server, monkeypatch, error):
     """
     A line that cannot be processed gets an error with its id, and the lines before and after it are served.
     """
-    receive = threaded.connection._receive_request
-    failing = failing_once(receive, error, lambda _, request_id, *__: request_id == 2)
-    monkeypatch.setattr(threaded.connection, "_receive_request", failing)
+    receive = threaded_server.connection._receive_request
+    failing = fail_once(receive, error, lambda _, request_id, *__: request_id == 2)
+    monkeypatch.setattr(threaded_server.connection, "_receive_request", failing)
 
-    first, second, third = threaded.ask(*(request(number, "ping") for number in (1, 2, 3))).splitlines()
+    first, second, third = threaded_server.ask(
+        *(request(number, "ping") for number in (1, 2, 3))
+    ).splitlines()
     assert b'"result":{}' in first
     reason = "the message is rejected: there is not enough memory for it"
     if not isinstance(error, MemoryError):
@@ -113,54 +118,54 @@ def test_unreadable_line(threaded, monkeypatch, error):
 
 @pytest.mark.parametrize("error", [*ERRORS, *ENDINGS], ids=repr)
 @pytest.mark.parametrize("stage", ["serve", "question"])
-def test_failing_request(threaded, monkeypatch, error, stage):
+def test_failing_request(threaded_server, monkeypatch, error, stage):
     """An exception outside of authors' code gets an error reply, and the next request is served."""
-    failing = failing_once(reply_to, error)
+    failing = fail_once(reply_to, error)
     if stage == "serve":
         monkeypatch.setattr("promptkit.server.dispatch.reply_to", failing)
-        reply = threaded.ask(request(1, "prompts/get", {"name": "greet"}))
+        reply = threaded_server.ask(request(1, "prompts/get", {"name": "greet"}))
     else:
-        assert b"elicitation/create" in threaded.ask(request(1, "prompts/get", {"name": "asks"}))
+        assert b"elicitation/create" in threaded_server.ask(request(1, "prompts/get", {"name": "asks"}))
         monkeypatch.setattr("promptkit.server.dispatch.reply_to", failing)
         content = {"action": "accept", "content": {"name": "Ada"}}
-        reply = threaded.ask({"jsonrpc": "2.0", "id": "promptkit-1", "result": content})
+        reply = threaded_server.ask({"jsonrpc": "2.0", "id": "promptkit-1", "result": content})
 
     assert b'"id":1,"error":{"code":-32603,"message":"prompts/get failed"}' in reply
-    assert b"Hello." in threaded.ask(request(2, "prompts/get", {"name": "greet"}))
+    assert b"Hello." in threaded_server.ask(request(2, "prompts/get", {"name": "greet"}))
 
 
 @pytest.mark.parametrize("error", [*ERRORS, *ENDINGS], ids=repr)
 @pytest.mark.parametrize("late", ["question", "stream"])
-def test_failing_deferred_request(threaded, monkeypatch, error, late):
-    """A request that fails while its reply is deferred gets one reply, the error."""
-    server = threaded.server
+def test_failing_deferred_request(threaded_server, monkeypatch, error, late):
+    """A request that fails while its reply is deferred gets the error as its only reply."""
+    server = threaded_server.server
     sender = server._elicitation if late == "question" else server._notifier
     if late == "question":
         message = request(1, "prompts/get", {"name": "asks"})
     else:
         message = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
-    monkeypatch.setattr(sender, "_send", failing_once(sender._send, error))
-    lines = [threaded.ask(message)]
-    threaded.arrived.put(line(request(2, "ping")))
+    monkeypatch.setattr(sender, "_send", fail_once(sender._send, error))
+    lines = [threaded_server.ask(message)]
+    threaded_server.arrived.put(line(request(2, "ping")))
     while not all(any(number in text for text in lines) for number in (b'"id":1,', b'"id":2,')):
-        lines.append(threaded.output.get(timeout=50))
-    threaded.server.close(0)
+        lines.append(threaded_server.output.get(timeout=50))
+    threaded_server.server.close(0)
 
     (reply,) = (text for text in lines if b'"id":1,' in text)
     assert b'"error"' in reply
-    assert threaded.output.empty()
+    assert threaded_server.output.empty()
 
 
-def test_answer_to_a_cancelled_request(threaded):
+def test_answer_to_a_cancelled_request(threaded_server):
     """An answer to a cancelled request is dropped, and reading continues."""
-    threaded.server._dispatcher._events.append(ClientResponse("nobody", None))
+    threaded_server.server._dispatcher._events.append(ClientResponse("nobody", None))
 
-    assert b'"result":{}' in threaded.ask(request(1, "ping"))
+    assert b'"result":{}' in threaded_server.ask(request(1, "ping"))
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_failing_observer(threaded, monkeypatch, error):
-    """An exception of an observer does not prevent the reply."""
+def test_failing_observer(threaded_server, monkeypatch, error):
+    """An observer that raises does not prevent the reply."""
 
     class Failing:
         def begin(self, *_):
@@ -169,13 +174,13 @@ def test_failing_observer(threaded, monkeypatch, error):
 
             return note
 
-    monkeypatch.setattr(threaded.server, "_observers", [Failing()])
+    monkeypatch.setattr(threaded_server.server, "_observers", [Failing()])
 
-    assert b"Hello." in threaded.ask(request(1, "prompts/get", {"name": "greet"}))
+    assert b"Hello." in threaded_server.ask(request(1, "prompts/get", {"name": "greet"}))
 
 
 def test_no_threads_can_be_started(recipes, tmp_path):
-    """Without new threads every request is still answered, if necessary with an error."""
+    """If no thread can be started, every request is still answered, if necessary with an error."""
     source = """
         import asyncio, threading, time
         from promptkit import prompt

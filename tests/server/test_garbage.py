@@ -150,7 +150,7 @@ class FormClient(Process):
                 answered[message["id"]] = message
         return list(answered.values())
 
-    def collected(self, number):
+    def garbage_types(self, number):
         """Return the types of the objects that only the garbage collector could free."""
         (reply,) = self.replies([number], "prompts/get", {"name": "collected"})
         return json.loads(reply["result"]["messages"][0]["content"]["text"])
@@ -172,8 +172,8 @@ def test_request_leaves_no_garbage(client, name):
     """Whatever the outcome of a request, none of its objects waits for the garbage collector."""
     method, params = REQUESTS[name]
     client.replies(range(1, BATCH_SIZE + 1), method, params)
-    client.collected(10)
+    client.garbage_types(10)
     for number in range(100, 100 + BATCHES * BATCH_SIZE, BATCH_SIZE):
         client.replies(range(number, number + BATCH_SIZE), method, params)
 
-    assert client.collected(11) == {}
+    assert client.garbage_types(11) == {}

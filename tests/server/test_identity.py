@@ -85,14 +85,16 @@ def test_settings_override_the_project(project):
 
 
 class TestVersions:
-    def test_dynamic_version_is_that_of_the_installed_distribution(self, project):
-        """Without a version in the file, the version is that of the project's installed distribution."""
+    def test_dynamic_version_comes_from_the_installed_distribution(self, project):
+        """
+        Without a version in the file, the server has the version of the project's installed distribution.
+        """
         folder = project('[project]\nname = "msgspec"\ndynamic = ["version"]\n')
 
         assert find_server_info([str(folder)]).version == version("msgspec")
 
     def test_unknown_version(self, project):
-        """A project that is not installed has the version 0, never that of promptkit."""
+        """A project that is not installed has the version 0, never promptkit's."""
         folder = project('[project]\nname = "acme-prompts"\ndynamic = ["version"]\n')
 
         assert find_server_info([str(folder)]) == ServerInfo("acme-prompts", "0")
@@ -150,7 +152,9 @@ def test_invalid_settings_are_rejected(text, message, project):
 
 
 def reply_to(message, revision, method):
-    """Return the result of a connection's first message, checked against the published schema."""
+    """
+    Send the first message of a connection, and return its result, which must match the published schema.
+    """
     (reply,) = Session(IDENTITY, Capabilities()).receive_data(line(message))
     answer = json.loads(reply.line)
     check(answer, revision, {answer["id"]: method})
@@ -166,15 +170,15 @@ def reply_to(message, revision, method):
         ("2025-11-25", {"name", "version", "title", "description", "websiteUrl", "icons"}),
     ],
 )
-def test_handshake_has_the_members_of_the_revision(revision, members):
-    """A member is sent only in revisions whose schema has it. Every revision has instructions."""
+def test_handshake_has_the_fields_of_the_revision(revision, members):
+    """A field is sent only in revisions whose schema defines it. Every revision has instructions."""
     result = reply_to(initialize(revision), revision, "initialize")
 
     assert (set(result["serverInfo"]), result["instructions"]) == (members, "Review with `review`.")
 
 
 def test_discovery_has_the_whole_identity():
-    """`server/discover` has all members, and other results only the name and the version."""
+    """The result of `server/discover` has all fields, and other results only the name and the version."""
     key = "io.modelcontextprotocol/serverInfo"
     info = reply_to(modern(1, "server/discover"), MODERN, "server/discover")["_meta"][key]
 

@@ -24,7 +24,7 @@ Review {{diff}}, {{depth}}, {{count}}.
 
 @pytest.fixture
 def prompts(tmp_path):
-    """A folder with two Markdown prompts, one for a scope."""
+    """A folder with two Markdown prompts, one of which requires a scope."""
     (tmp_path / "review.prompt.md").write_text(REVIEW)
     (tmp_path / "tidy.prompt.md").write_text("---\ntool: false\n---\nTidy up.")
     return tmp_path

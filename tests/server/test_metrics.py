@@ -60,7 +60,7 @@ def client(metrics):
 
 
 def read_samples(metrics, faults=0):
-    """Return the value of each sample by its name and the values of its labels."""
+    """Return the value of each sample by its name and label values."""
     families = text_string_to_metric_families(metrics.text(faults).decode())
     samples = [sample for family in families for sample in family.samples]
     return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
@@ -87,7 +87,9 @@ class TestRequests:
         }
 
     def test_requests_by_prompt(self, metrics, client, capsys):
-        """Prompts and their tools are counted together, and prompts that need scopes like unknown prompts."""
+        """
+        A prompt and its tool are counted together; prompts that need scopes are counted as unknown prompts.
+        """
         client.get("review", diff="x")
         client.call("review", diff="x")
         client.get("review", diff="everything")
@@ -152,7 +154,7 @@ class TestWorkers:
         """Each worker reloads, but only one worker counts the reload."""
         for worker in ("0", "1"):
             metrics.serve_as(worker)
-            metrics.reloaded()
+            metrics.count_reload()
 
         assert read_samples(metrics)["promptkit_reloads_total",] == 1
 

@@ -189,7 +189,7 @@ def test_infinite_total():
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("ending", [None, PromptError("no"), ValueError("no")], ids=repr)
 def test_no_progress_after_the_reply(revision, ending, capsys):
-    """Reports of a leftover thread of a prompt are dropped, however the prompt ended."""
+    """Reports from a thread that outlives its prompt are dropped, however the prompt ended."""
     contexts = []
 
     @prompt
@@ -284,7 +284,7 @@ def test_no_progress_after_a_cancellation(revision, kind):
 @pytest.mark.requirement("progress/tracked")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_concurrent_requests(revision):
-    """Progress of concurrent requests is sent with the token of each, until it ends."""
+    """Each of several concurrent requests reports progress with its own token until the request ends."""
     contexts, ends = Queue(), {}
 
     @prompt

@@ -49,7 +49,7 @@ def counted():
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("name", ["ech", "", "ECHO", "echo ", "../echo"])
 def test_unknown_name(revision, name):
-    """An unknown name is -32602, and the name is in the data; names match exactly."""
+    """An unknown name leads to -32602 with the name in the data. Names match exactly."""
     error = Client(ECHO, revision).get(name, text="x")["error"]
 
     assert (error["code"], error["data"]["name"]) == (-32602, name)
@@ -61,7 +61,7 @@ def test_unknown_name(revision, name):
     "params", [{}, {"arguments": None}, {"arguments": {}}, {"arguments": {"lines": ""}}], ids=str
 )
 def test_missing_argument(revision, params, counted):
-    """A missing argument is -32602, whether it is absent, null or blank, and the error names it."""
+    """An absent, null or blank argument leads to -32602 with the name of the argument."""
     function, calls = counted
     error = client_of(revision, function).ask("prompts/get", {"name": "counted", **params})["error"]
 
@@ -97,7 +97,9 @@ def test_arguments_are_validated_first(revision, arguments, counted):
 @pytest.mark.requirement("prompts/get/internal-error")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_failing_prompt(revision, capsys):
-    """A failing prompt is -32603 with an error id, under which standard error shows the exception."""
+    """
+    A failing prompt leads to -32603 with an error id; standard error has the exception with the same id.
+    """
 
     @prompt
     def broken() -> str:

@@ -144,7 +144,7 @@ class TestReading:
     @pytest.mark.requirement("resources/templates", "resources/templates/mime-type")
     @pytest.mark.requirement("resources/list/answered")
     def test_lists(self, revision):
-        """Resources and templates have separate lists, with the members of the revision."""
+        """Resources and templates have separate lists, with the fields of the revision."""
         client = Client(CATALOG, revision)
 
         (listed,) = client.ask("resources/list")["result"]["resources"]
@@ -214,7 +214,7 @@ class TestReading:
         ],
     )
     def test_path_below_the_folder(self, revision, path, read):
-        """Any other path reaches the author's function unchanged."""
+        """Any path below the folder reaches the author's function unchanged."""
         document = resource("file:///docs/{+path}")(lambda path: path)
         client = Client(compile(Recipes(resources=(document,))), revision)
 
@@ -230,7 +230,9 @@ class TestReading:
 )
 @pytest.mark.parametrize("uri", ["notes://nowhere", "", "welcome", "notes://welcome/", "logs://recent?x=1"])
 def test_unknown_resource(revision, code, uri):
-    """An unknown resource is -32002 in sessions and -32602 in the modern era, with the URI in the data."""
+    """
+    An unknown resource leads to -32002 in sessions, or -32602 in the modern era, with the URI in the data.
+    """
     reply = read(revision, uri)
 
     assert (reply["error"]["code"], reply["error"]["data"]["uri"]) == (code, uri)
@@ -240,7 +242,7 @@ def test_unknown_resource(revision, code, uri):
 @pytest.mark.requirement("resources/read/no-empty-contents")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_empty_resource(revision):
-    """An empty resource has one empty text."""
+    """The content of an empty resource is one empty string."""
     client = Client(compile(Recipes(resources=(resource("x:empty", name="empty")(lambda: ""),))), revision)
 
     assert client.ask("resources/read", {"uri": "x:empty"})["result"]["contents"] == [

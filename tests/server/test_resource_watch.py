@@ -21,10 +21,10 @@ def short_interval(monkeypatch):
 
 
 class Client(Subscriber):
-    """A client whose server ends with it."""
+    """A client that stops its server at the end of its input."""
 
     def end(self):
-        """End the input and the server."""
+        """End the input, and stop the server."""
         super().end()
         self.server.close(1)
 
@@ -65,12 +65,12 @@ def test_file_of_a_recipe(recipes):
 
     (folder / "today.log").write_text("one two", encoding="utf-8")
 
-    assert subscriber.updated(1) == {"logs://today"}
+    assert subscriber.wait_for_updates(1) == {"logs://today"}
     subscriber.end()
 
 
 def test_stamp_function():
-    """A function returns a version, and only its own resource counts as changed when the version differs."""
+    """A watch function returns a version. When it differs, only the function's resource has changed."""
     version = threading.Event()
 
     @resource("docs://{name}", watch=version.is_set)
@@ -84,7 +84,7 @@ def test_stamp_function():
     subscriber = subscribe(page, fixed, uris=["docs://a", "docs://fixed/text", "docs://b"])
     version.set()
 
-    assert subscriber.updated(2) == {"docs://a", "docs://b"}
+    assert subscriber.wait_for_updates(2) == {"docs://a", "docs://b"}
     subscriber.end()
 
 
@@ -103,7 +103,7 @@ def test_without_watch_no_thread_starts():
 
 
 def test_failing_stamp_function_is_reported_once(capfd):
-    """A stamp function that raises is reported once, and others still work."""
+    """A stamp function that raises is reported once, and other stamp functions still work."""
     version = threading.Event()
 
     @resource("docs://bad", watch=lambda: 1 / 0)
@@ -117,14 +117,14 @@ def test_failing_stamp_function_is_reported_once(capfd):
     subscriber = subscribe(bad, good, uris=["docs://good"])
     version.set()
 
-    assert subscriber.updated(1) == {"docs://good"}
+    assert subscriber.wait_for_updates(1) == {"docs://good"}
     subscriber.end()
     reports = [text for text in capfd.readouterr().err.splitlines() if "cannot be watched" in text]
     assert reports == ["promptkit: resource 'bad' cannot be watched: ZeroDivisionError: division by zero"]
 
 
 def test_stream_of_the_modern_era():
-    """A stream of changes of the newest revision receives the notification with its subscription id."""
+    """A stream of the modern era gets the notification of an update."""
     version = threading.Event()
 
     @resource("docs://a", watch=version.is_set)
@@ -138,7 +138,7 @@ def test_stream_of_the_modern_era():
     version.set()
 
     assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
-    assert subscriber.updated(1) == {"docs://a"}
+    assert subscriber.wait_for_updates(1) == {"docs://a"}
     subscriber.end()
 
 

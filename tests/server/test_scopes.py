@@ -85,7 +85,7 @@ class TestOneClient:
 
     @pytest.mark.parametrize("revision", [OLD, "2026-07-28"])
     def test_hidden_prompt_is_unknown(self, revision):
-        """The error for a hidden prompt is that of an unknown name, and no hint names it."""
+        """A hidden prompt gets the error of an unknown name, and no hint names the prompt."""
         visible = catalog_of(review)
         with Client(ALL, revision=revision) as client, Client(visible, revision=revision) as other:
             for name in ("reviews", "rotate", "reviewss"):
@@ -107,7 +107,7 @@ class TestOneClient:
             assert client.read_resource("docs://handbook").text == "The handbook."
 
     def test_visible_template_matches_a_hidden_uri(self):
-        """A visible template serves every URI that it matches, even that of a hidden resource."""
+        """A visible template serves every URI that it matches, even the URI of a hidden resource."""
         with Client(ALL, scopes=["team"]) as client:
             assert client.read_resource("docs://handbook").text == "The document handbook."
         with Client(ALL, scopes=["admin", "team"]) as client:
@@ -142,7 +142,7 @@ class TestOneClient:
 
 class TestCatalogs:
     def test_fully_visible_catalog_is_not_copied(self):
-        """A catalog without hidden items is served itself."""
+        """A caller who can see all items is served the catalog itself, not a copy."""
         assert ALL.visible_to(frozenset({"admin", "team", "more"})) is ALL
         assert catalog_of(review).visible_to(frozenset()).prompts == (review.compiled,)
 
@@ -164,7 +164,9 @@ class TestManyClients:
         assert read["result"]["cacheScope"] == "private"
 
     def test_anonymous_callers_have_the_scopes_of_the_process(self):
-        """Without a token, a caller has the scopes of the process; with a token, only those of the token."""
+        """
+        Without a token, a caller has the scopes of the process; with a token, only the scopes of the token.
+        """
         site = Site(ALL, scopes=ADMIN)
 
         assert len(site.ask(modern(1, "prompts/list"))["result"]["prompts"]) == 2
@@ -255,7 +257,7 @@ class TestReload:
     """Change notifications on streams."""
 
     def listen(self, site, principal, *uris):
-        """Open a stream, and return the list of its output."""
+        """Open a stream, and return the list to which its later output is appended."""
         filters = {
             "promptsListChanged": True,
             "resourcesListChanged": True,
@@ -265,7 +267,7 @@ class TestReload:
         del output[:]
         return output
 
-    def notified(self, output):
+    def notifications_in(self, output):
         """Return the methods and URIs of the notifications."""
         lines = [json.loads(line) for part in output for line in part.splitlines()]
         return [(line["method"].removeprefix("notifications/"), line["params"].get("uri")) for line in lines]
@@ -277,7 +279,10 @@ class TestReload:
         ada, bob = self.listen(site, caller("ada", "admin")), self.listen(site, caller("bob"))
 
         site.replace(catalog_of(review, reviews))
-        assert (self.notified(ada), self.notified(bob)) == ([], [("prompts/list_changed", None)])
+        assert (self.notifications_in(ada), self.notifications_in(bob)) == (
+            [],
+            [("prompts/list_changed", None)],
+        )
         assert len(site.ask(modern(1, "prompts/list"), caller("bob"))["result"]["prompts"]) == 1
 
     def test_change_of_a_hidden_prompt(self):
@@ -287,8 +292,8 @@ class TestReload:
 
         site.replace(catalog_of(review, prompt(name="reviews", scopes=["admin"])(reviews.function)))
         site.replace(catalog_of(review))
-        assert self.notified(ada) == [("prompts/list_changed", None)]
-        assert self.notified(bob) == []
+        assert self.notifications_in(ada) == [("prompts/list_changed", None)]
+        assert self.notifications_in(bob) == []
 
     def test_change_of_a_hidden_resource(self):
         """A subscription to a hidden resource gets the notifications of an unknown URI."""
@@ -299,9 +304,12 @@ class TestReload:
         )
 
         site.replace(catalog_of(review, handbook))
-        assert (self.notified(hers), self.notified(his)) == ([("resources/updated", "docs://handbook")], [])
+        assert (self.notifications_in(hers), self.notifications_in(his)) == (
+            [("resources/updated", "docs://handbook")],
+            [],
+        )
         site.replace(catalog_of(review, handbook, document_of_all))
-        assert self.notified(his) == [("resources/list_changed", None)]
+        assert self.notifications_in(his) == [("resources/list_changed", None)]
 
     def test_equal_views_are_compared_once(self, monkeypatch):
         """Streams with the same view share one comparison of the lists."""
@@ -313,7 +321,7 @@ class TestReload:
         site.replace(catalog_of(review, rotate))
 
         assert len(compared) == 1
-        assert [self.notified(each) for each in outputs] == [[("resources/list_changed", None)]] * 9
+        assert [self.notifications_in(each) for each in outputs] == [[("resources/list_changed", None)]] * 9
 
     def test_stream_keeps_its_scopes(self):
         """A stream keeps the scopes of the token that opened it. Over HTTP, it ends with that token."""
@@ -322,7 +330,7 @@ class TestReload:
 
         site.ask(modern(1, "prompts/list"), caller("ada"))
         site.replace(catalog_of(review, reviews))
-        assert self.notified(output) == [("prompts/list_changed", None)]
+        assert self.notifications_in(output) == [("prompts/list_changed", None)]
 
 
 def test_session_requests_use_their_own_token():

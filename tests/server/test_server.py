@@ -58,7 +58,7 @@ class TestReplies:
             ],
         }
 
-    def test_replies_to_one_read_are_one_write(self):
+    def test_replies_to_one_read_are_sent_in_one_write(self):
         """The replies to the requests of one read are sent in one write, in order."""
         client = client_of(greet)
 
@@ -98,7 +98,7 @@ class TestReplies:
 
 class TestErrors:
     def test_unknown_prompt(self):
-        """An unknown prompt is -32602, with the nearest name."""
+        """An unknown prompt leads to -32602 with the nearest name."""
         answer = client_of(greet).get("gret")
 
         assert answer["error"] == {
@@ -150,7 +150,7 @@ class TestErrors:
         }
 
     def test_image_of_the_author(self, capfd):
-        """Without arguments, an image that cannot be sent is the author's, and the prompt fails."""
+        """Without arguments, an image that cannot be sent is the author's error, and the prompt fails."""
 
         @prompt
         def picture():
@@ -177,8 +177,8 @@ class TestErrors:
 
     def test_image_of_the_author_or_the_client(self, capfd):
         """
-        Without bytes in the arguments, an image that cannot be sent can be the author's: the client gets the
-        reason, and standard error the traceback, without secrets.
+        If no argument contains bytes, an image that cannot be sent can be the author's error, so the client
+        gets the reason, and standard error shows the traceback without secrets.
         """
 
         @prompt
@@ -210,7 +210,7 @@ class TestErrors:
         ],
     )
     def test_other_exception(self, error, capsys):
-        """Any other exception is -32603 without its text; the traceback is logged with the error id."""
+        """Any other exception leads to -32603 without its text; the traceback is logged with the error id."""
 
         @prompt
         def broken() -> str:
@@ -323,7 +323,10 @@ class TestAsynchronousPrompts:
         assert [message["role"] for message in second["result"]["messages"]] == ["user", "assistant"]
 
     def test_other_requests_are_served(self):
-        """While a coroutine waits, other requests are served; at the end it has its grace period."""
+        """
+        While a coroutine waits, other requests are served. The coroutine has a grace period when the server
+        closes.
+        """
 
         @prompt
         async def slow() -> str:

@@ -35,16 +35,16 @@ class Client:
 
 
 @pytest.fixture
-def passed_on():
+def shared_changes():
     """The changes that other workers apply as well."""
     return []
 
 
 @pytest.fixture
-def streams(passed_on):
+def streams(shared_changes):
     """The streams of a server whose recipes can change."""
     connection = Session(ServerInfo("tests", "1"), Capabilities(changes=True))
-    return Streams(connection, lambda _line: None, passed_on.append)
+    return Streams(connection, lambda _line: None, shared_changes.append)
 
 
 def change(streams):
@@ -60,7 +60,7 @@ def methods(client):
     return [json.loads(line)["method"] for line in lines]
 
 
-def test_a_stream_gets_what_its_session_has_subscribed_to(streams, passed_on):
+def test_a_stream_gets_what_its_session_has_subscribed_to(streams, shared_changes):
     """Every stream is notified of lists; only subscribers are notified of a resource."""
     subscriber, other = Client("one"), Client("two")
     streams.change_subscription(subscriber.request("resources/subscribe"), is_subscribed=True)
@@ -71,11 +71,13 @@ def test_a_stream_gets_what_its_session_has_subscribed_to(streams, passed_on):
 
     assert methods(subscriber) == ["notifications/prompts/list_changed", "notifications/resources/updated"]
     assert methods(other) == ["notifications/prompts/list_changed"]
-    assert [(each.session_id, each.uri, each.is_subscribed) for each in passed_on] == [("one", URI, True)]
+    assert [(each.session_id, each.uri, each.is_subscribed) for each in shared_changes] == [
+        ("one", URI, True)
+    ]
 
 
-def test_the_end_of_a_subscription(streams, passed_on):
-    """A resource is no longer reported after its subscription, and nothing after the stream."""
+def test_the_end_of_a_subscription(streams, shared_changes):
+    """After a subscription ends, its resource is not reported; after a stream ends, nothing is."""
     client = Client("one")
     opening = client.request(STREAM)
     streams.stream(opening, lambda: None)
@@ -86,22 +88,22 @@ def test_the_end_of_a_subscription(streams, passed_on):
     change(streams)
 
     assert methods(client) == ["notifications/prompts/list_changed"]
-    assert [each.is_subscribed for each in passed_on] == [True, False]
+    assert [each.is_subscribed for each in shared_changes] == [True, False]
 
 
-def test_a_change_in_another_worker(streams, passed_on):
-    """A subscription that another worker has received applies here, and is not passed on again."""
+def test_a_change_in_another_worker(streams, shared_changes):
+    """A subscription that another worker has received applies to this worker, and is not passed on again."""
     client = Client("one")
     streams.stream(client.request(STREAM), lambda: None)
     streams.apply(notifier.SubscriptionChange("one", URI, is_subscribed=True))
     change(streams)
 
     assert "notifications/resources/updated" in methods(client)
-    assert passed_on == []
+    assert shared_changes == []
 
 
 def test_without_a_session(streams):
-    """Without a session, nothing can be subscribed to."""
+    """A client without a session cannot subscribe to anything."""
     for is_subscribed in (True, False):
         with pytest.raises(MethodNotFound):
             streams.change_subscription(

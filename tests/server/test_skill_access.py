@@ -58,7 +58,7 @@ def text_of(client, tool, /, **arguments):
 
 
 def test_tools(client):
-    """There are two tools. The description of one lists the skills that the caller may see."""
+    """There are two tools. The description of `read_skill` lists the skills that the caller can see."""
     find, read = client.ask("tools/list", {})["result"]["tools"]
 
     assert (find["name"], read["name"]) == ("find_skills", "read_skill")
@@ -102,7 +102,7 @@ def test_read(client):
     ],
 )
 def test_errors_reach_the_model(client, arguments, part):
-    """A model can correct a wrong name or path. A skill that the caller may not see does not exist."""
+    """A model can correct a wrong name or path. A skill that the caller cannot see does not exist."""
     ((content,), is_error) = call(client, "read_skill", **arguments)
 
     assert is_error
@@ -150,7 +150,7 @@ def test_prompts(client):
     ],
 )
 def test_forms(options, tools, prompts):
-    """Each form is offered only if it is chosen; a skill with $ARGUMENTS is always a prompt as well."""
+    """Skills are tools or prompts only with the option, but a skill with $ARGUMENTS is always a prompt."""
     client = Client(CATALOG, **options)
 
     assert [each["name"] for each in client.ask("tools/list", {})["result"]["tools"]] == tools
@@ -192,7 +192,7 @@ def test_description_has_at_most_2048_characters(count, length):
 
 
 def test_skills_of_the_same_name():
-    """Skills with the same name are told apart by their prefixes."""
+    """Skills with the same name are distinguished by their prefixes."""
     first, second = (
         skill(name="ship", prefix=prefix, description=prefix)(lambda: "x") for prefix in ("acme", "beta")
     )

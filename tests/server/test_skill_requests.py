@@ -44,12 +44,12 @@ def client(request):
     return Client(CATALOG, request.param)
 
 
-def hashed(data):
+def digest_and_size(data):
     return {"digest": f"sha256:{sha256(data).hexdigest()}", "size": len(data)}
 
 
-def modern_members(client, **members):
-    """Return the members that only results of the modern era have."""
+def modern_fields(client, **members):
+    """Return the fields that only results of the modern era have."""
     return members if client.revision == MODERN else {}
 
 
@@ -73,7 +73,7 @@ def test_capability(revision):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_server_without_skills(revision):
-    """A server without skills has an empty list, and their URIs are unknown."""
+    """A server without skills has an empty list of skills, and every skill URI is unknown."""
     client = Client(compile([hello]), revision)
 
     assert client.ask("skills/list")["result"]["skills"] == []
@@ -88,7 +88,7 @@ class TestList:
 
         (entry,) = result.pop("skills")
         result.pop("_meta", None)
-        assert result == modern_members(client, resultType="complete", ttlMs=300_000, cacheScope="private")
+        assert result == modern_fields(client, resultType="complete", ttlMs=300_000, cacheScope="private")
         assert entry["uri"] == f"{ROOT}/SKILL.md"
         assert entry["frontmatter"] == {
             "name": "review",
@@ -99,9 +99,9 @@ class TestList:
             file["uri"]: {"digest": file["digest"], "size": file["size"]} for file in entry["resources"]
         }
         assert len(by_uri) == len(entry["resources"]) == 5
-        assert by_uri[f"{ROOT}/references/rules.md"] == hashed(b"Rules")
-        assert by_uri[f"{ROOT}/logo.bin"] == hashed(b"\xff\x00")
-        assert by_uri[f"{ROOT}/empty"] == hashed(b"")
+        assert by_uri[f"{ROOT}/references/rules.md"] == digest_and_size(b"Rules")
+        assert by_uri[f"{ROOT}/logo.bin"] == digest_and_size(b"\xff\x00")
+        assert by_uri[f"{ROOT}/empty"] == digest_and_size(b"")
 
     def test_pages(self, client):
         """A skill is not split across pages."""
@@ -143,7 +143,7 @@ class TestGet:
 
         assert result.pop("skill") == listed
         result.pop("_meta", None)
-        assert result == modern_members(client, resultType="complete", ttlMs=300_000, cacheScope="private")
+        assert result == modern_fields(client, resultType="complete", ttlMs=300_000, cacheScope="private")
 
     @pytest.mark.parametrize(
         "uri", [ROOT, f"{ROOT}/", f"{ROOT}/references/rules.md", "skill://acme/secret/SKILL.md", "x"]
@@ -181,7 +181,7 @@ class TestFiles:
         data = b64decode(first["blob"]) if "blob" in first else first["text"].encode()
         (entry,) = client.ask("skills/list")["result"]["skills"]
         (listed,) = (file for file in entry["resources"] if file["uri"] == uri)
-        assert hashed(data) == {"digest": listed["digest"], "size": listed["size"]}
+        assert digest_and_size(data) == {"digest": listed["digest"], "size": listed["size"]}
         assert ("blob" in first) == (path == "logo.bin")
 
     def test_mime_types(self, client):
@@ -270,4 +270,4 @@ def test_changed_file(revision):
     ]
     listed = client.ask("skills/list")["result"]["skills"][0]["resources"]
     read = client.ask("resources/read", {"uri": "skill://a/x.md"})["result"]["contents"][0]
-    assert listed[1]["digest"] == hashed(read["text"].encode())["digest"]
+    assert listed[1]["digest"] == digest_and_size(read["text"].encode())["digest"]

@@ -22,7 +22,7 @@ from promptkit.loader.recipes import Recipes
 from promptkit.server.telemetry import PIPE, TCP, Telemetry
 from promptkit.transports.http.application import Application
 from promptkit.transports.http.settings import Settings
-from tests.posting import PLAIN, agreeing, answer_to
+from tests.posting import PLAIN, answer_to, modern_headers
 from tests.transports.http.conftest import GREET, ServerProcess
 from tests.wire import MODERN, Client, modern
 
@@ -44,7 +44,7 @@ def broken() -> str:
 
 @resource("docs://readme")
 def readme() -> str:
-    """Read it."""
+    """Return the readme."""
     return "text"
 
 
@@ -206,7 +206,7 @@ class TestSpans:
         client = Client(None, observers=[Telemetry(TCP)])
         client.post("prompts/list")
 
-        client.server.close(0, answer_rest=False)
+        client.server.close(0, answer_unfinished=False)
 
         assert [span.attributes.get("error.type") for span in spans()] == [None, "cancelled"]
 
@@ -280,7 +280,7 @@ sys.exit(main())
 
 
 def test_last_span_is_exported_over_stdio(tmp_path):
-    """With `--otel`, spans of a pending batch are exported before the process ends."""
+    """With `--otel`, spans of a pending batch are exported before the process exits."""
     (tmp_path / "greet.py").write_text(
         'from promptkit import prompt\n@prompt\ndef greet() -> str:\n    """Greet."""\n    return "hello"\n'
     )
@@ -319,7 +319,7 @@ def test_missing_opentelemetry_package(tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 def test_every_worker_exports_its_spans(tmp_path):
-    """The SDK is set up before workers are forked, and each worker exports its spans before it ends."""
+    """The SDK is set up before workers are forked, and each worker exports its spans before it exits."""
     folder, log = tmp_path / "recipes", tmp_path / "log"
     folder.mkdir()
     (folder / "greet.py").write_text(GREET)
@@ -329,9 +329,11 @@ def test_every_worker_exports_its_spans(tmp_path):
     try:
         for _ in range(4):
             with served.connect() as connection:
-                reply = connection.ask("/mcp", json.dumps(message).encode(), **{**PLAIN, **agreeing(message)})
+                reply = connection.ask(
+                    "/mcp", json.dumps(message).encode(), **{**PLAIN, **modern_headers(message)}
+                )
                 assert reply.status == 200
-        assert served.end()[0] == 0
+        assert served.stop()[0] == 0
     finally:
         served.process.kill()
         served.process.wait()

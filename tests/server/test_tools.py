@@ -115,7 +115,7 @@ def client_of(*prompts, revision="2025-11-25", tools=True, **options):
 
 
 def texts(reply):
-    """Return the texts of a result."""
+    """Return the text of each block of a result."""
     return [block["text"] for block in reply["result"]["content"]]
 
 
@@ -130,7 +130,7 @@ class TestList:
     @pytest.mark.requirement("tools/annotations", "tools/input-schema")
     @EVERY_REVISION
     def test_every_prompt_is_a_tool(self, revision):
-        """A tool has its prompt's members that the revision supports, and the schema of its arguments."""
+        """A tool has the fields of its prompt that the revision supports, and the schema of its arguments."""
         tools = {
             tool["name"]: tool for tool in client_of(revision=revision).ask("tools/list")["result"]["tools"]
         }
@@ -192,7 +192,7 @@ class TestList:
 class TestOff:
     @EVERY_REVISION
     def test_tools_are_off_by_default(self, revision):
-        """The list is empty, and a call is an unknown method, whatever its params are."""
+        """The list is empty, and a call is rejected as an unknown method, whatever its params are."""
         client = client_of(revision=revision, tools=False)
 
         assert client.ask("tools/list")["result"]["tools"] == []
@@ -251,8 +251,8 @@ class TestCalls:
             }
         ]
 
-    def test_annotated_texts_are_separate_blocks(self):
-        """The annotations of one text do not apply to others."""
+    def test_annotated_text_is_a_separate_block(self):
+        """The annotations of a text block do not apply to other blocks."""
 
         def notes():
             """Write notes."""
@@ -340,7 +340,7 @@ class TestCalls:
             assert message == f"prompt 'review': 'code' is {shown}, not text"
 
     def test_failing_prompt(self, capfd):
-        """The exception of a prompt is only on standard error, under the error id of the result."""
+        """A prompt's exception is only on standard error. Its error id is also in the result."""
         message = error_text(client_of().call("fails"))
 
         assert message.startswith("prompt 'fails' failed (error ")

@@ -21,7 +21,7 @@ def greet():
 
 
 def function_of(content):
-    """Return a resource function for a text, or for a function that returns it."""
+    """Return a resource function for a string, or for a function that returns one."""
 
     def read() -> str:
         return content() if callable(content) else content
@@ -30,7 +30,7 @@ def function_of(content):
 
 
 def catalog_of(**notes):
-    """Return a catalog of resources by name; a value is a text, or a function that returns it."""
+    """Return a catalog of resources by name; a value is a string, or a function that returns one."""
     resources = [
         resource(f"notes://{name}", name=name)(function_of(content)) for name, content in notes.items()
     ]
@@ -55,7 +55,7 @@ class Subscriber:
         self.arrived.put(line(message))
         return json.loads(self.output.get(timeout=50))
 
-    def updated(self, count):
+    def wait_for_updates(self, count):
         """Wait for *count* updates, and return the URIs of the resources."""
         uris = set()
         while len(uris) < count:
@@ -89,7 +89,7 @@ def test_hanging_resource_does_not_delay_a_reload(release):
     new = catalog_of(a="one", b=lambda: release.wait(60) and "")
     subscriber.server.replace(new)
     assert subscriber.server.snapshot.catalog is new
-    assert subscriber.updated(2) == {"notes://a", "notes://b"}
+    assert subscriber.wait_for_updates(2) == {"notes://a", "notes://b"}
     assert subscriber.ask(request(9, "ping"))["result"] == {}
     subscriber.end()
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.server.pending import PendingRequest
-from promptkit.server.request_limits import WaitingQueue
+from promptkit.server.waiting_queue import WaitingQueue
 
 
 def pending(subject="", text=""):

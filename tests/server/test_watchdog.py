@@ -1,4 +1,4 @@
-"""The watchdog ends a process in which no Python code can run, and no other process."""
+"""The watchdog terminates a process only if no Python code can run in it."""
 
 import faulthandler
 import re
@@ -100,7 +100,7 @@ HELD = {
 
 @pytest.fixture
 def serve(recipes):
-    """Return a function that starts a server with prompts that hold the lock."""
+    """Return a function that starts a server with prompts that hold the GIL."""
     started = []
 
     def make(source=HOLDING, *options, **streams):
@@ -129,8 +129,11 @@ def ask(process, *messages):
     ("held", "ending"),
     [*((held, "nothing") for held in HELD), ("matches", "end of input"), ("matches", "SIGTERM")],
 )
-def test_lock_that_is_never_released(serve, held, ending):
-    """A process in which no Python code can run is ended by the kernel, with or without a signal."""
+def test_gil_that_is_never_released(serve, held, ending):
+    """
+    A process in which no Python code can run is terminated by the kernel, with or without a signal to stop
+    it.
+    """
     process = serve()
     ask(process, initialize("2025-06-18"), request(1, *HELD[held]))
     process.stdout.readline()
@@ -145,10 +148,8 @@ def test_lock_that_is_never_released(serve, held, ending):
     assert process.wait(60) in codes
 
 
-def test_lock_that_is_held_when_the_parent_exits(recipes, tmp_path):
-    """
-    A process in which no Python code can run ends even after its parent, which could kill it, has exited.
-    """
+def test_gil_that_is_held_when_the_parent_exits(recipes, tmp_path):
+    """A process in which no Python code can run exits even if its parent, which could kill it, has exited."""
     script = tmp_path / "parent.py"
     script.write_text(
         f"import os, subprocess, sys, time\n"
@@ -183,8 +184,8 @@ def has_exited(number):
     return False
 
 
-def test_lock_that_is_held_by_the_first_process_of_a_container(recipes):
-    """The first process of a container handles the signal and exits, because the kernel does not end it."""
+def test_gil_that_is_held_by_pid_1_of_a_container(recipes):
+    """PID 1 of a container handles the signal and exits, because the kernel does not terminate it."""
     contained = ["unshare", "--user", "--pid", "--fork", "--kill-child"]
     if not shutil.which("unshare") or subprocess.run([*contained, "true"], check=False).returncode:
         pytest.skip("no container can be made here")
@@ -202,8 +203,8 @@ def test_lock_that_is_held_by_the_first_process_of_a_container(recipes):
 
 
 @pytest.mark.parametrize("name", ["spins", "digests", "sleeps", "imports"])
-def test_healthy_process_is_not_ended(serve, name):
-    """Running Python code, C code without the lock, and sleeping can take longer than the limit."""
+def test_healthy_process_is_not_terminated(serve, name):
+    """Running Python code, C code without the GIL, and sleeping can take longer than the limit."""
     process = serve()
     ask(process, modern(1, "prompts/get", {"name": name}))
 
@@ -213,8 +214,8 @@ def test_healthy_process_is_not_ended(serve, name):
     assert process.wait(60) == 0
 
 
-def test_stopped_process_is_not_ended(serve):
-    """Only CPU time counts: a process that was stopped continues."""
+def test_stopped_process_is_not_terminated(serve):
+    """Only CPU time counts, so a process that was stopped continues."""
     process = serve()
     ask(process, modern(1, "prompts/get", {"name": "sleeps"}))
     process.send_signal(signal.SIGSTOP)
@@ -235,7 +236,7 @@ def test_stacks_are_printed(serve):
 
 
 def test_no_guard(serve):
-    """With `--no-guard` the process is not ended, which is needed for C debuggers, for example."""
+    """With `--no-guard` the process is not terminated, which C debuggers need, for example."""
     process = serve(HOLDING.replace("10**13", "3 * 10**7"), "--no-guard")
     ask(process, modern(1, "prompts/get", {"name": "adds"}))
 

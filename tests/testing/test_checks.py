@@ -7,8 +7,11 @@ from promptkit.errors import EmptyPromptError
 from promptkit.testing.collection import RenderingError, check_examples, check_generated
 
 
-def failing(error):
-    """A prompt that raises *error* for its example, and for any longer text."""
+def failing_prompt(error):
+    """
+    Return a compiled prompt that raises *error* for its example, and for any string of more than five
+    characters.
+    """
 
     def ask(text: Annotated[str, Arg(examples=["sample"])]):
         if len(text) > 5:
@@ -23,9 +26,11 @@ class TestExamples:
         "error", [ValueError("no"), PromptError("no"), EmptyPromptError("other"), ArgumentsError("other", ())]
     )
     def test_example_must_render(self, error):
-        """An example must render: any exception is reported with the arguments, even one for the caller."""
+        """
+        An example must render, so any exception is reported with the arguments, even one for the caller.
+        """
         with pytest.raises(RenderingError) as caught:
-            check_examples(failing(error))
+            check_examples(failing_prompt(error))
 
         assert caught.value.__cause__ is error
         assert str(caught.value) == "prompt 'ask' fails for {'text': 'sample'}"
@@ -85,7 +90,7 @@ class TestGenerated:
     @pytest.mark.parametrize("error", [PromptError("no"), EmptyPromptError("other")])
     def test_generated_arguments_can_be_rejected(self, error):
         """A prompt can reject generated arguments with an error meant for the caller."""
-        assert check_generated(failing(error)) is None
+        assert check_generated(failing_prompt(error)) is None
 
     def test_reason_if_no_arguments_render(self):
         """If no generated arguments render, the last of the prompt's own error messages is returned."""
@@ -117,7 +122,7 @@ class TestGenerated:
     def test_other_exception_is_a_failure(self, error):
         """Any other exception is a failure, reported for the simplest arguments that cause it."""
         with pytest.raises(RenderingError) as caught:
-            check_generated(failing(error))
+            check_generated(failing_prompt(error))
 
         assert caught.value.__cause__ is error
         assert len(caught.value.arguments["text"]) == 6

@@ -18,7 +18,9 @@ def build_reply(text):
 
 @pytest.fixture
 def server(pytester, scripted):
-    """A function that returns the options for a server whose prompt has a text, next to its cases."""
+    """
+    A function that returns pytest's options for a server whose prompt renders text, next to a file of cases.
+    """
     pytester.makefile(".toml", cases='[review."a mean"]\ncode = "x"\n')
 
     def options(text="Review it."):

@@ -77,8 +77,8 @@ def project(pytester):
 )
 def test_client_renders_with_the_patch_of_a_test(module, files, options, project, run_forked):
     """
-    A client renders with the test's patch: there is only one module, in any order of tests, with or without
-    `--promptkit`.
+    A client renders with the test's patch, because there is only one module, in any order of tests, with or
+    without `--promptkit`.
     """
     project(module, *files)
 

@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 
 from promptkit import Image
 from promptkit.testing import Client, ProtocolError
-from tests.end_to_end.test_official_client import ARGUMENTS, RECIPES, received
+from tests.end_to_end.test_official_client import ARGUMENTS, RECIPES, convert_content
 from tests.wire import HANDSHAKES, REVISIONS
 
 EVERY_REVISION = pytest.mark.parametrize("revision", REVISIONS)
@@ -210,7 +210,7 @@ def as_data(item):
 
 
 def without_empty(value):
-    """Return a value without members that are None or empty, at any depth."""
+    """Return a value without fields that are None or empty, at any depth."""
     if isinstance(value, dict):
         named = {"meta" if key == "_meta" else key: without_empty(item) for key, item in value.items()}
         return {key: item for key, item in named.items() if item not in (None, [], {})}
@@ -241,7 +241,7 @@ def test_both_clients_return_the_same_values(revision, received_by_official):
     )
     for uri, expected in (("shelf://notice", notice), ("shelf://cover", cover)):
         (contents,) = expected.contents
-        assert client.read_resource(uri) == received(types.EmbeddedResource(resource=contents))
+        assert client.read_resource(uri) == convert_content(types.EmbeddedResource(resource=contents))
     completion = client.complete(BOOK, "title", "e")
     assert list(completion.values) == expected_completion.completion.values == ["Emma", "Erewhon", "Dune"]
     assert (completion.total, completion.has_more) == (
@@ -250,7 +250,7 @@ def test_both_clients_return_the_same_values(revision, received_by_official):
     )
     for name, result in zip(names, rendered, strict=True):
         assert [(message.role, message.content) for message in client.get_prompt(name)] == [
-            (message.role, received(message.content)) for message in result.messages
+            (message.role, convert_content(message.content)) for message in result.messages
         ]
 
 

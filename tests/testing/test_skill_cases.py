@@ -65,7 +65,7 @@ def test_case_that_ranks_another_skill_first(write_project, run):
 
 
 def test_cases_in_another_file(pytester, run):
-    """A case in a file other than that of its skill fails as well."""
+    """A case that is not in the file of its skill can fail as well."""
     folder = pytester.mkdir("recipes")
     skill, _, _ = RECIPE.partition("review.case")
     other = skill.replace("review()", "ship()").replace("Review code", "Release a version")
@@ -80,7 +80,7 @@ def test_cases_in_another_file(pytester, run):
 
 
 def test_folder_of_skills(pytester, run):
-    """All diagnostics of a skill, apart from those of its cases, are one test."""
+    """All diagnostics of a skill, except for its cases, are one test."""
     (pytester.mkdir("skills") / "ship").mkdir()
     text = SKILL.format(more="").replace(", if asked", "")
     (pytester.path / "skills" / "ship" / "SKILL.md").write_text(text)

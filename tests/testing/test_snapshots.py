@@ -129,7 +129,7 @@ def test_equal_content_has_equal_snapshots():
 
 @given(st.data())
 def test_snapshots_are_equal_only_for_equal_workflows(workflows, data):
-    """Two workflows, with any content and annotations, have equal snapshots exactly if they are equal."""
+    """Two workflows, with any content and annotations, have equal snapshots if and only if they are equal."""
     left, right = data.draw(workflows), data.draw(workflows)
 
     assert (transcript(left) == transcript(right)) == (left == right)
@@ -142,7 +142,7 @@ def test_earliest_time_can_be_shown():
     assert transcript(user(text)) == "[user] last_modified=0001-01-01T00:00:00+01:00\na"
 
 
-def in_another_notation(content, zone):
+def rewrite_annotations(content, zone):
     """Return equal content, with its priority and its time in another notation."""
     priority, moment = content.priority, content.last_modified
     return attrs.evolve(
@@ -157,7 +157,7 @@ def test_equal_workflows_have_equal_snapshots(workflows, data, zone):
     """Equal workflows have equal snapshots, whatever the notation of their annotations."""
     workflow = data.draw(workflows)
     rewritten = Workflow(
-        Message(message.role, in_another_notation(message.content, zone)) for message in workflow
+        Message(message.role, rewrite_annotations(message.content, zone)) for message in workflow
     )
 
     assert workflow == rewritten
@@ -166,7 +166,7 @@ def test_equal_workflows_have_equal_snapshots(workflows, data, zone):
 
 @given(st.data())
 def test_changed_turn_changes_the_snapshot(workflows, data):
-    """Workflows that differ in at most one turn have equal snapshots exactly if they are equal."""
+    """Workflows that differ in at most one turn have equal snapshots if and only if they are equal."""
     workflow = data.draw(workflows.filter(len))
     index = data.draw(st.integers(0, len(workflow) - 1))
     message = data.draw(workflows.filter(len))[0]
@@ -177,8 +177,10 @@ def test_changed_turn_changes_the_snapshot(workflows, data):
 
 @given(TEXTS, TEXTS, TEXTS, TEXTS)
 @example("a", "b", "a\n\n[assistant]\nb", "")
-def test_differently_split_texts_have_different_snapshots(first, second, third, fourth):
-    """The snapshot of two turns differs from that of one turn, and from that of turns split elsewhere."""
+def test_differently_split_text_has_a_different_snapshot(first, second, third, fourth):
+    """
+    The snapshot of two turns differs from the snapshots of one turn and of turns that are split elsewhere.
+    """
     left = user(first) + assistant(second)
     right = user(third) + assistant(fourth)
 
@@ -187,7 +189,7 @@ def test_differently_split_texts_have_different_snapshots(first, second, third, 
 
 @given(st.data())
 def test_snapshot_survives_a_file(workflows, tmp_path_factory, data):
-    """A snapshot survives a round trip through a file: no line end changes, on any system."""
+    """A snapshot survives a round trip through a file, in which no line end changes on any system."""
     snapshot = transcript(data.draw(workflows))
     file = tmp_path_factory.getbasetemp() / "snapshot.md"
     file.write_text(snapshot, encoding="utf-8", newline="\r\n")
@@ -211,8 +213,8 @@ def test_whitespace_fixers_change_no_snapshot(workflows, data):
 @given(TEXTS, TEXTS)
 @example("a ", "a␠")
 @example("", "\n")
-def test_different_texts_have_different_snapshots(left, right):
-    """Two texts have equal snapshots exactly if they are equal."""
+def test_different_strings_have_different_snapshots(left, right):
+    """Two strings have equal snapshots if and only if they are equal."""
     snapshots = MarkdownSnapshots()
 
     assert (snapshots.serialize(left) == snapshots.serialize(right)) == (left == right)

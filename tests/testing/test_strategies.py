@@ -12,7 +12,7 @@ from hypothesis.errors import NoSuchExample
 
 from promptkit import Arg, CompileError, prompt, register_type
 from promptkit.testing import call_arguments, wire_arguments
-from tests.ids import shown
+from tests.ids import stable_repr
 from tests.laws.test_types import TYPES, share
 from tests.types.test_type_table import VALUES, Corner, Money, Node
 
@@ -95,7 +95,7 @@ def generates(annotation, condition):
         (Annotated[dt.date, Arg(examples=[dt.date(2026, 1, 31)])], "2026-01-31"),
     ],
 )
-def test_common_texts_are_generated(annotation, text):
+def test_common_strings_are_generated(annotation, text):
     """Choices, both spellings of yes and no, empty lists, and the author's examples are generated."""
     assert generates(annotation, lambda generated: generated == text)
 
@@ -113,7 +113,7 @@ def test_common_texts_are_generated(annotation, text):
         (dict[str, float | None], lambda text: None in json.loads(text).values()),
         (list[int | None], lambda text: None in json.loads(text)),
     ],
-    ids=shown,
+    ids=stable_repr,
 )
 def test_all_kinds_of_values_are_generated(annotation, condition):
     """Generated values cover all kinds of values of a type, not only the simplest ones."""

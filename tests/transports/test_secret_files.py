@@ -19,7 +19,7 @@ OTHER_USER = 1234
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """A file in a private folder; only the owner has access to either."""
+    """A file in a private folder; only the owner has access to both."""
     monkeypatch.delenv("SUDO_UID", raising=False)
     folder = tmp_path / "folder"
     folder.mkdir(mode=0o700)
@@ -38,7 +38,10 @@ def error_of(path):
 
 @as_root
 def test_file_of_another_user_is_rejected(file, monkeypatch):
-    """A file of another user, who could have chosen the secrets, is rejected, except the caller of `sudo`."""
+    """
+    A file of another user, who could have chosen the secrets, is rejected, unless that user has called
+    `sudo`.
+    """
     os.chown(file, OTHER_USER, 0)
 
     assert (

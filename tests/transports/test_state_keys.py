@@ -14,14 +14,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.key_ring import KeyRing
-from promptkit.transports.secret_files import (
-    MAKE_A_KEY,
-    InvalidSecretsError,
-    own_key,
-    read_key_file,
-    read_keys,
-    state_keys,
-)
+from promptkit.transports.secret_files import InvalidSecretsError
+from promptkit.transports.state_keys import MAKE_A_KEY, own_key, read_key_file, read_keys, state_keys
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes exist on POSIX only")
 as_root = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can change owners")
@@ -50,7 +44,7 @@ class TestParsing:
         st.data(),
     )
     def test_every_encoding_is_parsed(self, keys, data):
-        """Keys in any encoding are returned in order, between lines, commas, blanks and comments."""
+        """Keys in any encoding, separated by lines, commas, blanks or comments, are returned in order."""
         separators = st.sampled_from(["\n", ",", "\r\n", " , ", "\n\n# old, once\n", " # new\n", ",\n\t"])
         text = "".join(ENCODINGS[name](key) + data.draw(separators) for key, name in keys)
 
@@ -203,7 +197,7 @@ class TestKeyFile:
         assert str(error.value).removesuffix(f": {MAKE_A_KEY}") == f"{path}: {reason}"
 
     def test_unreadable_file_is_rejected(self, tmp_path):
-        """The error contains the reason of the operating system."""
+        """The error contains the operating system's error."""
         missing = str(tmp_path / "none")
 
         with pytest.raises(InvalidSecretsError) as error:
@@ -312,7 +306,7 @@ class TestOwnKey:
 
     @posix
     def test_readable_own_key_is_not_used(self, cache, capfd):
-        """The server reports a key that others can read, and uses a key in memory."""
+        """If others can read the key, the server reports that and uses a key in memory."""
         own_key("recipes")
         file = cache / "promptkit" / "state.key"
         file.chmod(0o644)

@@ -106,7 +106,7 @@ def text(answer):
 def test_output_of_recipes_never_reaches_the_client(serve):
     """
     Prints, raw writes and child processes do not disturb the protocol, at import or while rendering, and a
-    child that reads its input consumes none of it, in every revision.
+    child process that reads standard input consumes no message, in every revision.
     """
     process = serve(NOISY)
     sessions = [
@@ -251,8 +251,8 @@ def test_running_prompt_completes_within_the_grace_period(serve):
 
 def test_process_exits_after_the_grace_period(serve):
     """
-    The process exits while a prompt still runs, without further output: the official Python client fails on
-    an error that arrives after it has disconnected.
+    The process exits while a prompt still runs, without further output, because the official Python client
+    fails on an error that arrives after it has disconnected.
     """
     process = serve(GREET, "--grace", "0.2")
     exchange(process, initialize("2025-06-18"))
@@ -276,8 +276,7 @@ def test_process_exits_after_the_grace_period(serve):
 )
 def test_signal_stops_the_server(serve, name, revision):
     """
-    Each termination signal closes the output and leads to exit code 0, without output, while the input is
-    open.
+    Each termination signal stops the server with exit code 0 and without output, even if the input is open.
     """
     process = serve(GREET)
     exchange(process, initialize(revision))
@@ -290,7 +289,9 @@ def test_signal_stops_the_server(serve, name, revision):
 
 @pytest.mark.parametrize("server_ends_input", [True, False])
 def test_end_of_input_after_a_partial_line(server_ends_input):
-    """A line that the server itself cut off is marked, because the client could have sent the rest."""
+    """
+    If the server itself stops reading, a partial line is marked, because the client could have sent the rest.
+    """
     ours, theirs = os.pipe()
     pipes = StdioPipes(ours, theirs)
     os.write(theirs, b'{"jso')
@@ -325,6 +326,7 @@ def test_end_of_input_stops_the_server(serve):
     """Requests of the modern era are answered, then the process exits despite a waiting prompt."""
     process = serve(GREET, "--grace", "0.2")
     waiting = modern(1, "prompts/get", {"name": "waiting", "arguments": {"seconds": "30"}})
+    exchange(process, modern(0, "prompts/list"))  # the import has ended
     started = time.monotonic()
 
     replies, _, code = talk(process, waiting, modern(2, "prompts/list"))

@@ -53,7 +53,7 @@ SESSION = [
 
 class TestStdio:
     def test_tools_of_each_option(self, folder):
-        """With tools, with search, and without tools, the server lists and calls the matching tools."""
+        """For each value of the option, the server lists and calls the matching tools."""
         sessions = {
             option: serve(folder, *option.split(), messages=SESSION)
             for option in ("", "--tools", "--tools-search")

@@ -96,7 +96,7 @@ CONTENT = [
 class TestConversations:
     @pytest.mark.parametrize(("content", "blocks"), CONTENT, ids=lambda part: str(part)[:40])
     def test_content_is_text_or_blocks(self, content, blocks):
-        """Each block becomes a message with the role of its turn; blank text is omitted, as by `user`."""
+        """Each block becomes a message with the role of its turn. Blank text is omitted, as by `user`."""
         workflow = read(Workflow, json.dumps([{"role": "assistant", "content": content}]))
 
         assert [(message.role, message.content) for message in workflow] == [("assistant", b) for b in blocks]

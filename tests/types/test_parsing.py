@@ -20,7 +20,7 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enum, is_literal, is_union
 from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import text_of
-from tests.ids import shown
+from tests.ids import stable_repr
 from tests.sample_types import Point
 
 
@@ -135,7 +135,7 @@ class TestLaws:
 
     @given(st.text())
     def test_text_is_not_changed(self, value):
-        """Text is not changed: nothing is stripped or interpreted."""
+        """Text is not changed, stripped or interpreted."""
         assert read(str, value) == value
 
     @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ class TestScalars:
     @pytest.mark.parametrize(
         ("text", "value"),
         [("5", 5), (" 5\n", 5), ("+5", 5), ("-5", -5), ("007", 7), (5, 5), (5.0, 5)],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_integers_are_read_in_usual_notations(self, text, value):
         """Integers can have surrounding spaces, a sign, leading zeros and, in JSON, a zero fraction."""
@@ -206,7 +206,7 @@ class TestScalars:
     @pytest.mark.parametrize(
         ("text", "value"),
         [("1.5", 1.5), (" 1e3 ", 1000.0), (".5", 0.5), ("5", 5.0), (5, 5.0), (1.5, 1.5)],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_floats_are_read_in_usual_notations(self, text, value):
         """Floats can have a fraction and an exponent."""
@@ -233,7 +233,7 @@ class TestScalars:
         """All usual spellings of false are accepted, in any case."""
         assert read(bool, text) is False
 
-    @pytest.mark.parametrize("text", ["", "maybe", "y", "2", "nope", 1, 0, None, []], ids=shown)
+    @pytest.mark.parametrize("text", ["", "maybe", "y", "2", "nope", 1, 0, None, []], ids=stable_repr)
     def test_other_booleans_are_rejected(self, text):
         """Other values are not converted by truthiness."""
         with pytest.raises(ConversionError):
@@ -260,14 +260,14 @@ class TestScalars:
     @pytest.mark.parametrize(
         "text",
         ["aGk", "a", "***", "é", "data:;base64", "data:", "http://example.com/a", b"aGk=", 3, None],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_invalid_base64_is_rejected(self, text):
         """Invalid base64 is neither skipped nor padded, and URLs are not fetched."""
         with pytest.raises(ConversionError):
             read(bytes, text)
 
-    @pytest.mark.parametrize("value", [3.0, 1.1, True, None, ["a"], {"a": 1}], ids=shown)
+    @pytest.mark.parametrize("value", [3.0, 1.1, True, None, ["a"], {"a": 1}], ids=stable_repr)
     def test_other_values_are_not_text(self, value):
         """Other JSON values are not converted to text."""
         with pytest.raises(ConversionError):
@@ -285,7 +285,7 @@ class TestScalars:
             (int | str, 42, 42),
             (bool | str, 1, "1"),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_whole_number_as_text(self, annotation, value, expected):
         """A whole number is converted to text if the type accepts no number."""
@@ -312,7 +312,7 @@ class TestChoices:
         assert (read(either, "a"), read(either, "A")) == ("a", "A")
 
     @pytest.mark.parametrize(
-        ("text", "value"), [("1", 1), (1, 1), ("true", True), (True, True), ("one", "one")], ids=shown
+        ("text", "value"), [("1", 1), (1, 1), ("true", True), (True, True), ("one", "one")], ids=stable_repr
     )
     def test_choices_keep_their_types(self, text, value):
         """Numbers and booleans keep their type as choices."""
@@ -321,7 +321,7 @@ class TestChoices:
         assert (type(choice), choice) == (type(value), value)
 
     def test_a_choice_of_the_sent_type_takes_precedence(self):
-        """A choice of the type that was sent takes precedence: text for text, a number for a number."""
+        """A choice of the type that was sent takes precedence, such as a number for a number."""
         for either in (Literal["1", 1], Literal[1, "1"]):
             assert isinstance(read(either, "1"), str)
             assert isinstance(read(either, 1), int)
@@ -360,7 +360,7 @@ class TestChoices:
             ("9" * 5000, None),
             ("read, write", None),
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_flags(self, sent, value):
         """Flags are combined with a bar, by name or number, or as their sum."""
@@ -407,7 +407,7 @@ class TestChoices:
 
         assert caught.value.nearest == nearest
 
-    @pytest.mark.parametrize("value", [None, ["python"], {"python": 1}, 3], ids=shown)
+    @pytest.mark.parametrize("value", [None, ["python"], {"python": 1}, 3], ids=stable_repr)
     def test_values_of_another_type_are_not_choices(self, value):
         """JSON values of another type are rejected."""
         with pytest.raises(ConversionError):
@@ -428,13 +428,13 @@ class TestLists:
             [1, 2, 3],
             ["1", 2.0, 3],
         ],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_items_are_read_in_usual_notations(self, sent):
         """Items are separated by commas or newlines, or are a JSON array, as text or as JSON."""
         assert read(list[int], sent) == [1, 2, 3]
 
-    @pytest.mark.parametrize("sent", ["[]", ",", " \n ", []], ids=shown)
+    @pytest.mark.parametrize("sent", ["[]", ",", " \n ", []], ids=stable_repr)
     def test_a_list_can_be_empty(self, sent):
         """A list can be empty, and blank items are dropped."""
         assert read(list[str], sent) == []
@@ -451,7 +451,7 @@ class TestLists:
     @pytest.mark.parametrize(
         "sent",
         ["1,x", "[1, 2", "[1, null]", "[[1]]", '{"a": 1}', 1, None, {"a": 1}, True, ["x"], [None]],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_invalid_lists_are_rejected(self, sent):
         """Invalid items and values that are not lists are rejected."""
@@ -550,7 +550,7 @@ class TestReaderOf:
     @pytest.mark.parametrize(
         "annotation",
         [object, Any, type, None, "str", complex, int | complex, Enum("Empty", []), lambda: None],
-        ids=shown,
+        ids=stable_repr,
     )
     def test_unsupported_types_have_no_reader(self, annotation):
         """Unsupported types have no reader."""
@@ -625,7 +625,7 @@ class TestEscapes:
         with pytest.MonkeyPatch.context() as patch:
             for size in ("1", "2", "3"):
                 patch.setattr(scalar_parsers, "_PIECE", pattern.replace("16384", size))
-                assert scalar_parsers._unescaped(text) == unquote_to_bytes(text)
+                assert scalar_parsers._unescape(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):
         """A data: URI that is too long to be decoded in one piece is decoded."""

@@ -263,7 +263,7 @@ class TestSchemas:
         assert list(definitions.schemas["Folder_"]["properties"]) == ["size", "inside"]
         assert list(definitions.schemas["Folder"]["properties"]) == ["name", "inside"]
 
-    def test_a_member_can_have_the_name_of_a_keyword(self):
+    def test_a_field_can_have_the_name_of_a_keyword(self):
         """A field named `$ref` is not treated as a reference."""
         schema, _ = type_schema(pydantic.create_model("Odd", ref=(int, Field(alias="$ref"))), Definitions({}))
 

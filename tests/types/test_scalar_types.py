@@ -106,7 +106,7 @@ def test_a_duration_is_written_in_hours_minutes_and_seconds(duration, text):
 
 
 class TestOneEntry:
-    def test_without_it_the_type_is_not_supported(self):
+    def test_without_an_entry_the_type_is_not_supported(self):
         """Without an entry in the table, the type is not supported."""
         assert reader_of(IPv4Address) is None
 

@@ -398,7 +398,8 @@ class TestPatterns:
     @pytest.mark.parametrize("pattern", ["(?!a)b", "(?<=a)b", "(?P<n>a)", r"(a)\1", r"\Aa\Z"])
     def test_a_pattern_that_only_python_reads_is_in_the_description(self, pattern):
         """
-        A pattern that only Python reads is in the description: in a schema, some clients reject all tools.
+        A pattern that only Python reads is in the description, because some clients reject schemas that
+        contain it.
         """
         annotation = Annotated[str, Meta(pattern=pattern)]
 

@@ -33,7 +33,7 @@ class Slotted:
 
 
 @dataclass(init=False)
-class Own:
+class Uppercase:
     text: str
 
     def __init__(self, text: str) -> None:
@@ -95,7 +95,7 @@ class Options(TypedDict):
     ("annotation", "value", "expected"),
     [
         (Slotted, {"y": 2, "x": 1}, Slotted(1, 2)),
-        (Own, {"text": "a"}, Own("A")),
+        (Uppercase, {"text": "a"}, Uppercase("A")),
         (Strict, {"_n": 1, "words": ["a"], "renamed": "b"}, Strict(1, ("a",), "b")),
         (Circle, {"radiusSize": 1.0, "title": None}, Circle(radius_size=1)),
         (Drawing, {"first": {"radiusSize": 1}, "anything": [1]}, Drawing(Circle(radius_size=1), {}, [1])),
@@ -114,7 +114,7 @@ class Options(TypedDict):
     ids=str,
 )
 def test_constructors_are_called(annotation, value, expected):
-    """A constructor is called with the members that were sent, with its converters and validators."""
+    """A constructor is called with the fields that were sent, and runs its converters and validators."""
     structured = structurer(annotation)(value)
 
     assert structured == expected
@@ -162,16 +162,16 @@ def test_an_error_has_the_path_of_the_invalid_part(annotation, value, path, reas
     ],
     ids=lambda part: getattr(part, "__name__", None) or str(part)[:40],
 )
-def test_unknown_members_are_rejected(annotation, value, path, nearest):
-    """An unknown member of a record is rejected at any depth, with its path and the nearest name."""
+def test_unknown_fields_are_rejected(annotation, value, path, nearest):
+    """An unknown field of a record is rejected at any depth, with its path and the nearest name."""
     with pytest.raises(ConversionError) as caught:
         reader_of(annotation).read(value)
 
     assert [(part.path, part.nearest) for part in caught.value.parts] == [(path, nearest)]
 
 
-def test_the_number_of_reported_members_is_limited():
-    """The number of reported unknown members is limited, because a client can send millions."""
+def test_the_number_of_reported_fields_is_limited():
+    """The number of reported unknown fields is limited, because a client can send millions."""
     with pytest.raises(ConversionError) as caught:
         reader_of(Point).read({"x": 1} | {f"more {number}": 0 for number in range(2 * MAX_ERRORS)})
 
@@ -181,8 +181,8 @@ def test_the_number_of_reported_members_is_limited():
 @pytest.mark.parametrize(
     ("text", "value"), [('{"x": 1, "x": 2}', Point(2)), ('{"x": "a", "x": 1.0}', Point(1))]
 )
-def test_the_last_of_duplicate_members_is_used(text, value):
-    """Of duplicate members, the last one is used."""
+def test_the_last_of_duplicate_fields_is_used(text, value):
+    """Of duplicate fields, the last one is used."""
     assert reader_of(Point).read(text) == value
 
 
@@ -191,8 +191,8 @@ def test_the_last_of_duplicate_members_is_used(text, value):
     ["1e999", "NaN", '"\\ud800"', "[" * 10**6, "1" * 5000, "01", '"\x01"'],
     ids=range(7),
 )
-def test_invalid_json_is_rejected_even_in_members_of_any_type(value):
-    """Invalid JSON is rejected even inside a member of type Any."""
+def test_invalid_json_is_rejected_even_in_fields_of_any_type(value):
+    """Invalid JSON is rejected even inside a field of type Any."""
     with pytest.raises(ConversionError) as caught:
         reader_of(Drawing).read(f'{{"anything": {value}}}')
 

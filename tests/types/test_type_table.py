@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from promptkit import Arg, ArgumentsError, prompt, register_type
-from tests.ids import shown
+from tests.ids import stable_repr
 from tests.sample_types import Corner, Level, Point, Tone
 
 
@@ -438,7 +438,7 @@ def compile_arguments(annotation):
     return prompt(typed).compiled.arguments
 
 
-@pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda value: shown(value)[:40])
+@pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda value: stable_repr(value)[:40])
 def test_sent_values_are_converted(annotation, sent, value, monkeypatch):
     """Every type accepts the notations of people and of JSON."""
     monkeypatch.setenv("DEPTH", "3")
@@ -448,7 +448,7 @@ def test_sent_values_are_converted(annotation, sent, value, monkeypatch):
     assert (type(parsed), parsed) == (type(value), value)
 
 
-@pytest.mark.parametrize(("annotation", "sent", "message"), FAULTS, ids=lambda value: shown(value)[:40])
+@pytest.mark.parametrize(("annotation", "sent", "message"), FAULTS, ids=lambda value: stable_repr(value)[:40])
 def test_invalid_values_are_reported(annotation, sent, message):
     """One error lists all problems, each with its path, the value and the expected type."""
     with pytest.raises(ArgumentsError) as caught:

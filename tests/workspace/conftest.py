@@ -11,7 +11,7 @@ import pytest
 
 class Witness:
     """
-    A named pipe that records what a command does and when all of its processes have ended.
+    A named pipe that records what a command does and when all of its processes have exited.
 
     Args:
         path:

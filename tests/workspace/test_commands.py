@@ -57,7 +57,7 @@ class TestArguments:
             assert run("printf", "%s.", *words, "end") == "".join(f"{word}." for word in [*words, "end"])
 
     def test_none_is_omitted(self, run_command):
-        """None is omitted from the arguments."""
+        """A None among the arguments is omitted."""
         assert run_command("printf", "%s.", None, "a", None) == "a."
 
     def test_paths_and_enum_members_are_text(self, run_command):
@@ -188,7 +188,7 @@ class TestFailures:
         assert catch_message(run_command, "false") == "false exited with code 1"
 
     def test_error_names_the_signal(self, run_command):
-        """The error names the signal that ended the command."""
+        """The error names the signal that killed the command."""
         assert catch_message(run_command, "sh", "-c", "kill -SEGV $$") == (
             "sh -c 'kill -SEGV $$' was terminated by a signal (Segmentation fault)"
         )
@@ -200,7 +200,7 @@ class TestFailures:
         )
 
     def test_non_executable_file_is_an_error(self, run_command, folder):
-        """A file that is not executable yields the system's error."""
+        """Running a file that is not executable raises the system's error."""
         folder.joinpath("data").touch()
 
         assert catch_message(run_command, "./data") == "cannot run ./data: Permission denied"
@@ -235,14 +235,14 @@ class TestTermination:
         assert witness.wait_for_end() == b"started\n"
 
     def test_command_that_ignores_sigterm_is_killed(self, run_command, witness):
-        """A command gets SIGTERM, so that it can clean up, and is killed if it ignores it."""
+        """A command gets SIGTERM, so that it can clean up, and is killed if it ignores the signal."""
         script = f"{witness.prefix} trap 'echo told >&3' TERM; while :; do sleep 60; done"
 
         assert "took longer" in catch_message(run_command, "sh", "-c", script, timeout=0.3)
         assert witness.wait_for_end() == b"started\ntold\n"
 
     def test_background_processes_are_stopped(self, run_command, witness):
-        """Background processes are stopped when the command ends, and its output is complete."""
+        """Background processes are stopped when the command exits, and its output is complete."""
         script = f"{witness.prefix} sleep 60 & echo done"
 
         assert run_command("sh", "-c", script) == "done"
@@ -266,12 +266,16 @@ class TestTermination:
             os.kill(int(pid_file.read_text()), 9)
 
     def test_output_of_a_quick_command_is_complete(self, run_command):
-        """Output still in the pipe when the command ends is read."""
+        """Output that is still in the pipe when the command exits is read."""
         assert len(run_command("head", "-c", "60000", "/dev/zero", limit=100_000)) == 60_000
 
 
 def run_in_thread(work):
-    """Run *work* for a request on a thread; return the thread, a function that cancels it, and errors."""
+    """
+    Run *work* on a thread that handles a request.
+
+    Return the thread, a function that cancels the request, and a list of the types of errors of *work*.
+    """
     errors, cancelled = [], threading.Event()
 
     def handle_request():

@@ -76,14 +76,14 @@ def test_files_that_git_ignores_are_omitted(repository):
 
 
 def test_paths_in_a_subfolder_are_relative_to_it(repository, monkeypatch):
-    """In a subfolder of a repository, paths are relative to it."""
+    """If the workspace is a subfolder of a repository, paths are relative to the subfolder."""
     monkeypatch.setenv("PROMPTKIT_WORKSPACE", str(repository / "src"))
 
     assert files("**/*.py")() == ["tool.py"]
 
 
 def test_programs_of_a_repository_do_not_run(repository):
-    """No program of the repository's configuration is run, such as a file system monitor."""
+    """Programs that the repository's configuration names, such as a file system monitor, are not run."""
     program = repository.parent / "monitor"
     program.write_text("#!/bin/sh\ntouch ran\n")
     program.chmod(0o755)
@@ -167,7 +167,7 @@ def test_number_of_comparisons_is_bounded(names, parts, is_match, monkeypatch):
 
 
 def test_deep_path_in_the_index_does_not_hide_other_files(repository):
-    """A path in the index with 1,500 folders, which need not exist, does not hide other files."""
+    """A path in the index that is 1,500 folders deep, and not on disk, does not hide other files."""
     blob = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
     deep = "a/" * 1_500 + "deep.py"
     subprocess.run(

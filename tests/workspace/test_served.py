@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.http_server import http_server
-from tests.posting import PLAIN, agreeing
+from tests.posting import PLAIN, modern_headers
 from tests.server.busy_server import Process
 from tests.wire import MODERN, modern, notification
 
@@ -171,7 +171,7 @@ def post_request(url, name, **arguments):
     message = modern(1, "prompts/get", {"name": name, "arguments": arguments})
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
     connection.request(
-        "POST", parts.path, json.dumps(message), {**PLAIN, "host": parts.netloc, **agreeing(message)}
+        "POST", parts.path, json.dumps(message), {**PLAIN, "host": parts.netloc, **modern_headers(message)}
     )
     return connection
 

@@ -1,8 +1,8 @@
 """
-Commands of Claude Code: Markdown with ``$ARGUMENTS``, ``$1``, ``@file`` and ``!`command` ``.
+Claude Code commands: Markdown with ``$ARGUMENTS``, ``$1``, ``@file`` and ``!`command` ``.
 
 See https://code.claude.com/docs/en/skills, which also documents commands. Placeholders are replaced
-everywhere, including code, unless a backslash precedes them.
+everywhere, even in code, unless a backslash precedes them.
 """
 
 import re
@@ -20,9 +20,9 @@ from promptkit.clients.slash_commands.command import (
     Part,
     SlashCommand,
     TextPart,
-    brief,
     identifier,
     join_texts,
+    make_excerpt,
     one_line,
     read_markdown,
     shell_reason,
@@ -31,7 +31,7 @@ from promptkit.clients.slash_commands.command import (
     split_parts,
 )
 
-#: The text before the arguments of a command without a placeholder.
+#: The text before the arguments that Claude Code appends if a command has no placeholder.
 APPENDED: Final = "\n\nARGUMENTS: "
 
 _ALL: Final = "arguments"
@@ -39,7 +39,7 @@ _ALL: Final = "arguments"
 #: Prefix of the names of unnamed arguments.
 _NUMBERED: Final = "argument_"
 
-#: Limit of the hint in characters, because each positional argument repeats it.
+#: Maximum length of the hint in characters, because each positional argument repeats it.
 _MAX_HINT: Final = 500
 
 #: All placeholders. A name is a placeholder only if the file declares it.
@@ -63,7 +63,7 @@ _REASONS: Final = {
     "number": "it looks like an amount",
 }
 
-#: Extensions of files without a folder. Other words after an ``@`` are decorators or names of people.
+#: Extensions that identify a file without a folder. Other words after ``@`` are decorators or people.
 _EXTENSIONS: Final = (
     "c|cc|cfg|conf|cpp|cs|css|csv|env|go|graphql|h|html|ini|ipynb|java|js|json|jsonc|jsx|kt|lock|lua|md|mdc|mdx"
     "|mjs|php|proto|ps1|py|rb|rs|rst|scss|sh|sql|svelte|svg|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml"
@@ -78,7 +78,7 @@ _HINT: Final = re.compile(r"\[[^\[\]]*\]|<[^<>]*>|\{[^{}]*\}|\S+")
 
 def read_claude_command(name: str, text: str) -> SlashCommand:
     """
-    Parse a command of Claude Code.
+    Parse a Claude Code command.
 
     Args:
         name:
@@ -105,7 +105,7 @@ def read_claude_command(name: str, text: str) -> SlashCommand:
 
 
 class _ClaudeText:
-    """Parses one command file of Claude Code."""
+    """A parser for one Claude Code command file."""
 
     def __init__(self, file: CommandFile) -> None:
         self.file = file
@@ -116,16 +116,16 @@ class _ClaudeText:
             description = f"the field 'argument-hint' is truncated to {_MAX_HINT} characters"
             self.losses.append(Loss(description, file.fields["argument-hint"].location.line))
             self.hint = self.hint[:_MAX_HINT]
-        self._declared = self._declare()
+        self._declared = self._declared_names()
         self._numbers = {name: number for number, name in reversed([*enumerate(self._declared)])}
         self._lines = LineNumbers(file.body, file.line)
         self._tokens = list(self._scan())
         self._has_all = any(token["all"] for token in self._tokens)
-        self._sources, self._first = self._positional()
+        self._sources, self._first = self._find_positional()
         self._names = self._name_arguments()
         self.parameters = self._parameters()
 
-    def _declare(self) -> list[str]:
+    def _declared_names(self) -> list[str]:
         """Return the argument names that the file declares."""
         if (field := self.file.fields.get("arguments")) is None:
             return []
@@ -175,26 +175,26 @@ class _ClaudeText:
         if group == "file":
             reason = _file_reason(token[group])
             if reason:
-                self._add_loss(f"{brief(token[0])!r} stays as text: {reason}", token)
+                self._add_loss(f"{make_excerpt(token[0])!r} stays as text: {reason}", token)
             return reason is None
         command = token[group]
         inner = (match.lastgroup for match in _PLACEHOLDER.finditer(command) if self._is_declared(match))
         has_arguments = not {"index", "all", "number", "named"}.isdisjoint(inner)
         reason = "it contains arguments" if has_arguments else shell_reason(command)
         if reason:
-            excerpt = brief(one_line(command))
+            excerpt = make_excerpt(one_line(command))
             self._add_loss(f"the command {excerpt!r} is not run and stays as text: {reason}", token)
         return reason is None
 
     def _number(self, token: re.Match[str]) -> int | None:
-        """Return the number of the argument that a placeholder names; None if it names all or no argument."""
+        """Return the number of the argument for a placeholder; None if it means all arguments or none."""
         if token["named"] is not None:
             return self._numbers[token["named"]]
         digits = token["index"] or token["number"]
         return None if digits is None else int(digits)
 
-    def _positional(self) -> tuple[dict[int, str], int]:
-        """Return the text of each positional placeholder by number, and the number of the first argument."""
+    def _find_positional(self) -> tuple[dict[int, str], int]:
+        """Return each positional placeholder by its number, and the number of the first argument."""
         sources: dict[int, str] = {}
         for token in () if self._has_all else self._tokens:
             if (number := self._number(token)) is not None:
@@ -246,7 +246,7 @@ class _ClaudeText:
             return TextPart(token["escaped"])
         is_word = self._has_all and self._number(token) is not None
         reason = "it is a word of $ARGUMENTS" if is_word else _REASONS[str(token.lastgroup)]
-        self._add_loss(f"{brief(token[0])!r} stays as text: {reason}", token)
+        self._add_loss(f"{make_excerpt(token[0])!r} stays as text: {reason}", token)
         return TextPart(token[0])
 
 

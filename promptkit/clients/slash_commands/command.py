@@ -1,4 +1,4 @@
-"""The model of slash commands of all clients: the parts of the text, and what cannot be converted."""
+"""A model of every client's slash commands: the parts of the text, and the losses of a conversion."""
 
 import re
 import shlex
@@ -10,18 +10,18 @@ from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
-from promptkit.declarations.front_matter_yaml import Field, MarkdownError, read_fields
+from promptkit.declarations.markdown_front_matter import Field, MarkdownError, read_fields
 from promptkit.declarations.options import name_slug
 from promptkit.language.files import split_front_matter
 from promptkit.loader.discovery import is_recipe, may_enter
 
-#: Limit of text from a file in a message, in characters.
+#: Maximum length of text from a file in a message, in characters.
 _MAX_EXCERPT: Final = 200
 
 
 class CommandSyntaxError(Exception):
     """
-    Raised for a file that is not a valid slash command.
+    A file is not a valid slash command.
 
     Args:
         reason:
@@ -38,7 +38,7 @@ class CommandSyntaxError(Exception):
 
 class LineNumbers:
     """
-    A precomputed index of a text's line numbers.
+    A precomputed index of line numbers in text.
 
     Args:
         text:
@@ -74,8 +74,7 @@ class ArgumentPart:
             The parameter.
 
         is_appended:
-            Whether the argument is on a line that the client appends to the text only if the argument is
-            given.
+            Whether the client appends a line with the argument to the text, if the argument is given.
     """
 
     name: str
@@ -105,8 +104,8 @@ class FilePart:
             The file, relative to the workspace.
 
         source:
-            The text of the reference, if the reference remains in the text and the content of the file is
-            added after the text. None if the content of the file replaces the reference.
+            The text of the reference, if it stays in the text and the content of the file follows the text;
+            None if the content of the file replaces the reference.
     """
 
     path: str
@@ -174,7 +173,7 @@ class SlashCommand:
     losses: tuple[Loss, ...] = attrs.field(default=(), eq=False)
 
 
-def brief(text: str) -> str:
+def make_excerpt(text: str) -> str:
     """Return *text*, truncated for a message."""
     return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT]}..."
 
@@ -186,7 +185,7 @@ def sort_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
 
 def split_parts(text: str, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> tuple[Part, ...]:
     """
-    Return a text as parts.
+    Return *text* as parts.
 
     Args:
         text:
@@ -204,7 +203,7 @@ def split_parts(text: str, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> 
 
 
 def join_texts(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Return *parts* with adjacent texts joined and empty texts removed."""
+    """Return *parts* with adjacent text parts joined and empty ones removed."""
     return tuple(_join(parts))
 
 
@@ -221,7 +220,7 @@ def _join(parts: Iterable[Part]) -> Iterator[Part]:
 _WORD: Final = r"""(?:'[^']*'|"[^"$`\\!]*"|[\w@%+:,./^=-]|(?<=[\w.^@-])~)+"""
 _WORDS: Final = re.compile(rf"[ \t]*{_WORD}(?:[ \t]+{_WORD})*[ \t]*")
 
-#: Commands that are part of the shell.
+#: Commands that the shell itself implements.
 _BUILT_IN: Final = re.compile(
     r"\.|alias|bg|bind|builtin|caller|case|cd|command|compgen|declare|dirs|eval|exec|exit|export|fg|for|function"
     r"|hash|help|history|if|jobs|let|local|popd|pushd|read|return|select|set|shift|shopt|source|trap|type|typeset"
@@ -239,7 +238,7 @@ def split_command(command: str) -> tuple[str, ...] | None:
 
 
 def shell_reason(command: str) -> str | None:
-    """Return why a command needs a shell; None if it does not need one."""
+    """Return why a command cannot run without a shell; None if it can."""
     if not command.strip():
         return "it is empty"
     if _WORDS.fullmatch(command) is None:
@@ -255,12 +254,12 @@ _RESERVED: Final = frozenset(
     {"Annotated", "Arg", "EmbeddedResource", "Text", "None", "prompt", "run", "str", "user", "workspace"}
 )
 
-#: A file with this name makes its folder a skill, in which recipes are not discovered.
+#: A file of this name would make its folder a skill, in which recipes are not discovered.
 _SKILL: Final = "skill"
 
 
 def identifier(text: str) -> str | None:
-    """Convert a text to a Python identifier; return None if it has no usable characters."""
+    """Convert a string to a Python identifier; return None if it has no usable characters."""
     slug = re.sub(r"[_-]+", "_", name_slug(text)).strip("_").lower()
     if not slug:
         return None
@@ -368,11 +367,11 @@ class CommandFile(NamedTuple):
         """Yield a loss for each field whose key is not one of *known*."""
         for key, field in self.fields.items():
             if key not in known:
-                yield Loss(f"the field {brief(key)!r} is not imported", field.location.line)
+                yield Loss(f"the field {make_excerpt(key)!r} is not imported", field.location.line)
 
 
 def one_line(text: str) -> str:
-    """Return a text on one line, without invisible characters."""
+    """Return *text* on one line, without invisible characters."""
     # YAML in JSON syntax can have an emoji as two escapes.
     text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
     return " ".join("".join(character if character.isprintable() else " " for character in text).split())

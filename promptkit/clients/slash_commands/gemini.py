@@ -1,5 +1,5 @@
 """
-Commands of Gemini CLI: TOML whose ``prompt`` has ``{{args}}``, ``!{command}`` and ``@{file}``.
+Gemini CLI commands: TOML whose ``prompt`` has ``{{args}}``, ``!{command}`` and ``@{file}``.
 
 See https://geminicli.com/docs/cli/custom-commands. Files are inserted first, then arguments and commands. If
 a prompt has no ``{{args}}`` and the user types arguments, the typed line is appended to the text.
@@ -21,8 +21,8 @@ from promptkit.clients.slash_commands.command import (
     Part,
     SlashCommand,
     TextPart,
-    brief,
     join_texts,
+    make_excerpt,
     one_line,
     shell_reason,
     sort_losses,
@@ -48,7 +48,7 @@ _MEDIA: Final = re.compile(
 
 def read_gemini_command(name: str, text: str) -> SlashCommand:
     """
-    Parse a command of Gemini CLI.
+    Parse a Gemini CLI command.
 
     Args:
         name:
@@ -68,7 +68,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
         typed = TextPart(f"\n\n/{name.replace('/', ':')} ")
         parts = join_texts((*parts, typed, ArgumentPart(_ARGUMENTS, is_appended=True)))
     losses = [
-        Loss(f"the field {brief(key)!r} is not imported", lines.get(key, 1))
+        Loss(f"the field {make_excerpt(key)!r} is not imported", lines.get(key, 1))
         for key in fields
         if key not in ("prompt", "description")
     ]
@@ -104,7 +104,7 @@ def _lines_of_keys(text: str) -> dict[str, int]:
 
 
 def _find_prompt(text: str) -> tuple[int, bool]:
-    """Return the number of the prompt's first line, and whether each of its lines is a line of the file."""
+    """Return the line number of the prompt's start, and whether each of its lines is a line of the file."""
     match = re.search(r"^[ \t]*[\"']?prompt[\"']?[ \t]*=[ \t]*(\"\"\"|''')?(\n)?", text, re.MULTILINE)
     if match is None:
         return 1, False
@@ -112,7 +112,7 @@ def _find_prompt(text: str) -> tuple[int, bool]:
 
 
 class _GeminiText:
-    """Parses one prompt of Gemini CLI."""
+    """A parser for one Gemini CLI prompt."""
 
     def __init__(self, prompt: str, line: int, has_lines: bool) -> None:  # noqa: FBT001 (from `_find_prompt`)
         self._prompt = prompt
@@ -136,7 +136,7 @@ class _GeminiText:
         return self._lines.at(position)
 
     def _blocks(self, trigger: str, position: int, stop: int) -> Iterator[tuple[int, int, str | None]]:
-        """Yield the start, the end and the content of blocks after *trigger*; None if a block has no end."""
+        """Yield the start, end and content (None if it is unclosed) of each block after *trigger*."""
         while (start := self._prompt.find(trigger, position, stop)) >= 0:
             depth, position = 1, start + len(trigger)
             while depth and position < stop:
@@ -165,7 +165,9 @@ class _GeminiText:
             if reason is None:
                 yield start, end, [CommandPart(split_command(command) or ())]
                 continue
-            description = f"the command {brief(one_line(command))!r} is not run and stays as text: {reason}"
+            description = (
+                f"the command {make_excerpt(one_line(command))!r} is not run and stays as text: {reason}"
+            )
             self.losses.append(Loss(description, self._line(start)))
             yield from self._arguments(start, end)
         yield from self._arguments(position, stop)
@@ -185,6 +187,6 @@ class _GeminiText:
             yield start, end, [FilePart(path)]
             return
         self.losses.append(
-            Loss(f"{brief(self._prompt[start:end])!r} stays as text: {reason}", self._line(start))
+            Loss(f"{make_excerpt(self._prompt[start:end])!r} stays as text: {reason}", self._line(start))
         )
         yield from self._arguments(start, end)

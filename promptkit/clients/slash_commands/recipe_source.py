@@ -1,4 +1,4 @@
-"""Generation of recipes from slash commands: Markdown prompts, or Python that fills texts."""
+"""Generation of recipes from slash commands: Markdown prompts, or Python that fills Markdown files."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from promptkit.clients.slash_commands.command import (
     identifier,
     one_line,
 )
-from promptkit.declarations.markdown_body import PLACEHOLDER, escaped
+from promptkit.declarations.markdown_body import PLACEHOLDER, escape_text
 from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, encode_text
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
@@ -26,13 +26,13 @@ from promptkit.language.placeholders import placeholders_in
 #: Quotation marks that would end a docstring, or merge with its closing quotes.
 _CLOSING_QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 
-#: Limit of a line of Python, in characters.
+#: Maximum length of a line of Python, in characters.
 _WIDTH: Final = 100
 
 #: Maximum number of placeholders, because Python needs quadratic time to compile the call that fills them.
 _MAX_PLACEHOLDERS: Final = 500
 
-#: Maximum length of a description that comes from the text, in characters.
+#: Maximum length of a description taken from the text, in characters.
 _MAX_SUMMARY: Final = 120
 
 
@@ -75,7 +75,7 @@ def generate_markdown(command: SlashCommand, name: str | None) -> str:
     if len(front_matter) >= MAX_FRONT_MATTER:
         msg = f"its description and arguments have more than {MAX_FRONT_MATTER:,} characters"
         raise CommandSyntaxError(msg)
-    return f"---\n{front_matter}\n---\n{escaped(text.rstrip(), placeholders)}\n"
+    return f"---\n{front_matter}\n---\n{escape_text(text.rstrip(), placeholders)}\n"
 
 
 def _front_matter(fields: Mapping[str, Any], indentation: str = "") -> Iterator[str]:
@@ -90,7 +90,7 @@ def _front_matter(fields: Mapping[str, Any], indentation: str = "") -> Iterator[
 
 def generate_python(command: SlashCommand, prompt: str, stem: str) -> tuple[str, str]:
     """
-    Return the Markdown text and the Python of a command's recipe.
+    Return the Markdown and the Python of a command's recipe.
 
     Args:
         command:
@@ -112,10 +112,10 @@ def generate_python(command: SlashCommand, prompt: str, stem: str) -> tuple[str,
     documents = [
         part.path for part in command.parts if isinstance(part, FilePart) and part.source is not None
     ]
-    text = _call("Text.from_path", [_quoted(f"{stem}.md"), *placeholders.keywords()], 8)
-    arguments = [text, *(_embedded(path) for path in dict.fromkeys(documents))]
+    text = _call("Text.from_path", [_quote(f"{stem}.md"), *placeholders.keywords()], 8)
+    arguments = [text, *(_embed_file(path) for path in dict.fromkeys(documents))]
     body = [f'"""{_docstring(_summary(command))}"""', f"return {_call('user', arguments, 4)}"]
-    decorator = "@prompt" if prompt == stem else f"@prompt(name={_quoted(prompt)})"
+    decorator = "@prompt" if prompt == stem else f"@prompt(name={_quote(prompt)})"
     signature = _call(f"def {stem}", map(_parameter, command.parameters), 0)
     head = [*_imports(command), "", "", decorator, f"{signature}:"]
     return f"{markdown}\n", "\n".join([*head, *(f"    {line}" for line in body), ""])
@@ -137,9 +137,9 @@ class _Placeholders:
             case ArgumentPart(name=name, is_appended=is_appended):
                 return self._placeholder(name, name, "?" if is_appended else "")
             case CommandPart(words=words):
-                return self._placeholder("_".join(words[:2]), _call("run", map(_quoted, words), 12))
+                return self._placeholder("_".join(words[:2]), _call("run", map(_quote, words), 12))
             case FilePart(path=path):
-                return self._placeholder(path, f"Text.below(workspace(), {_quoted(path)})")
+                return self._placeholder(path, f"Text.below(workspace(), {_quote(path)})")
 
     def keywords(self) -> Iterator[str]:
         """Return the keyword arguments that fill the placeholders."""
@@ -171,17 +171,17 @@ def _imports(command: SlashCommand) -> Iterator[str]:
 
 
 def _parameter(parameter: CommandParameter) -> str:
-    kind = f"Annotated[str, Arg({_quoted(parameter.description)})]" if parameter.description else "str"
-    default = "" if parameter.default is None else f" = {_quoted(parameter.default)}"
+    kind = f"Annotated[str, Arg({_quote(parameter.description)})]" if parameter.description else "str"
+    default = "" if parameter.default is None else f" = {_quote(parameter.default)}"
     return f"{parameter.name}: {kind}{default}"
 
 
-def _embedded(path: str) -> str:
-    return f"EmbeddedResource.from_path({_quoted(path)}, root=workspace())"
+def _embed_file(path: str) -> str:
+    return f"EmbeddedResource.from_path({_quote(path)}, root=workspace())"
 
 
 def _call(function: str, arguments: Iterable[str], depth: int) -> str:
-    """Return a call; if it is too long for a line indented by *depth*, with one argument on each line."""
+    """Return a call, with one argument per line if it would be too long for one line indented by *depth*."""
     arguments = [*arguments]
     line = f"{function}({', '.join(arguments)})"
     if len(line) + depth <= _WIDTH and "\n" not in line:
@@ -190,8 +190,8 @@ def _call(function: str, arguments: Iterable[str], depth: int) -> str:
     return f"{function}(\n" + "".join(f"{blanks}    {argument},\n" for argument in arguments) + f"{blanks})"
 
 
-def _quoted(text: str) -> str:
-    """Return a text as a string literal, with escapes for invisible characters."""
+def _quote(text: str) -> str:
+    """Return *text* as a string literal, with escapes for invisible characters."""
     return escape_invisible(json.dumps(text, ensure_ascii=False))
 
 
@@ -206,6 +206,6 @@ def _summary(command: SlashCommand) -> str:
 
 
 def _docstring(text: str) -> str:
-    """Return a text escaped for a docstring."""
+    """Return *text*, escaped for a docstring."""
     text = _CLOSING_QUOTES.sub(lambda quotes: quotes[0].replace('"', '\\"'), text.replace("\\", "\\\\"))
     return escape_invisible(text)

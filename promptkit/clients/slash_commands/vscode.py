@@ -1,5 +1,5 @@
 """
-Prompt files of VS Code: Markdown with ``${input:name:hint}``.
+VS Code prompt files: Markdown with ``${input:name:hint}``.
 
 See https://code.visualstudio.com/docs/copilot/customization/prompt-files. Variables for the selection and
 open files cannot be converted, because only the editor knows their values.
@@ -17,8 +17,8 @@ from promptkit.clients.slash_commands.command import (
     SlashCommand,
     TextPart,
     UniqueNames,
-    brief,
     identifier,
+    make_excerpt,
     read_markdown,
     sort_losses,
     split_parts,
@@ -42,11 +42,12 @@ _REASONS: Final = {
 
 def read_vscode_prompt(name: str, text: str) -> SlashCommand:
     """
-    Parse a prompt file of VS Code.
+    Parse a VS Code prompt file.
 
     Args:
         name:
-            The path of the file, without ``.prompt.md``. The field ``name`` overrides its last part.
+            The path of the file, without ``.prompt.md``. The field ``name`` replaces the last part of the
+            path.
 
         text:
             The content of the file.
@@ -73,7 +74,7 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
         else:
             losses.append(
                 Loss(
-                    f"{brief(token[0])!r} stays as text: {_REASONS[str(token.lastgroup)]}",
+                    f"{make_excerpt(token[0])!r} stays as text: {_REASONS[str(token.lastgroup)]}",
                     lines.at(token.start()),
                 )
             )

@@ -1,5 +1,5 @@
 """
-The MCP endpoint: determines the era of posted messages, compares their headers, and maps replies to statuses.
+The MCP endpoint: determines the era of posted messages, checks their headers, and maps replies to statuses.
 
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
@@ -128,16 +128,16 @@ class Endpoint:
                 Called with each request that the endpoint answers itself, and with the reply.
         """
         self._capabilities, self._observe = capabilities, observe
-        self._modern_session = self._new_session()  # has no state that a message changes
+        self._modern_session = self._create_session()  # has no state that a message changes
 
     def receive(
         self, head: Head, body: bytes, channel: Channel
     ) -> list[Request] | ClientResponse | HttpResponse:
         """
-        Return the requests in one message or batch, all of the same era, or the response if there are none.
+        Return the requests in a message or batch, all of one era. If there are none, return the response.
 
-        If the message is the client's answer to a question of the server, the answer is returned. The HTTP
-        response to an answer is `ACCEPTED`.
+        If the message is the client's answer to a question from the server, return the answer. Its HTTP
+        response is `ACCEPTED`.
 
         Args:
             head:
@@ -178,7 +178,7 @@ class Endpoint:
         version, session_id = head.get(_VERSION), read_session_id(head)
         if message.method != "initialize" and version is not None and version not in _LEGACY:
             return self._modern_session
-        session = self._new_session()
+        session = self._create_session()
         if message.method == "initialize":
             return session
         session.revision = _LEGACY[version or _UNNAMED]
@@ -192,7 +192,7 @@ class Endpoint:
         session.client, session.client_capabilities = opened.client, opened.capabilities
         return session
 
-    def _new_session(self) -> _HttpSession:
+    def _create_session(self) -> _HttpSession:
         session = _HttpSession(self._server_info, self._capabilities, self._limits, self._budget)
         session.observe = self._observe
         return session
@@ -269,9 +269,9 @@ def _check_repeated(head: Head, message: Message) -> HttpResponse | None:
 
 def _find_envelope_error(head: Head, method: str, meta: wire.Meta) -> InvalidParams | HeaderMismatch | None:
     """
-    Return the error if the envelope of a request is invalid, or if the headers do not match it, or None.
+    Return the error if a request's envelope is invalid or does not match the headers; otherwise None.
 
-    An unsupported revision is not an error here, because the reply already contains this error.
+    An unsupported revision is not reported again, because the reply already contains this error.
     """
     try:
         read_envelope(meta)
@@ -341,7 +341,8 @@ def _decode_value(value: bytes) -> str | None:
     encoded = value[len(prefix) : -len(suffix)]
     try:
         decoded = b64decode(encoded, validate=True)
-        # Excess bits must be zero: other decoders would reject other bits, or decode them differently.
+        # Excess bits must be zero, because other decoders would reject other bits, or decode them
+        # differently.
         return decoded.decode() if b64encode(decoded) == encoded else None
     except (Error, UnicodeDecodeError):
         return None

@@ -1,5 +1,5 @@
 """
-The guard: the checks of a request's head, before its body is read, and the CORS headers of its response.
+The guard: checks a request's head before the body is read, and provides the response's CORS headers.
 
 It checks the host, the origin, the path, the method, the media types and the transfer encoding.
 """
@@ -40,7 +40,7 @@ _EVENTS: Final = b"text/event-stream"
 
 _TRANSFER_ENCODING: Final = b"transfer-encoding"
 
-#: The headers that a page of an allowed origin may send, and those of a response that it may read.
+#: The request headers that a page of an allowed origin may send, and the response headers that it may read.
 _ALLOWED_HEADERS: Final = (
     b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
     b"mcp-session-id"
@@ -90,7 +90,7 @@ class Guard:
         self._accepted_heads: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> HttpResponse | None:
-        """Return the response if the head alone determines it, as for an error; otherwise None."""
+        """Return the response, such as an error, if the head alone determines it; otherwise None."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
@@ -121,7 +121,7 @@ class Guard:
 
     def check_reading(self, head: Head) -> HttpResponse | None:
         """
-        Return the error response if a request must not read pages other than the endpoint; otherwise None.
+        Return the error response to a request for a page other than the endpoint, or None.
         """
         return self._check_caller(head) or _check_read_only(head)
 
@@ -150,7 +150,9 @@ class Guard:
         return self._local_origins and _is_local(origin)
 
     def cors_headers(self, head: Head) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the headers that let a page of an allowed origin read the response."""
+        """
+        Return the headers that let a page of an allowed origin read the response; none for other origins.
+        """
         origin = head.get(b"origin")
         if origin is None or not self.allows(origin):
             return ()
@@ -159,9 +161,9 @@ class Guard:
 
 def check_framing(head: Head) -> HttpResponse | None:
     """
-    Return the error response to a request whose transfer encoding is not ``chunked``, or None.
+    Return an error response if the request has a transfer encoding other than ``chunked``, otherwise None.
 
-    With another transfer encoding, some servers pass on the body without decoding it.
+    Some ASGI servers forward a body in another encoding without decoding it.
     """
     encoding = head.get(_TRANSFER_ENCODING)
     if encoding is None or (encoding.lower() == b"chunked" and _TRANSFER_ENCODING not in head.repeated):
@@ -183,7 +185,9 @@ def _reject_method(head: Head, served: bytes, msg: str) -> HttpResponse:
 
 
 def _check_stream(head: Head) -> HttpResponse | None:
-    """Return the error response to a client that opens the stream of its session, but does not accept it."""
+    """
+    Return the error response to a client that opens a stream, but does not accept streams; otherwise None.
+    """
     _, events = accepts(head.get(b"accept") or b"*/*")
     if events:
         return None
@@ -204,7 +208,7 @@ def _check_media_types(head: Head) -> HttpResponse | None:
     if accept is None:
         return None
     json, events = accepts(accept)
-    # A request gets a stream only if its headers name the method: the body is read later, and must match.
+    # A request gets a stream only if its headers name the method. The body, which is read later, must match.
     if events if head.get(b"mcp-method") == b"subscriptions/listen" else json:
         return None
     msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"

@@ -17,7 +17,7 @@ JSON_BODY: Final = (b"content-type", JSON)
 #: The header that closes the connection after the response.
 CLOSE: Final = (b"connection", b"close")
 
-#: The default header for the delay before a client may retry.
+#: The header with the default delay before a client may retry.
 RETRY: Final = (b"retry-after", b"1")
 
 #: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a
@@ -62,7 +62,7 @@ class Head(Struct, gc=False):
         """
         Return the value of a field, or None if it was not sent.
 
-        Surrounding whitespace does not belong to the value, but some servers do not strip it.
+        Surrounding whitespace is not part of the value, but some servers do not strip it.
 
         See Also:
             https://www.rfc-editor.org/rfc/rfc9110#section-5.5

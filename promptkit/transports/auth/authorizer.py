@@ -25,8 +25,8 @@ from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, Req
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
 from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
+from promptkit.transports.auth.token_file import TokenFile, is_token
 from promptkit.transports.auth.urls import secure_url
-from promptkit.transports.secret_files import TokenFile, is_token
 
 #: The path of a resource's metadata. The path of the resource is appended to it.
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
@@ -50,7 +50,7 @@ class BearerScheme:
 
     Attributes:
         documents:
-            The metadata of the resource as JSON, by each path at which clients look for the metadata.
+            The metadata of the resource as JSON, under each path where clients look for it.
 
     Raises:
         ValueError: If a URL or a scope is invalid, or there is an issuer without a resource.
@@ -64,9 +64,9 @@ class BearerScheme:
         self._metadata: list[str] = []
         self.documents: Mapping[str, bytes] = MappingProxyType({})
         if issuer is not None:
-            self._describe(resource, issuer)
+            self._create_metadata(resource, issuer)
 
-    def _describe(self, resource: str | None, issuer: str) -> None:
+    def _create_metadata(self, resource: str | None, issuer: str) -> None:
         if resource is None:
             msg = "an issuer creates tokens for one resource: pass *resource*, the URL that clients use"
             raise ValueError(msg)
@@ -92,7 +92,8 @@ class BearerScheme:
                 The head of the request.
 
             query:
-                The query string of its URL. A token in it is rejected because logs contain URLs.
+                The query string of its URL. A token in the query string is rejected, because logs contain
+                URLs.
         """
         if query and any(name == "access_token" for name, _ in parse_qsl(query.decode("latin-1"))):
             return self.reject_malformed(
@@ -102,11 +103,11 @@ class BearerScheme:
             return self.reject_malformed("Authorization was sent more than once")
         value = head.get(b"authorization")
         if value is None:
-            return self._unauthorized("send a token as Authorization: Bearer TOKEN")
+            return self._reject_unauthorized("send a token as Authorization: Bearer TOKEN")
         if value[: len(_BEARER)].lower() != _BEARER:
             if value.lower() == _BEARER.rstrip():
                 return self.reject_malformed("there is no token after Bearer")
-            return self._unauthorized("only Authorization: Bearer TOKEN is accepted")
+            return self._reject_unauthorized("only Authorization: Bearer TOKEN is accepted")
         return value[len(_BEARER) :].strip(b" ")
 
     def admit(self, principal: Principal | None) -> Principal | HttpResponse:
@@ -119,7 +120,7 @@ class BearerScheme:
         """
         if principal is None:
             message = "this token is not valid here: it is unknown, has expired, or is for another server"
-            return self._unauthorized(message, "invalid_token")
+            return self._reject_unauthorized(message, "invalid_token")
         if self._required <= principal.scopes:
             return principal
         return self.reject_scopes((), UNSET)
@@ -143,7 +144,7 @@ class BearerScheme:
         """Return the response that rejects a request with a malformed token."""
         return self._reject(400, message, "invalid_request")
 
-    def _unauthorized(self, message: str, error: str | None = None) -> HttpResponse:
+    def _reject_unauthorized(self, message: str, error: str | None = None) -> HttpResponse:
         return self._reject(401, message, error)
 
     def _reject(
@@ -169,7 +170,7 @@ UNAVAILABLE: Final = reject(
 )
 
 
-#: Maximum time, in seconds, for which a verified token is cached, even if it expires later.
+#: Maximum number of seconds for which a verified token is cached, even if it expires later.
 CACHE_S: Final = 300.0
 
 #: Maximum number of cached tokens, which take a few hundred bytes each.
@@ -241,9 +242,9 @@ class Authorizer:
 
     def challenge(self, requests: Sequence[Request], server: SharedServer) -> HttpResponse | None:
         """
-        Return the response that rejects *requests* and names all needed scopes; None if they lack none.
+        Return the response that rejects *requests* and names all needed scopes; None if none are missing.
 
-        Without an issuer, clients cannot get a token with more scopes, so nothing is rejected here.
+        Without an issuer, clients cannot get a token with more scopes, so no request is rejected.
 
         Args:
             requests:
@@ -333,7 +334,9 @@ def create_authorizer(
     if verifier is None and token_file is not None:
         verifier = TokenFile(str(token_file))
     if verifier is None and issuer is not None and resource is not None:
-        from promptkit.transports.auth.issuer import Issuer, JwtVerifier  # needs the extra
+        # These need the extra.
+        from promptkit.transports.auth.issuer import Issuer
+        from promptkit.transports.auth.jwt_verifier import JwtVerifier
 
         verifier = JwtVerifier(Issuer(issuer), resource)
     if verifier is not None:

@@ -1,11 +1,10 @@
 """
-Tokens from an issuer: JSON Web Tokens for one audience, verified with the public keys that it lists.
+The issuer of tokens: fetches its documents and public keys, and checks the signatures of its tokens.
 
 The keys are fetched on a thread on demand, and again when a token names an unknown key. Documents are fetched
 only from the configured issuer, with a timeout and a maximum size. See
 https://www.rfc-editor.org/rfc/rfc8414, https://www.rfc-editor.org/rfc/rfc7517,
-https://www.rfc-editor.org/rfc/rfc8725, https://www.rfc-editor.org/rfc/rfc9068 and
-https://openid.net/specs/openid-connect-discovery-1_0.html.
+https://www.rfc-editor.org/rfc/rfc8725 and https://openid.net/specs/openid-connect-discovery-1_0.html.
 """
 
 import asyncio
@@ -28,12 +27,12 @@ from joserfc.jwa import JWSAlgModel
 from joserfc.jwk import Key, KeySet, OctKey, RSAKey, import_key
 from joserfc.jws import JWSRegistry
 
-from promptkit.protocol.principals import Principal, VerifierUnavailableError
+from promptkit.protocol.principals import VerifierUnavailableError
 from promptkit.standard_error import say
 from promptkit.transports.auth.urls import secure_url
 from promptkit.version import VERSION
 
-#: How long fetched keys are used before they are fetched again, and while the issuer is unreachable, in
+#: Age at which fetched keys are fetched again, and maximum age of keys while the issuer is unreachable, in
 #: seconds.
 FRESH_S: Final = 300.0
 TRUSTED_S: Final = 3600.0
@@ -44,8 +43,8 @@ COOL_DOWN_S: Final = 30.0
 #: How long a request waits for keys, in seconds.
 _WAIT_S: Final = 10.0
 
-#: Minimum size of an RSA key: smaller ones can be factored (RFC 7518, section 3.3). The size of an elliptic
-#: curve key follows from its algorithm.
+#: Minimum size of an RSA key, because smaller ones can be factored (RFC 7518, section 3.3). The size of an
+#: elliptic curve key follows from its algorithm.
 _RSA_BITS: Final = 2048
 
 #: Timeouts of one socket operation, and of the whole response, in seconds.
@@ -54,19 +53,19 @@ _WHOLE_S: Final = 8.0
 
 _MAX_BYTES: Final = 1024 * 1024
 
-#: Allowed signature algorithms. All are asymmetric: with a shared key, the verifier could sign tokens as
-#: well. A token must be signed with the algorithm that it names.
+#: Allowed signature algorithms. All are asymmetric, because with a shared key, the verifier could sign tokens
+#: as well. A token must be signed with the algorithm that it names.
 ALGORITHMS: Final = frozenset(
     ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA")
 )
 
 
 class DocumentUnavailableError(Exception):
-    """A document could not be fetched or is not usable; the text gives the reason."""
+    """A document could not be fetched or is not usable; the message gives the reason."""
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """Rejects redirects: another server must not decide which keys this server trusts."""
+    """Rejects redirects, because another server must not decide which keys this server trusts."""
 
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
@@ -207,7 +206,8 @@ class Issuer:
         Raises:
             VerifierUnavailableError: If the keys cannot be fetched.
 
-            Exception: An error of `joserfc`, or any other, if the issuer has not signed the token.
+            Exception: An error from `joserfc`, or any other exception, if the issuer has not signed the
+            token.
         """
         if self._age() > FRESH_S:
             await self._refresh()
@@ -226,7 +226,7 @@ class Issuer:
 
     async def _refresh(self) -> None:
         """
-        Wait until the keys are fetched, unless they were fetched a moment ago.
+        Fetch the keys, unless the last attempt was a moment ago, and wait for a fetch that is running.
 
         Requests on all event loops share one fetch.
         """
@@ -304,91 +304,3 @@ def _public_key(entry: Any) -> Key | None:
         return None
     is_weak = isinstance(key, RSAKey) and key.public_key.key_size < _RSA_BITS
     return None if is_weak or isinstance(key, OctKey) else key
-
-
-#: Allowed difference between clocks, in seconds.
-LEEWAY_S: Final = 30
-
-#: The types of access tokens. Other types, such as logout tokens, are rejected.
-_TYPES: Final = frozenset((None, "jwt", "at+jwt", "application/at+jwt"))
-
-
-class JwtVerifier:
-    """
-    Verifies tokens from one issuer for one audience.
-
-    Args:
-        issuer:
-            The issuer of the tokens.
-
-        audience:
-            The audience of the tokens: the URL under which clients reach this server.
-
-        clock:
-            Returns the time, in seconds since 1970.
-    """
-
-    def __init__(self, issuer: Issuer, audience: str, clock: Callable[[], float] = time.time) -> None:
-        self._issuer = issuer
-        self._claims = jwt.JWTClaimsRegistry(
-            now=lambda: int(clock()),
-            leeway=LEEWAY_S,
-            iss={"essential": True, "value": issuer.url},
-            aud={"essential": True, "value": audience},
-            exp={"essential": True},
-        )
-        self._logged: set[str] = set()
-
-    async def verify(self, token: str) -> Principal | None:
-        """
-        Return the principal of a token; None if the token is not valid. Each reason for this is logged once.
-
-        Args:
-            token:
-                Any text.
-
-        Raises:
-            VerifierUnavailableError: If the issuer's keys cannot be fetched.
-        """
-        try:
-            decoded = await self._issuer.decode(token)
-            kind = decoded.header.get("typ")
-            if (kind and str(kind).lower()) not in _TYPES or "crit" in decoded.header:
-                raise errors.UnsupportedHeaderError  # noqa: TRY301 (handled like the library's own)
-            self._claims.validate(decoded.claims)
-            return _to_principal(decoded.claims)
-        except VerifierUnavailableError:
-            raise
-        except Exception as error:  # noqa: BLE001 (a token can contain any JSON)
-            self._log_once(_describe_error(error))
-            return None
-
-    def _log_once(self, reason: str) -> None:
-        """Log why a token is rejected, once per reason: clients send invalid tokens repeatedly."""
-        if reason not in self._logged:
-            self._logged.add(reason)
-            say(f"a token was rejected: {reason}. This is reported once")
-
-
-def _to_principal(claims: dict[str, Any]) -> Principal:
-    user = claims.get("sub")
-    subject = user or claims.get("client_id") or claims.get("azp")
-    if not isinstance(subject, str):
-        raise errors.MissingClaimError("sub")  # noqa: EM101 (the name of the claim)
-    scopes = claims.get("scope", claims.get("scp", ""))
-    if isinstance(scopes, list):
-        scopes = [scope for scope in scopes if isinstance(scope, str)]
-    elif not isinstance(scopes, str):
-        scopes = ""
-    try:
-        return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S, program=not user)
-    except ValueError:
-        raise errors.InvalidClaimError("sub") from None  # noqa: EM101 (the name of the claim)
-
-
-def _describe_error(error: Exception) -> str:
-    """Return why a token is rejected, without its content."""
-    if not isinstance(error, errors.JoseError) or isinstance(error, errors.DecodeError):
-        return "it is not a JSON Web Token"
-    claim = f" ({error.claim})" if isinstance(error, errors.ClaimError) else ""
-    return error.error.replace("_", " ") + claim

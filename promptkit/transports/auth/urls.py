@@ -1,4 +1,4 @@
-"""The check of configured URLs: of issuers, of their keys, and of this server."""
+"""The check of configured URLs: those of issuers, of their keys, and of this server."""
 
 import re
 from typing import Final

@@ -61,7 +61,7 @@ _PRIVATE: Final = (b"cache-control", b"no-store")
 _STREAMS: Final = ("subscriptions/listen", STREAM)
 _HEALTH: Final = ("/healthz", "/readyz")
 
-#: The text format of Prometheus, which all of its versions read.
+#: The text format that all versions of Prometheus read.
 _PLAIN: Final = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -70,7 +70,7 @@ class Application:
     Serves a catalog over HTTP, as an ASGI application.
 
     It does not need lifespan events, and works in any number of event loops. No thread starts before the
-    first request, so that the process can fork until then.
+    first request, so the process can fork until then.
 
     Args:
         catalog:
@@ -131,11 +131,11 @@ class Application:
         server.replace(catalog)
         self._offer(server)
         if self._metrics is not None:
-            self._metrics.reloaded()
+            self._metrics.count_reload()
 
     def join(self, siblings: "Siblings", number: int) -> None:
         """
-        Exchange messages with other workers from now on. Call this method before the first request.
+        Let this worker exchange messages with the other workers. Call this method before the first request.
 
         Args:
             siblings:
@@ -170,7 +170,7 @@ class Application:
                 signer=RequestStateSigner(self._ring),
                 observers=[*audits, *self._counters],
                 scopes=settings.scopes,
-                waiting_changed=bool if self._metrics is None else self._metrics.waiting_changed,
+                count_waiting=bool if self._metrics is None else self._metrics.count_waiting,
             )
             self._offer(server)
             if self._siblings is None:
@@ -208,7 +208,7 @@ class Application:
         self._inbox.close()
         if self._server is not None:
             self._server.close(grace)
-        self._inbox.reject_rest()
+        self._inbox.reject_late_messages()
         for counter in self._counters:
             counter.close()
 
@@ -228,7 +228,7 @@ class Application:
                 # parse its next request as the body.
                 is_read = b"expect" not in head.fields and await channel.drop_body()
                 fields = () if is_read or CLOSE in checked.headers else (CLOSE,)
-                await self._reject(head, checked, send, fields)
+                await self._send_and_count(head, checked, send, fields)
             else:
                 channel.client, channel.principal = scope.get("client"), checked
                 await self._answer(channel, send)
@@ -254,7 +254,7 @@ class Application:
                 response.status = HTTPStatus.SERVICE_UNAVAILABLE
             await self._send(head, response, send, private)
         elif isinstance(reply, HttpResponse):
-            await self._reject(head, reply, send, private)
+            await self._send_and_count(head, reply, send, private)
         elif reply is not None:
             await self._stream(channel, reply, send)
 
@@ -280,11 +280,13 @@ class Application:
         await asyncio.to_thread(self.close, 0.0)
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _reject(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
-        """Send a response that does not come from the server's threads."""
+    async def _send_and_count(
+        self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]
+    ) -> None:
+        """Send a response that was created outside the server's threads. Count it if it is an error."""
         if response.status >= 400 and head.path not in _HEALTH:
             for counter in self._counters:
-                counter.rejected(response.status)
+                counter.count_rejection(response.status)
         await self._send(head, response, send, fields)
 
     async def _send(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
@@ -303,7 +305,7 @@ class Application:
         headers = [*_EVENTS, *self._guard.cors_headers(channel.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while isinstance(reply, bytes):
-            if not reply and await self._has_ended(channel):
+            if not reply and await self._must_end(channel):
                 reply = CANCELLED
                 break
             body = _events(reply) or b":\n\n"
@@ -312,10 +314,8 @@ class Application:
         if isinstance(reply, Reply):
             await send({"type": "http.response.body", "body": _events(reply.line)})
 
-    async def _has_ended(self, channel: HttpChannel) -> bool:
-        """
-        Return whether a stream of changes must end because its token has expired or now has other scopes.
-        """
+    async def _must_end(self, channel: HttpChannel) -> bool:
+        """Return whether a stream must end, because its token has expired or now has other scopes."""
         if self._authorizer is None or channel.principal is None:
             return False
         listens = any(request.method in _STREAMS for request in channel.requests)
@@ -375,8 +375,8 @@ class LoggedApplication(Application):
     Serves a catalog over HTTP and logs each request in the ``logfmt`` format.
 
     A line contains neither the body, nor the query of the URL, nor header fields, and so neither arguments
-    nor tokens. The status is 499 if the client disconnected before the response. A request over a limit has
-    status 200 and the code of its error.
+    nor tokens. The status is 499 if the client disconnected before the response. A request that exceeds a
+    limit has status 200 and the code of its error.
     """
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Channels between event loops, which read posted messages, and the server's threads, which answer them."""
+"""Channels from event loops that read posted messages to the server's threads that answer them, and back."""
 
 import asyncio
 from collections import deque
@@ -32,14 +32,14 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 #: away, most clients would see a broken connection instead of the response.
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
-#: Interval between sweeps over pending requests, in seconds. Sweeps replace a timer for each request.
+#: Interval between sweeps over pending requests, in seconds. Sweeps avoid a timer for each request.
 _SWEEP_EVERY_S: Final = 0.1
 
 #: Time after which a pending request is watched for a disconnect, in seconds.
 _WATCH_AFTER_S: Final = 0.05
 
 #: The size of a large reply, in bytes, and the delay after which free memory is returned to the system, in
-#: seconds: most clients have read the reply by then.
+#: seconds. Most clients have read the reply by then.
 _LARGE_REPLY: Final = 1024 * 1024
 _TRIM_AFTER_S: Final = 5.0
 
@@ -89,7 +89,7 @@ class HttpChannel:
             Number of bytes reserved for the body.
 
         since:
-            When the request began, in the time of the event loop.
+            When the request started, in the time of the event loop.
 
         is_read:
             Whether reading the body has ended, successfully or not.
@@ -233,7 +233,7 @@ class HttpChannel:
     async def next(self) -> Outgoing | None:
         """Wait for the next message to the client and return it; None if the client has disconnected."""
         while not self._queue and not self.gone:
-            self._waiter = self._pending.loop.create_future()  # half the time of an asyncio.Queue
+            self._waiter = self._pending.loop.create_future()  # takes half the time of an asyncio.Queue
             await self._waiter
         if self.gone:
             return None
@@ -352,7 +352,7 @@ class PendingRequests:
                 channel.expire()
 
     def trim_later(self) -> None:
-        """Return free memory to the system some time after a large reply has been sent."""
+        """Schedule the return of free memory to the system, for some time after a large reply."""
         if self._trimming is not None:
             self._trimming.cancel()
         self._trimming = self.loop.call_later(_TRIM_AFTER_S, return_free_memory)
@@ -388,15 +388,15 @@ class Inbox:
         """Add a posted message, which is answered even after `close`, or an answer from another worker."""
         self._messages.put(message)
         if self._is_closed:  # no thread may be left to take the message
-            self.reject_rest()
+            self.reject_late_messages()
 
     def close(self) -> None:
         """Stop waiting for messages."""
         self._is_closed = True
         self._messages.put(None)
 
-    def reject_rest(self) -> None:
-        """Reject the messages that arrive after or during the shutdown."""
+    def reject_late_messages(self) -> None:
+        """Reject the messages that arrive during or after the shutdown."""
         with suppress(Empty):
             while True:
                 if isinstance(message := self._messages.get_nowait(), HttpChannel):
@@ -404,9 +404,7 @@ class Inbox:
         self._messages.put(None)
 
     def next_events(self) -> list[Event] | None:
-        """
-        Wait for messages, and return their requests; None at the end. The server's leading thread calls this.
-        """
+        """Wait for messages, and return their events; None at the end. The server's leader calls this."""
         events: list[Event] = []
         message = self._messages.get()
         while message is not None:

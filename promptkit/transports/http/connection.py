@@ -86,8 +86,8 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             Maximum number of bytes of a request's body that the application has not read.
 
         read_on_s:
-            Maximum time for which data is read and dropped once the last reply has been sent, in seconds.
-            Closing a connection while the client sends would lose the reply.
+            How long data is read and dropped once the last reply has been sent, in seconds. Closing a
+            connection while the client sends would lose the reply.
     """
 
     head: int = 32 * 1024
@@ -128,7 +128,7 @@ class Backlogs:
         self._limit = limit
         self._seconds = seconds
         self._by_transport: dict[Any, _Backlog] = {}  # in the order in which the clients stopped reading
-        self._size = 0  # bytes held: a reply is held until all of it is read
+        self._size = 0  # bytes held; a reply is held until all of it is read
 
     def hold(self, transport: Any, now: float) -> None:
         """
@@ -164,7 +164,7 @@ class Backlogs:
 
 class Connections:
     """
-    All connections to one process, which are of the class `HttpConnection`.
+    The connections to one process, as instances of `HttpConnection`.
 
     Args:
         limits:
@@ -178,7 +178,7 @@ class Connections:
             The ``date`` header line.
 
         draining:
-            Whether each connection ends after its next reply.
+            Whether each connection is closed after its next reply.
 
         backlogs:
             The bytes that clients have not read.
@@ -212,18 +212,18 @@ class Connections:
         return len(self._open) - len(self._rejected) <= self.limits.connections
 
     def may_linger(self, connection: "HttpConnection") -> bool:
-        """Return whether a rejected connection can stay open until its client has read the error response."""
+        """Register a rejected connection; return whether it can stay open until its client has the error."""
         self._rejected.add(connection)
         return len(self._rejected) <= self.limits.rejected
 
     def remove(self, connection: "HttpConnection") -> None:
-        """Unregister a connection that has ended."""
+        """Unregister a closed connection."""
         self._open.discard(connection)
         self._rejected.discard(connection)
 
     def sweep(self, now: float) -> None:
-        """End connections that have timed out at the time *now*, by the clock of the event loop."""
-        # A wait can start up to one sweep after its recorded time: check against the previous sweep.
+        """Close connections that have timed out at the time *now*, by the clock of the event loop."""
+        # A wait can start up to one sweep after its recorded time, so check against the previous sweep.
         previous, self.now = self.now, now
         self.date = _date_line()
         for connection in list(self._open):
@@ -236,12 +236,12 @@ class Connections:
         return all(connection.is_busy for connection in self._open)
 
     def end_idle(self) -> None:
-        """End the connections that have no request."""
+        """Close the connections that have no request."""
         for connection in list(self._open):
             connection.end_if_idle()
 
     def drain(self) -> None:
-        """From now on, end each connection after its next reply."""
+        """From now on, close each connection after its next reply."""
         self.draining = True
         for connection in list(self._open):
             connection.end_after_reply()
@@ -296,11 +296,11 @@ _STATUS_LINES: Final = {
 
 class HttpConnection(asyncio.Protocol):
     """
-    One connection of a client. Each of its requests is answered by a call of an application.
+    One connection of a client. Each request is answered by a call to an application.
 
     A client that sends a request before it has read the reply to the last one (pipelining) gets only that
     reply, and the connection is closed. A client that closes its sending side counts as disconnected, because
-    it cannot be told apart from a client that is gone.
+    it cannot be distinguished from a client that is gone.
 
     A sweep over all connections each second enforces their deadlines, without a timer for each request.
     """
@@ -315,18 +315,18 @@ class HttpConnection(asyncio.Protocol):
         self._application = application
         self.connections = connections
         self._limits = connections.limits
-        self._parser = self._new_parser()
+        self._parser = self._create_parser()
         self._phase = Phase.FIRST
         self._since = connections.now  # start of the current wait
         self._target, self._fields = b"", list[tuple[bytes, bytes]]()
         self._cycle: RequestCycle | None = None  # of the last request
         self._is_reading = True
-        # `_is_replaying_head`: a new parser is reading a head that was handled already.
+        # `_is_replaying_head`: a new parser is reading a head that has already been handled.
         self._upgrades = self._is_replaying_head = False
         # Bytes since the last progress of the parser, and whether the current data makes progress.
         self._idle_bytes, self._has_progressed = 0, False
 
-    def _new_parser(self) -> HttpRequestParser:
+    def _create_parser(self) -> HttpRequestParser:
         parser = HttpRequestParser(self)
         # Ignore data after a request with "connection: close", and still send its reply.
         parser.set_dangerous_leniencies(lenient_data_after_close=True)
@@ -341,9 +341,10 @@ class HttpConnection(asyncio.Protocol):
     # Called by the transport.
 
     def connection_made(self, transport: Any) -> None:
-        """Wait for the first request, unless there are too many connections."""
+        """Prepare for the first request, or reject the connection if there are too many."""
         self.transport = transport
-        # Report all unread bytes, until the last one: a reply stays in memory until all of it is written.
+        # Report all unread bytes, down to the last one, because a reply stays in memory until all of it is
+        # written.
         transport.set_write_buffer_limits(0)
         self._scope = _base_scope(transport)
         if not self.connections.add(self):
@@ -410,7 +411,7 @@ class HttpConnection(asyncio.Protocol):
         """Add a header field. Trailers arrive after the scope was created and are ignored."""
         name = name.lower()
         if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-            raise HttpParserError  # the body would be passed on without decoding
+            raise HttpParserError  # the body would be forwarded without decoding
         self._fields.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -433,7 +434,7 @@ class HttpConnection(asyncio.Protocol):
             self._reject(503)
             raise HttpParserError
         self._upgrades = parser.should_upgrade()
-        self._cycle = cycle = self._new_cycle(version)
+        self._cycle = cycle = self._create_cycle(version)
         self._task = self.loop.create_task(cycle.run(self._application))
 
     def on_body(self, body: bytes) -> None:
@@ -464,7 +465,7 @@ class HttpConnection(asyncio.Protocol):
             self.transport.resume_reading()
 
     def end_cycle(self, *, keep_alive: bool) -> None:
-        """Wait for the next request, or for the client to close, after a response has been sent."""
+        """Prepare for the next request, or for the end of the connection, after a response has been sent."""
         if self.transport.is_closing():
             return
         self.resume_reading()
@@ -477,7 +478,7 @@ class HttpConnection(asyncio.Protocol):
     # Called by `Connections`.
 
     def check(self, now: float) -> None:
-        """End the connection if it has timed out at the time *now*."""
+        """Close the connection if it has timed out at the time *now*."""
         if self.drained is not None or self.transport.is_closing():
             return
         if now - self._since <= self.connections.timeouts[self._phase]:
@@ -507,7 +508,7 @@ class HttpConnection(asyncio.Protocol):
             return b""
         # Continue with HTTP/1.1, and a new parser that gets only the framing of this head.
         self._upgrades, self._is_replaying_head = False, True
-        self._parser = self._new_parser()
+        self._parser = self._create_parser()
         fields = [] if self._cycle is None else self._cycle.scope["headers"]
         framing = b"".join(b"%b: %b\r\n" % field for field in fields if field[0] in _FRAMING)
         self._parser.feed_data(b"POST / HTTP/1.1\r\n%b\r\n" % framing)
@@ -518,7 +519,7 @@ class HttpConnection(asyncio.Protocol):
         """Return the approximate size of the head in bytes."""
         return len(self._target) + sum(len(name) + len(value) + 4 for name, value in self._fields)
 
-    def _new_cycle(self, version: str) -> "RequestCycle":
+    def _create_cycle(self, version: str) -> "RequestCycle":
         """Return the cycle of a request whose head has arrived."""
         scope = {**self._scope, **_parse_target(self._target)}
         scope["http_version"], scope["method"] = version, self._parser.get_method().decode("ascii")
@@ -543,7 +544,7 @@ class HttpConnection(asyncio.Protocol):
         self.transport.write_eof()
 
     def _discard_input(self) -> None:
-        """From now on, discard all input: closing while the client sends would lose the reply."""
+        """From now on, discard all input, because closing while the client sends would lose the reply."""
         self._phase = Phase.NOTHING
         self._since = self.connections.now
 
@@ -567,7 +568,7 @@ class RequestCycle:
 
     Attributes:
         body:
-            The part of the body that has arrived, but was not read yet.
+            The part of the body that has arrived, but has not been read yet.
 
         is_received:
             Whether all of the body has arrived.
@@ -593,7 +594,7 @@ class RequestCycle:
         self.scope = scope
         self.keep_alive = keep_alive
         self.body = bytearray()
-        self._waiter: asyncio.Future[None] | None = None  # half the time of an asyncio.Event
+        self._waiter: asyncio.Future[None] | None = None  # takes half the time of an asyncio.Event
         self._connection = connection
         self._awaits_continue = awaits_continue
 
@@ -656,7 +657,7 @@ class RequestCycle:
 
     @property
     def _has_unread_body(self) -> bool:
-        """Whether a part of the body, or its end, was not read yet."""
+        """Whether a part of the body, or its end, has not been read yet."""
         return bool(self.body) or (self.is_received and not self._is_read)
 
     async def send(self, message: Event) -> None:
@@ -697,7 +698,7 @@ class RequestCycle:
             lines.append(b"%b: %b\r\n" % (name, value))
             has_length = has_length or name == b"content-length"
         if not has_length and status not in _EMPTY and self.scope["method"] != "HEAD":
-            # HTTP/1.0 has no chunks: the body ends with the connection.
+            # HTTP/1.0 has no chunks, so the body ends with the connection.
             self._is_chunked = self.scope["http_version"] == "1.1"
             if self._is_chunked:
                 lines.append(_CHUNKED)
@@ -705,7 +706,7 @@ class RequestCycle:
         self.is_started, self._awaits_continue = True, False
 
     def _write(self, body: bytes, *, more: bool) -> None:
-        """Write a part of the body, preceded by the head if the head was not sent yet."""
+        """Write a part of the body, preceded by the head if the head has not been sent yet."""
         if self._is_chunked:
             body = _chunk(body) if more else _chunk(body) + b"0\r\n\r\n"
         elif self.scope["method"] == "HEAD":

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from promptkit.transports.http.connection import ConnectionLimits
 
 #: Maximum size of unsent data in the kernel. By default, the kernel buffers some MiB per client, which hides
-#: how fast the client reads. For a Unix socket, progress shows only once three quarters are read.
+#: how fast the client reads. For a Unix socket, progress is visible only once three quarters have been read.
 _MAX_UNSENT: Final = 128 * 1024
 _MAX_UNSENT_UNIX: Final = 16 * 1024
 
@@ -65,7 +65,8 @@ _BACKLOG: Final = 2048
 _FIRST_SYSTEMD_DESCRIPTOR: Final = 3
 
 
-#: Errors when creating a Unix socket. NotImplementedError is raised if a link has replaced the socket.
+#: Errors that occur when a Unix socket is created. NotImplementedError is raised if a link has replaced the
+#: socket.
 _UNIX_FAILURES: Final = (OSError, ValueError, NotImplementedError)
 
 #: The fix for a TCP error, by its number.
@@ -77,7 +78,7 @@ _TCP_HINTS: Final[dict[int | None, str]] = {
 
 
 class ListenError(Exception):
-    """An address cannot be served; the text gives the reason and a fix."""
+    """An address cannot be served; the message gives the reason and a fix."""
 
 
 class Listener:
@@ -89,7 +90,7 @@ class Listener:
             One socket for each worker, or one socket that all workers share.
 
         path:
-            The path of a Unix socket that was created here and must be removed at the end.
+            The path of a Unix socket that this process created, and that `close` removes.
     """
 
     def __init__(self, sockets: Sequence[socket.socket], path: Path | None = None) -> None:
@@ -181,8 +182,8 @@ def listen_unix(path: str, mode: int | None = None, group: str | None = None) ->
             The path of the socket.
 
         mode:
-            The mode of the socket: connecting needs write access. By default, only the user and the *group*,
-            if any, can connect.
+            The mode of the socket. Connecting requires write access. By default, only the user and the
+            *group*, if any, can connect.
 
         group:
             The group of the socket, by name or number.
@@ -242,7 +243,7 @@ def listen_inherited(descriptor: int) -> Listener:
 
 def systemd_descriptors() -> list[int]:
     """
-    Return the sockets that systemd has passed to this process.
+    Return the descriptors that systemd has passed to this process.
 
     The variables that describe them are removed from the environment, because child processes must not see
     them.
@@ -304,7 +305,7 @@ def _sockets(family: socket.AddressFamily, address: tuple[str, int], workers: in
         sockets.pop().close()
         shared = partial(socket.create_server, address, family=family, backlog=_BACKLOG, reuse_port=True)
         sockets = [shared() for _ in range(workers)]
-    for listening in sockets:  # inherited by connections: send replies and events immediately
+    for listening in sockets:  # inherited by connections, so that replies and events are sent immediately
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sockets
 

@@ -1,7 +1,7 @@
 """
-The supervisor: forks the workers, replaces workers that die, and ends all of them at shutdown.
+The supervisor: forks the workers, replaces workers that die, and stops all of them at shutdown.
 
-The workers are siblings that pass messages on, because a client's next request can reach another worker.
+The workers are siblings that forward messages, because a client's next request can reach another worker.
 """
 
 import os
@@ -75,7 +75,7 @@ class Siblings:
         DaemonThread(run, "siblings").start()
 
     def close(self) -> None:
-        """Close the sockets, and end the threads of this process."""
+        """Close the sockets, and stop the threads of this process."""
         for receiving, sending in self._pairs:
             receiving.shutdown(socket.SHUT_RDWR)
             sending.close()
@@ -89,12 +89,12 @@ _FORK_AGAIN_S: Final = 10.0
 #: Time after the grace period before workers are killed, in seconds.
 _KILL_AFTER_S: Final = 3.0
 
-#: Interval between checks for signals and ended workers, in seconds.
+#: Interval between checks for signals and exited workers, in seconds.
 _POLL_EVERY_S: Final = 0.05
 
 
 class _Slot(Struct):
-    """The slot of a worker: its process, and the time from which another can be started."""
+    """The slot of a worker: its process, and the earliest time at which another can be started."""
 
     pid: int = 0
     due: float = 0.0
@@ -102,7 +102,7 @@ class _Slot(Struct):
 
 class Supervisor:
     """
-    Runs workers until a signal asks the process to end.
+    Runs workers until a signal asks the process to exit.
 
     Args:
         count:
@@ -110,13 +110,13 @@ class Supervisor:
 
         work:
             Called in each new process with the number of the worker, from 0, and with a descriptor that
-            becomes readable when the parent process has ended. It must not return before its work is done.
+            becomes readable when the parent process exits. It must not return before its work is done.
 
         stop_listening:
-            Called at shutdown before the workers are ended.
+            Called at shutdown before the workers are stopped.
 
         grace:
-            Time for a worker to end, in seconds.
+            Time for a worker to exit, in seconds.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Supervisor:
 
         def run(self, ready: Callable[[], object] = bool) -> None:
             """
-            Fork the workers, and return once they have ended after a signal.
+            Fork the workers, and return once they have exited after a signal.
 
             Args:
                 ready:
@@ -172,7 +172,8 @@ class Supervisor:
                     say(f"worker {number + 1} cannot be started, and {again}: {error.strerror}")
 
         def _fork(self, number: int) -> int:
-            # A signal before the worker has installed its handlers would be lost. The worker unblocks them.
+            # A signal before the worker has installed its handlers would be lost. The worker unblocks these
+            # signals.
             blocked = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
             signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
             try:
@@ -196,7 +197,7 @@ class Supervisor:
                 os._exit(code)
 
         def _reap(self) -> None:
-            """Report workers that have ended, and free their slots."""
+            """Report workers that have exited, and free their slots."""
             for number, slot in enumerate(self._slots):
                 ended, status = os.waitpid(slot.pid, os.WNOHANG) if slot.pid else (0, 0)
                 if ended:
@@ -206,7 +207,7 @@ class Supervisor:
                         say(f"worker {number + 1} (process {ended}) {how}; starting a new worker")
 
         def _end(self) -> None:
-            """End all workers with SIGTERM, and kill them after a timeout or a second signal."""
+            """Stop all workers with SIGTERM, and kill them after a timeout or a second signal."""
             self._stop_listening()
             self._kill(signal.SIGTERM)
             until = time.monotonic() + self._grace + _KILL_AFTER_S

@@ -1,4 +1,4 @@
-"""A worker: one process that serves connections on its listening sockets until it must end."""
+"""A worker: one process that serves connections on its listening sockets until it must exit."""
 
 import asyncio
 import os
@@ -21,14 +21,14 @@ from promptkit.workspace.execution import end_all
 #: Interval between checks of deadlines, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
 
-#: Time for which a process can fail to accept connections before it ends and is replaced, in seconds.
+#: How long a process can fail to accept connections before it exits and is replaced, in seconds.
 _ACCEPT_TIMEOUT_S: Final = 5.0
 
 #: Time at shutdown for clients with an open connection to send another request, in seconds. If connections
 #: were closed right away, such requests would be lost.
 _LINGER_S: Final = 1.0
 
-#: Interval between checks that connections have ended, in seconds.
+#: Interval between checks that connections are closed, in seconds.
 _POLL_EVERY_S: Final = 0.02
 
 #: Time for clients to read the last replies, in seconds.
@@ -47,7 +47,7 @@ class ServedApplication(Protocol):
 
     Attributes:
         draining:
-            Set at shutdown: the application then reports to load balancers that it is not ready.
+            Set at shutdown, so that the application reports to load balancers that it is not ready.
     """
 
     draining: bool
@@ -57,7 +57,7 @@ class ServedApplication(Protocol):
 
     def close(self, grace: float) -> None:
         """
-        End streams with their results, answer pending requests within *grace* seconds, and end all threads.
+        End streams with their results, answer pending requests within *grace* seconds, and stop all threads.
         """
 
 
@@ -76,17 +76,17 @@ class HttpWorker:
             Limits on connections.
 
         grace:
-            Time for running requests to end at shutdown, in seconds.
+            Time for running requests to finish at shutdown, in seconds.
 
         lifeline:
-            A descriptor that becomes readable when the parent process has ended.
+            A descriptor that becomes readable when the parent process exits.
 
     Attributes:
         cannot_accept:
-            Whether the process ends because it can no longer accept connections.
+            Whether the process exits because it can no longer accept connections.
 
         signal:
-            The first signal that asked the process to end.
+            The first signal that asked the process to exit.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class HttpWorker:
 
     def run(self, ready: Callable[[], object] = bool) -> None:
         """
-        Serve until the process must end and the pending requests are answered. Call this method only once.
+        Serve until the process must exit and the pending requests are answered. Call this method only once.
 
         Args:
             ready:
                 Called once signal handlers are installed, before the first request is answered.
         """
-        self._loop = self._new_loop()
+        self._loop = self._create_loop()
         asyncio.set_event_loop(self._loop)
         self._end_event = asyncio.Event()
         for name in _ENDING_SIGNALS:
@@ -130,7 +130,7 @@ class HttpWorker:
         # Do not close the loop: that would wait for threads that recipes have started.
         self._loop.run_until_complete(self._serve())
 
-    def _new_loop(self) -> asyncio.AbstractEventLoop:
+    def _create_loop(self) -> asyncio.AbstractEventLoop:
         if sys.platform == "win32":  # the default loop has no `add_reader` there
             return asyncio.SelectorEventLoop()
         try:
@@ -147,7 +147,7 @@ class HttpWorker:
             self._loop.call_soon_threadsafe(self._end_event.set)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
-        if self._is_ending and self._lifeline is None:  # a second signal ends it immediately
+        if self._is_ending and self._lifeline is None:  # a second signal terminates it immediately
             die_of(number)
         self.signal = self.signal or number
         self.end()
@@ -174,7 +174,8 @@ class HttpWorker:
         """
         Accept one connection. Return whether more connections can be in the queue.
 
-        Workers can share a socket. If one accepted all connections in its queue, the others would get none.
+        Workers can share a socket. If one worker accepted all connections in the queue, the other workers
+        would get none.
         """
         try:
             accepted, _ = listening.accept()
@@ -195,7 +196,7 @@ class HttpWorker:
         return True
 
     def _accept_later(self, error: OSError, listening: socket.socket) -> None:
-        """Pause accepting connections, or end the process if accepting has been failing for too long."""
+        """Pause accepting connections, or shut down if accepting has been failing for too long."""
         if self._is_ending:
             return
         now, why = self._loop.time(), error.strerror or str(error)
@@ -215,7 +216,7 @@ class HttpWorker:
             await self._loop.connect_accepted_socket(connection, accepted)
 
     async def _drain(self) -> None:
-        """Answer the requests on all open and queued connections, then end the connections."""
+        """Answer the requests on all open and queued connections, then close the connections."""
         until = self._loop.time() + self._grace
         if self._lifeline is not None:
             self._loop.remove_reader(self._lifeline)
@@ -250,10 +251,10 @@ class HttpWorker:
 
 
 def die_of(number: int) -> None:
-    """End this process by sending it a signal, as if the signal had no handler."""
+    """Terminate this process by sending it a signal, as if the signal had no handler."""
     finish()
     end_all()
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)
-    if sys.platform == "win32":  # on Windows, only SIGTERM ends the process
+    if sys.platform == "win32":  # on Windows, only SIGTERM terminates the process
         os._exit(1)

@@ -50,7 +50,7 @@ def collect_errors() -> list[str]:
 
 
 def choose_skills() -> list[tuple[str, str]]:
-    """Return the skill that is wanted for each request, and the score of a model that answers with it."""
+    """Return the expected skill of each sample, and the score of a model that answers `ship`."""
     skill = "---\nname: ship\ndescription: Ship it, if asked.\n---\nDo it.\n"
     triggers = [{"query": "go", "should_trigger": True}, {"query": "stop", "should_trigger": False}]
     files = {"ship/SKILL.md": skill, "evals/ship/evals/triggers.json": json.dumps(triggers)}

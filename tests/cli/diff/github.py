@@ -1,4 +1,4 @@
-"""GitHub's view of Markdown: asserts that foreign text appears only in code."""
+"""How GitHub renders Markdown: an assertion that untrusted text appears only in code."""
 
 import re
 
@@ -45,10 +45,8 @@ ALPHABET = st.lists(
 ).map("".join)  # fmt: skip
 
 
-def assert_foreign_text_is_code(markdown):
-    """
-    Assert that a page contains only our own words, and all other text in code blocks, spans and elements.
-    """
+def assert_untrusted_text_is_code(markdown):
+    """Assert that a page contains untrusted text only in code blocks, code spans and code elements."""
     for token in RENDERER.parse(markdown):
         for node in (token, *(token.children or ())):
             assert node.type in {

@@ -1,4 +1,4 @@
-"""A prompt and its changes, and commands of git for the tests of `promptkit diff`."""
+"""A prompt and its changes, and git commands for the tests of `promptkit diff`."""
 
 import os
 import subprocess

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from promptkit.cli.diff_changes import TextChange
-from tests.cli.diff.github import FOREIGN, assert_foreign_text_is_code
+from tests.cli.diff.github import FOREIGN, assert_untrusted_text_is_code
 from tests.cli.diff.repositories import BREAKING, GIT, HARMLESS, edit, git
 from tests.terminal import environment
 
@@ -176,7 +176,7 @@ class TestAction:
         }
 
     def test_text_of_cases(self, checkout, tmp_path):
-        """Changed texts of cases are in the summary and in the file for the comment."""
+        """Cases whose text has changed are in the summary and in the file for the comment."""
         edit(checkout, HARMLESS)
 
         code, printed, _, summary = self.run_action(
@@ -192,7 +192,7 @@ class TestAction:
     def test_pull_request_target_is_rejected(self, checkout, tmp_path, monkeypatch):
         """
         The action refuses to run on `pull_request_target`, where a fork's code would get the repository's
-        rights.
+        permissions.
         """
         monkeypatch.setattr(self, "event", "pull_request_target")
 
@@ -213,7 +213,7 @@ FORK = {"owner": {"login": "ann"}}
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
 class TestComment:
-    """The second workflow: it posts a comment from the artifact of the first, in Node as on GitHub."""
+    """The second workflow, whose script runs in Node and posts a comment from the artifact of the first."""
 
     def write(self, tmp_path, artifact, comments=(), pulls=PULLS, repository=FORK):
         """Run the script and return its calls of GitHub's API."""
@@ -288,12 +288,12 @@ class TestComment:
             assert sent["body"].endswith(ending)
 
     def test_no_comment(self, tmp_path):
-        """No comment is written if nothing differs or no pull request has this head."""
+        """No comment is written if no text differs, or if no pull request has the head of the run."""
         assert [kind for kind, _ in self.write(tmp_path, self.EMPTY_ARTIFACT)] == ["pulls", "comments"]
         foreign = [{"number": 8, "head": {"sha": "other"}}]
         assert [kind for kind, _ in self.write(tmp_path, self.ARTIFACT, pulls=foreign)] == ["pulls", "notice"]
 
-    def test_foreign_text_is_code(self, tmp_path):
+    def test_untrusted_text_is_code(self, tmp_path):
         """Titles and diffs contain no Markdown or HTML, whatever the artifact holds."""
         diffs = [lambda _: [], lambda text: [text, f"+{text}"], lambda text: text.split("\n")]
         changes = [{"message": text, "diff": diff(text)} for text in FOREIGN for diff in diffs]
@@ -301,7 +301,7 @@ class TestComment:
         calls = self.write(tmp_path, json.dumps({"changes": changes}))
 
         assert len(changes) == calls[-1][1]["body"].count("<details>")
-        assert_foreign_text_is_code(calls[-1][1]["body"])
+        assert_untrusted_text_is_code(calls[-1][1]["body"])
 
     def test_comment_is_truncated(self, tmp_path):
         """A comment stays below GitHub's limit of 65,536 characters, and cuts are marked."""

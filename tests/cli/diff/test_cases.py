@@ -94,13 +94,13 @@ def transcripts(folder, monkeypatch):
     def transcripts(before, after):
         calls = {"prompt 'review'": {"short": SentCall({}, "case")}}
         sides = ([Answer({}, calls, {"prompt 'review'": {"short": text}}, [])] for text in (before, after))
-        monkeypatch.setattr("promptkit.cli.diff.compare_sides", lambda *_, **__: tuple(sides))
+        monkeypatch.setattr("promptkit.cli.diff.answers_of_sides", lambda *_, **__: tuple(sides))
 
     return transcripts
 
 
 def test_json(transcripts, capfd):
-    """`--json` prints both complete texts and the differing lines."""
+    """`--json` prints the complete text of both sides, and the differing lines."""
     transcripts("[user]\nReview this.\nx = 1", "[user]\n1 / 0.\nx = 1")
 
     code, output = diff(capfd, "--json")
@@ -126,7 +126,7 @@ def test_json(transcripts, capfd):
 
 
 def test_new_failure(transcripts, capfd):
-    """A case that fails now exits with 1, like a breaking change."""
+    """A case that fails now, and did not before, makes the command exit with 1."""
     transcripts("[user]\nReview this.", "[fails] ZeroDivisionError: division by zero")
 
     code, output = diff(capfd)
@@ -138,7 +138,7 @@ def test_new_failure(transcripts, capfd):
 
 @pytest.mark.usefixtures("in_process")
 def test_import_error_is_reported(folder, capfd):
-    """An import error is reported, so that its cases do not seem to be removed."""
+    """An import error is reported, because the cases of the file are listed as removed."""
     folder("shelf", review="import nothing_of_that_name\n")
 
     main(["diff", "--target", "shelf", "--text"])
@@ -168,7 +168,7 @@ def test_options_without_effect(options, message, folder, capfd):
 
 @pytest.mark.usefixtures("in_process")
 def test_unstable_text(folder, capfd):
-    """With `--repeat`, a text that differs each time is marked and not counted."""
+    """With `--repeat`, text that differs each time is marked and not counted."""
     folder("shelf", review=BEFORE + "\n    @prompt\n    def other():\n        return os.urandom(4).hex()\n")
 
     _, output = diff(capfd, "--repeat")
@@ -217,7 +217,7 @@ STAGED = """
 
 @pytest.fixture
 def workspace(request, tmp_path, monkeypatch):
-    """The workspace: a separate repository if a variable names it."""
+    """The workspace: the current folder, or a separate repository if an environment variable names one."""
     for name in ("PROMPTKIT_WORKSPACE", "CLAUDE_PROJECT_DIR"):
         monkeypatch.delenv(name, raising=False)
     if request.param is None:

@@ -262,7 +262,9 @@ class TestMessages:
 
     @pytest.mark.parametrize("kind", ["prompt", "resource"])
     def test_rejected_defaults_do_not_break_callers(self, kind, changes):
-        """A prompt that rejects its defaults breaks no caller, and the reason is shown."""
+        """
+        A prompt or resource that rejects a call without arguments breaks no caller, and the reason is shown.
+        """
         text = ask() if kind == "prompt" else read()
         rejecting = text.replace("return 'Hello.'", "raise PromptError('nothing is staged')")
         (change,) = changes(text, rejecting)
@@ -272,7 +274,7 @@ class TestMessages:
         assert changes(rejecting, rejecting) == []
 
     def test_unsampled_prompts_do_not_break_callers(self, changes):
-        """A prompt with `sample=False` is not rendered for its earlier examples."""
+        """A prompt that is no longer rendered because of `sample=False` breaks no caller."""
         (change,) = changes(ask(), ask(options="sample=False"))
 
         assert not change.breaking
@@ -287,8 +289,8 @@ class TestMessages:
         assert change.diff == [" [user]", "-One <secret>", "+Two <secret>"]
 
 
-def test_long_texts_are_not_matched():
-    """The lines of a very long text are not matched, because that could take quadratic time."""
+def test_long_strings_are_not_matched():
+    """The lines of very long strings are not matched, because that could take quadratic time."""
     old = [f"line {number}" for number in range(2_001)]
     change = Difference("rendering", "p", "x", "\n".join(old), "new")
 

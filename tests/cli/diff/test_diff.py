@@ -13,7 +13,7 @@ from tests.terminal import outcome_on_terminal
 
 @pytest.fixture
 def narrowed(repository, monkeypatch):
-    """A prompt whose argument has one choice less, for which no process is started."""
+    """The answers of both sides for a prompt whose argument lost a choice; no process is started."""
 
     def answer(*choices):
         argument = ArgumentState(False, f"Literal{[*choices]}", str(choices), [*choices], {})  # noqa: FBT003
@@ -22,7 +22,7 @@ def narrowed(repository, monkeypatch):
         return Answer({"prompt 'review'": item}, {}, {}, [])
 
     sides = [answer("python", "rust")], [answer("python")]
-    monkeypatch.setattr("promptkit.cli.diff.compare_sides", lambda *_, **__: sides)
+    monkeypatch.setattr("promptkit.cli.diff.answers_of_sides", lambda *_, **__: sides)
 
 
 class TestOutcomes:
@@ -37,7 +37,7 @@ class TestOutcomes:
     )
     @pytest.mark.usefixtures("in_process")
     def test_text(self, source, code, expected, repository, diff):
-        """The text output lists the changes, and the exit code is 1 if one is breaking."""
+        """The text output lists the changes, and the exit code is 1 if there is a breaking change."""
         edit(repository, source)
 
         assert diff() == (code, expected, "")
@@ -117,7 +117,7 @@ def greet(name: str):
 class TestNotCompared:
     @pytest.fixture(autouse=True)
     def texts(self, repository):
-        """Three prompts whose texts have changed; only the last can be rendered with generated arguments."""
+        """Three prompts whose text has changed; only the last can be rendered with generated arguments."""
         for name, value in PLACEHOLDERS.items():
             (repository / "recipes" / f"{name}.md").write_text(f"Old {{{{{value}}}}}.", encoding="utf-8")
         commit(repository, READING)
@@ -384,9 +384,9 @@ class TestErrors:
 
 @pytest.fixture
 def no_sides(monkeypatch):
-    """Recipes without prompts on both sides, for which no process is started."""
+    """Empty answers of both sides; no process is started."""
     answer = Answer({}, {}, {}, [])
-    monkeypatch.setattr("promptkit.cli.diff.compare_sides", lambda *_, **__: ([answer], [answer]))
+    monkeypatch.setattr("promptkit.cli.diff.answers_of_sides", lambda *_, **__: ([answer], [answer]))
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need privileges")

@@ -7,20 +7,20 @@ from hypothesis import given, settings
 
 from promptkit.cli.diff import as_markdown, summarize_cases
 from promptkit.cli.diff_changes import Difference, TextChange
-from tests.cli.diff.github import ALPHABET, FOREIGN, assert_foreign_text_is_code
+from tests.cli.diff.github import ALPHABET, FOREIGN, assert_untrusted_text_is_code
 
 
 @pytest.mark.parametrize("text", FOREIGN)
-def test_foreign_text_is_code(text):
-    """Names, texts and revisions contain no Markdown or HTML."""
-    assert_foreign_text_is_code(markdown_of(text, text))
+def test_untrusted_text_is_code(text):
+    """Names, text and revisions contain no Markdown or HTML."""
+    assert_untrusted_text_is_code(markdown_of(text, text))
 
 
 @settings(max_examples=100, deadline=None)
 @given(ALPHABET, ALPHABET)
-def test_any_foreign_text_is_code(name, text):
+def test_any_untrusted_text_is_code(name, text):
     """No combination of markup characters leaves the surrounding code."""
-    assert_foreign_text_is_code(markdown_of(name, text))
+    assert_untrusted_text_is_code(markdown_of(name, text))
 
 
 def markdown_of(name, text):
@@ -49,7 +49,7 @@ def test_text_is_truncated():
 
 
 def test_format():
-    """The comment lists the changed cases with their texts."""
+    """The comment lists the changed cases with their text."""
     changes = [TextChange("prompt 'a'", "x", "[user]\nOld words.", "[user]\nNew words.")]
     changes += [TextChange("prompt 'a'", "y", "", None)]
 

@@ -49,7 +49,7 @@ def test_standard_input_is_empty(recipes):
 
 @pytest.fixture
 def forged_error(monkeypatch, tmp_path):
-    """A function that returns the error for a process that prints anything other than an answer."""
+    """A function that returns the error for a process that prints these bytes instead of an answer."""
 
     def forge(printed):
         def run(*_, stdout, **__):
@@ -94,7 +94,7 @@ def test_answer_that_is_too_large(forged_error, monkeypatch):
 
 
 def test_internal_error_is_one_line(recipes, monkeypatch, capfd):
-    """An error in promptkit, for example because a recipe broke it, takes one line."""
+    """An error in promptkit's own code, which a recipe can cause, takes one line."""
     broken = "import promptkit.cli.diff_sides as s\nimport sys\nsys.modules['__main__'].build_answer = None\n"
     folder = recipes(breaks=broken + PROMPT)
 
@@ -118,7 +118,7 @@ def test_internal_error_is_one_line(recipes, monkeypatch, capfd):
 )
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
 def test_side_that_exits(source, reason, recipes, capfd):
-    """A process that ends early is reported in one line without a traceback."""
+    """A process that exits early is reported in one line without a traceback."""
     folder = recipes(ends=source)
 
     with pytest.raises(RevisionError, match=reason):
@@ -138,7 +138,7 @@ def test_side_that_exits(source, reason, recipes, capfd):
     ],
 )
 def test_answer_of_another_structure_is_rejected(part, forged_error):
-    """The types of an answer are validated, because later code relies on them."""
+    """The types in an answer are validated, because later code relies on them."""
     assert "returned an invalid answer: " in forged_error(json.dumps({"answer": {**EMPTY, **part}}).encode())
 
 

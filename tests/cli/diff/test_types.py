@@ -1,5 +1,5 @@
 """
-The property that `promptkit diff` relies on: a wider type accepts every text that the narrower one accepts.
+The property that `promptkit diff` relies on: a wider type accepts every string that the narrower one accepts.
 """
 
 from dataclasses import dataclass
@@ -144,7 +144,7 @@ def test_text_accepts_everything():
 @settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_wider_type_accepts_every_text(data):
-    """Every non-empty text that is valid for the narrower type is valid for the wider one."""
+    """Every non-empty string that is valid for the narrower type is valid for the wider one."""
     old, new = data.draw(st.sampled_from(WIDER))
     arguments = data.draw(wire_arguments(old))
     assume("" not in arguments.values())  # which means "not given", but for strings

@@ -1,4 +1,4 @@
-"""Comparison of the texts of cases, line by line and word by word."""
+"""Comparison of case texts, line by line and word by word."""
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ def side(outcomes):
 
 class TestChanges:
     def test_kinds_of_changes(self):
-        """An equal text is not a change, and new and removed cases are reported."""
+        """Equal text is not a change, and new and removed cases are reported."""
         old = side({"prompt 'a'": {"x": "1", "y": "2", "gone": "3"}})
         new = side({"prompt 'a'": {"x": "1", "y": "3"}, "prompt 'b'": {"z": "4"}})
 
@@ -30,7 +30,7 @@ class TestChanges:
         ]
 
     def test_unstable_text(self):
-        """A text that differs each time is marked and not counted."""
+        """Text that differs each time is marked and not counted."""
         old, new = side({"p": {"x": "1"}}), side({"p": {"x": "2"}})
 
         (change,) = text_changes([old, old], [new, side({"p": {"x": "3"}})])
@@ -82,8 +82,8 @@ class TestWords:
             [("-", "one two three"), ("+", "four five six")]
         ]
 
-    def test_long_texts_are_not_matched(self):
-        """The lines of a very long text are not matched, because that could take quadratic time."""
+    def test_long_strings_are_not_matched(self):
+        """The lines of very long strings are not matched, because that could take quadratic time."""
         assert changed_words("x\n" * 2_001, "y") == [[("-", "x")]] * 2_001 + [[("+", "y")]]
         words = "a b " * 1_001
         assert changed_words(words, "y") == [[("-", words), ("+", "y")]]

@@ -1,5 +1,5 @@
 """
-What clients do with the files that are written for them, by their documentation.
+How clients use exported files, according to their documentation.
 
 Claude Code: https://code.claude.com/docs/en/skills#available-string-substitutions. Gemini CLI:
 https://github.com/google-gemini/gemini-cli/blob/main/docs/cli/custom-commands.md, and `quote` of shell-quote.
@@ -15,7 +15,7 @@ from typing import NamedTuple
 BLANK = "\t\n\v\f\r \xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 
 
-class Claude(NamedTuple):
+class ClaudeExpansion(NamedTuple):
     """A command as Claude Code expands it, and the typed arguments."""
 
     typed: str
@@ -23,7 +23,9 @@ class Claude(NamedTuple):
 
     @classmethod
     def expand(cls, file, typed):
-        """Insert the typed arguments, in which `!` no longer starts a command."""
+        """
+        Return the command with the typed arguments inserted, in which `!` no longer starts a shell command.
+        """
         head, body = re.fullmatch(r"---\n(.*?)\n---\n\n?(.*?)\n", file.decode(), re.DOTALL).groups()
         typed = re.sub(r"(?<!\S)!(`?)", lambda match: "\\! `" if match[1] else "\\!", typed)
         typed = typed.replace("```!", "``` \\!")

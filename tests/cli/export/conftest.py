@@ -81,7 +81,7 @@ def export(project, tmp_path, capsys):
 
 @pytest.fixture
 def export_error(project, capsys):
-    """A function that exports a prompt that cannot be exported and returns the error."""
+    """A function that tries to export a prompt that cannot be exported, and returns the error."""
 
     def run(form, name, *options):
         assert main(["export", form, "out", name, *options]) == 1

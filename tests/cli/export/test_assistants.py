@@ -11,8 +11,8 @@ from threading import Thread
 import pytest
 
 from promptkit.cli import main
-from tests.cli.export.clients import Claude, expand_gemini
-from tests.clients.node_clients import PATIENT, install
+from tests.cli.export.clients import ClaudeExpansion, expand_gemini
+from tests.clients.node_clients import TEST_TIMEOUT, install
 from tests.clients.test_assistants import program
 
 ASSISTANTS = Path(__file__).parents[2] / "clients" / "assistants"
@@ -40,7 +40,7 @@ request_max_retries = 0
 stream_max_retries = 0
 """
 
-pytestmark = [pytest.mark.installs, pytest.mark.timeout(2 * PATIENT)]
+pytestmark = [pytest.mark.installs, pytest.mark.timeout(2 * TEST_TIMEOUT)]
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +74,7 @@ def recording_server():
 
 @pytest.fixture
 def ask(assistants, recording_server, project, tmp_path):
-    """A function that types a command in a client and returns the texts of its requests and its output."""
+    """A function that types a command in a client, and returns the sent text and the client's output."""
     address, recorded = recording_server
     home, programs = tmp_path / "home", tmp_path / "bin"
     (home / ".gemini").mkdir(parents=True)
@@ -118,7 +118,7 @@ def ask(assistants, recording_server, project, tmp_path):
 
 
 def texts_of(body):
-    """Return the texts of a request to a vendor."""
+    """Return the text parts of a request to a vendor."""
     for message in [*body.get("messages", ()), *body.get("contents", ()), *body.get("input", ())]:
         content = message.get("content", message.get("parts"))
         yield from [content] if isinstance(content, str) else (part.get("text", "") for part in content)
@@ -148,7 +148,7 @@ def test_claude_code_expands_a_frozen_command(ask, export, name, typed):
     file = export("claude-code", name)
     texts, output = ask("claude-code", f"/{name} {typed}")
 
-    assert f"{Claude.expand(file, typed).text}\n" in texts, output
+    assert f"{ClaudeExpansion.expand(file, typed).text}\n" in texts, output
 
 
 @pytest.mark.parametrize("typed", HARMLESS)
@@ -218,7 +218,7 @@ def test_gemini_cli_asks_for_permission(ask, export):
 
 
 def test_codex_uses_a_requested_skill(ask, project, tmp_path):
-    """Codex tells the model only about skills that it may choose by itself."""
+    """Codex lists an exported skill for the model only if the user names it, because of its `openai.yaml`."""
     assert main(["export", "codex", ".agents/skills", "explain"]) == 0
     options = ("exec", "--skip-git-repo-check")
     requested, _ = ask("codex", "Use $explain for rain", *options)

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from promptkit.cli import main
-from promptkit.cli.export import NOTE
+from promptkit.cli.export import RECORD
 
 
 def read_paths(folder):
-    """Return the paths of the files in a folder, without promptkit's note."""
-    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != NOTE)
+    """Return the paths of the files in a folder, without promptkit's record."""
+    paths = (path for path in sorted(folder.rglob("*")) if path.is_file() and path.name != RECORD)
     return [path.relative_to(folder).as_posix() for path in paths]
 
 
@@ -40,7 +40,7 @@ def out(project, tmp_path):
     ],
 )
 def test_unsupported_prompts_are_skipped(out, form, expected, capsys):
-    """Prompts that cannot be exported are reported and exit with 1, and the others are written."""
+    """Prompts that cannot be exported are reported and make the exit code 1, and the others are written."""
     assert main(["export", form, "out"]) == 1
 
     assert read_paths(out) == expected
@@ -65,7 +65,7 @@ def test_live_export(out, form, capsys):
 
 
 def test_named_prompts(out, capsys):
-    """With names, only those prompts are updated; without names, obsolete files are removed."""
+    """If prompts are named, only these are updated; otherwise obsolete files are removed as well."""
     assert main(["export", "claude-commands", "out", "explain", "greet"]) == 0
     assert capsys.readouterr().out == "wrote 2 commands to out: explain.md, greet.md\n"
     assert main(["export", "claude-commands", "out", "compare"]) == 0
@@ -83,7 +83,7 @@ def test_named_prompts(out, capsys):
 
 @pytest.mark.parametrize("command", [["explain"], ["explain", "--remove"]])
 @pytest.mark.parametrize("is_exported", [True, False])
-def test_foreign_files_are_kept(out, capsys, command, is_exported):
+def test_files_that_promptkit_did_not_write_are_kept(out, capsys, command, is_exported):
     """A file of the user, or an export that was edited, is kept."""
     if is_exported:
         assert main(["export", "claude-commands", "out", "explain"]) == 0
@@ -143,10 +143,10 @@ def test_dry_run(out, capsys):
     assert read_paths(out) == ["explain.md"]
 
 
-def test_note(out):
-    """The note has the source and the digests of each file."""
+def test_record(out):
+    """The record contains the source and the digests of each file."""
     main(["export", "claude-commands", "out", "explain"])
-    entry = json.loads((out / NOTE).read_text())["explain.md"]
+    entry = json.loads((out / RECORD).read_text())["explain.md"]
     assert entry["source"] == "recipes"
     assert len(entry["files"]["."]) == 64
 

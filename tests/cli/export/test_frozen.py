@@ -15,7 +15,7 @@ from promptkit.exports.client_files import (
     gemini_command,
     skill_files,
 )
-from tests.cli.export.clients import Claude, expand_gemini
+from tests.cli.export.clients import ClaudeExpansion, expand_gemini
 
 #: Text that clients interpret, and similar text.
 PIECES = [
@@ -55,7 +55,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map("".join)
 
 
 def make_prompt(*texts):
-    """Return a prompt with an argument between each two texts."""
+    """Return a prompt with an argument between each pair of adjacent strings."""
     if len(texts) == 2:
 
         @prompt
@@ -96,12 +96,12 @@ class TestClaude:
         file = export("claude-commands", "compare")
 
         assert b"Compare $ARGUMENTS[0] with $ARGUMENTS[1]." in file
-        text = Claude.expand(file, "'the sun' moon").text
+        text = ClaudeExpansion.expand(file, "'the sun' moon").text
         assert text == "Compare the sun with moon.\n\nBegin with the sun."
 
     def test_texts_are_joined(self, export):
-        """Several texts are joined by a blank line."""
-        assert Claude.expand(export("claude-commands", "greet"), "").text == "Hello.\n\nWho are you?"
+        """Several strings are joined by a blank line."""
+        assert ClaudeExpansion.expand(export("claude-commands", "greet"), "").text == "Hello.\n\nWho are you?"
 
     @given(TEXTS, TEXTS, st.sampled_from(["word", "two words", "it's", "<b>", "$HOME"]))
     def test_command_matches_its_prompt(self, before, after, typed):
@@ -109,8 +109,8 @@ class TestClaude:
         source = make_prompt(f"Say {before}", f"{after} now.")
         if (file := file_of(claude_command, source)) is None:
             return
-        assert Claude.expand(file, typed).text == source.render({"topic": typed}).text
-        assert Claude.expand(file, typed).commands == []
+        assert ClaudeExpansion.expand(file, typed).text == source.render({"topic": typed}).text
+        assert ClaudeExpansion.expand(file, typed).commands == []
 
     @given(TEXTS, TEXTS)
     def test_command_with_two_arguments(self, before, between):
@@ -119,7 +119,7 @@ class TestClaude:
         if (file := file_of(claude_command, source)) is None:
             return
         expected = source.render({"topic": "one", "second": "a b"}).text
-        assert Claude.expand(file, "one 'a b'").text == expected
+        assert ClaudeExpansion.expand(file, "one 'a b'").text == expected
 
     @pytest.mark.parametrize(
         ("text", "reason"),
@@ -230,7 +230,7 @@ class TestErrors:
     )
     @pytest.mark.parametrize("form", ["claude-commands", "codex"])
     def test_unsupported_prompts(self, export_error, form, name, reason):
-        """A prompt that is not a text with placeholders is rejected with a reason."""
+        """A prompt that is not plain text with placeholders is rejected with a reason."""
         message = export_error(form, name)
 
         assert f"prompt {name!r} cannot be exported: " in message
@@ -255,7 +255,11 @@ class TestOptionalArguments:
 
     @pytest.fixture
     def freeze_source(self, recipes, tmp_path, monkeypatch, capsys):
-        """A function that exports a prompt with a signature and a text for Claude Code."""
+        """
+        A function that exports a prompt with a given signature and text for Claude Code.
+
+        It returns the text of the file and the notes of the output, or the error.
+        """
 
         def run(signature, text, *options):
             monkeypatch.chdir(tmp_path)
@@ -285,7 +289,9 @@ class TestOptionalArguments:
         [("", "$ARGUMENTS"), *((text, "$ARGUMENTS[0]") for text in ("$1", "$ARGUMENTS[0]", "$it"))],
     )
     def test_defaults_that_are_placeholders(self, default, placeholder, freeze_source):
-        """A blank default, and the placeholders that `import` writes as defaults, are placeholders."""
+        """
+        An argument becomes a placeholder if its default is blank, or a placeholder that `import` has written.
+        """
         assert freeze_source(f"it: str = {default!r}", "f'Say {it}.'") == (f"Say {placeholder}.\n", [])
 
     def test_text_that_is_omitted_without_a_value(self, freeze_source):
@@ -296,7 +302,7 @@ class TestOptionalArguments:
         )
 
     def test_values_of_the_command_line(self, freeze_source):
-        """`--set` freezes required and optional arguments at other values."""
+        """`--set` freezes required and optional arguments at the given values."""
         options = ("--set", "n=4", "--set", "tone=dry")
         assert freeze_source("n: int, text: str, tone: str = ''", "f'{tone} {n}: {text}'", *options) == (
             "dry 4: $ARGUMENTS\n",
@@ -327,7 +333,9 @@ class TestOptionalArguments:
         ids=" ".join,
     )
     def test_wrong_usage(self, options, message, freeze_source, capsys):
-        """Names that no prompt has are usage errors, and so are `--set` and `--lossy` with other options."""
+        """
+        Argument names that no prompt has are usage errors, and so are combinations of conflicting options.
+        """
         with pytest.raises(SystemExit):
             freeze_source("text: str", "f'{text}'", *options)
 
@@ -345,7 +353,9 @@ class TestOptionalArguments:
     FENCED = "f'```\\n{text.rstrip()}\\n```' + (f'\\n\\nFor {who}.' if who else '')"
 
     def test_lossy_files(self, freeze_source):
-        """With `--lossy`, a file can differ for some texts, one of which the output shows."""
+        """
+        With `--lossy`, a file can differ from its prompt for some argument values, and an example is printed.
+        """
         content, lines = freeze_source("text: str, who: str = ''", self.FENCED, "--lossy")
 
         assert content == "```\n$ARGUMENTS\n```\n"

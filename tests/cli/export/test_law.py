@@ -15,7 +15,7 @@ from tests.cli.export.test_frozen import TEXTS, file_of, make_prompt
 
 
 def render(command, *values):
-    """Return the text of an imported command, which can only have text and arguments, for some values."""
+    """Return the text of an imported command with these values; the command has only text and arguments."""
     names = [parameter.name for parameter in command.parameters]
     given_values = dict(zip(names, values, strict=True))
     assert {type(part) for part in command.parts} <= {TextPart, ArgumentPart}
@@ -39,7 +39,7 @@ def test_claude_code_command(before, after):
 
 @given(TEXTS, TEXTS)
 def test_claude_code_command_with_two_arguments(before, between):
-    """Two arguments keep their order and the names of the hint."""
+    """Two arguments keep their order, and their names from the hint."""
     source = make_prompt(f"Say {before}", between, " now.")
     if (file := file_of(claude_command, source)) is None:
         return
@@ -95,7 +95,7 @@ COMMANDS = {
     ("form", "name"), [(form, name) for form, files in COMMANDS.items() for name in files], ids=str
 )
 def test_round_trip_of_an_import(form, name, tmp_path, monkeypatch):
-    """What `import` writes is exported, and importing that gives the same text, even without arguments."""
+    """Recipes that `import` has written can be exported, and importing the export gives the same text."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "given").mkdir()
     (tmp_path / "given" / name).write_text(COMMANDS[form][name])

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from promptkit import prompt
 from promptkit.cli import main
-from promptkit.cli.key_values import ArgumentSyntaxError, read_typed
+from promptkit.cli.key_values import ArgumentSyntaxError, read_typed_arguments
 from promptkit.exports.client_files import LiveCommand, live_claude_command, live_gemini_command
-from tests.cli.export.clients import Claude, gemini_shell_command
+from tests.cli.export.clients import ClaudeExpansion, gemini_shell_command
 
 MARKER = "end-0123456789abcdef0123456789abcdef"
 
@@ -164,20 +164,20 @@ def shell(tmp_path_factory):
 
 
 def parse_input(runs, monkeypatch):
-    """Return the parsed argument; None if it is rejected or promptkit was not started."""
+    """Return the parsed argument, or None if promptkit was not started or rejects the input."""
     if not runs:
         return None
     (words,) = runs
     assert [word.decode() for word in words[:-1]] == WORDS
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(words[-1])))
     try:
-        return read_typed(COMMAND.prompt.arguments, MARKER).get("text", "")
+        return read_typed_arguments(COMMAND.prompt.arguments, MARKER).get("text", "")
     except ArgumentSyntaxError:
         return None
 
 
 def normalize(value):
-    """Return the value with normalized line ends, or nothing if it is blank."""
+    """Return the value with normalized line ends, or an empty string if it is blank."""
     value = value.replace("\r\n", "\n").replace("\r", "\n")
     return value if value.strip() else ""
 
@@ -194,7 +194,7 @@ class TestClaude:
     @settings(deadline=None)
     def test_only_the_command_runs(self, name, shell, value):
         """The command receives the exact text, or rejects it if it was truncated."""
-        expansion = Claude.expand(live_claude_command(COMMAND), value)
+        expansion = ClaudeExpansion.expand(live_claude_command(COMMAND), value)
         (command,) = expansion.commands
         with pytest.MonkeyPatch.context() as monkeypatch:
             received_text = parse_input(shell(name, command), monkeypatch)
@@ -297,7 +297,7 @@ class TestFiles:
         assert f"promptkit render {target}explain --typed".encode() in file
 
     def test_target_elsewhere(self, project, tmp_path, tmp_path_factory):
-        """For another folder the target becomes absolute."""
+        """If the output folder is outside of the current folder, the target becomes absolute."""
         folder = tmp_path_factory.mktemp("home") / "commands"
         assert main(["export", "claude-commands", str(folder), "explain", "--live"]) == 0
         assert f"promptkit render {project} explain".encode() in (folder / "explain.md").read_bytes()

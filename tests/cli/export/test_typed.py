@@ -8,7 +8,7 @@ MARKER = "end-of-it"
 
 
 @pytest.fixture
-def typed(project, run):
+def render_typed(project, run):
     """A function that renders a prompt for a typed text and returns the exit code and the output."""
 
     def render(name, text, *options, end=f"\n{MARKER}\n", start="."):
@@ -36,14 +36,14 @@ def typed(project, run):
         ("count", " 3 ", "Count to 3."),
     ],
 )
-def test_typed_text(typed, name, text, expected):
-    """A single argument is the whole text, several are words, and no file is read."""
-    assert typed(name, text) == (0, f"{expected}\n")
+def test_typed_text(render_typed, name, text, expected):
+    """A single argument gets the whole text, several arguments get words of it, and no file is read."""
+    assert render_typed(name, text) == (0, f"{expected}\n")
 
 
-def test_byte_order_mark(typed):
+def test_byte_order_mark(render_typed):
     """A byte order mark that the shell writes is ignored."""
-    assert typed("count", "3", start="\ufeff.") == (0, "Count to 3.\n")
+    assert render_typed("count", "3", start="\ufeff.") == (0, "Count to 3.\n")
 
 
 @pytest.mark.parametrize(
@@ -60,18 +60,18 @@ def test_byte_order_mark(typed):
         ("explain", f"a{MARKER}b", "the client changed or truncated the typed arguments"),
     ],
 )
-def test_invalid_text(typed, name, text, message):
+def test_invalid_text(render_typed, name, text, message):
     """The error explains what to do."""
-    code, output = typed(name, text)
+    code, output = render_typed(name, text)
 
     assert code
     assert message in output
 
 
 @pytest.mark.parametrize("end", ["", "\n", f"{MARKER}\n", f"\n{MARKER}"])
-def test_truncated_text(typed, end):
+def test_truncated_text(render_typed, end):
     """Without its last line, the text is rejected."""
-    code, output = typed("explain", "half of", end=end)
+    code, output = render_typed("explain", "half of", end=end)
 
     assert code == 2
     assert (
@@ -79,14 +79,17 @@ def test_truncated_text(typed, end):
     )
 
 
-def test_assistant_turn_is_rejected(typed):
+def test_assistant_turn_is_rejected(render_typed):
     """A prompt with an assistant turn is rejected, or printed as a transcript with `--lossy`."""
-    code, output = typed("debug", "x")
+    code, output = render_typed("debug", "x")
 
     assert code == 1
     assert "message 2 (assistant) contains Text: a slash command can contain only user text" in output
     assert "(--lossy replaces unsupported content with text)" in output
-    assert typed("debug", "x", "--lossy") == (0, "[user]\nI see x.\n\n[assistant]\nWhat have you tried?\n")
+    assert render_typed("debug", "x", "--lossy") == (
+        0,
+        "[user]\nI see x.\n\n[assistant]\nWhat have you tried?\n",
+    )
 
 
 def test_arguments_are_rejected(project, capsys):

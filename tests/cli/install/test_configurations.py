@@ -90,7 +90,7 @@ def test_added_json_entry(text):
 
 @given(files)
 def test_removed_json_entry(text):
-    """Removing an added entry keeps all comments, members and commas of others."""
+    """Removing an added entry keeps all comments, and the members and commas of other entries."""
     table = ServerTable(JSON, text)
     assume("ours" not in table.entries and isinstance(table._data.get("mcpServers", {}), dict))
 
@@ -227,7 +227,7 @@ def test_command_becomes_url():
     ids=lambda value: value[:20],
 )
 def test_invalid_json(text, message):
-    """Unreadable files, and files without room for an entry, are rejected."""
+    """Unreadable files, and files that cannot hold an entry, are rejected."""
     assert rejection(JSON, text) == message
 
 
@@ -374,7 +374,7 @@ def test_removing_from_yaml_undoes_adding(text):
 
 
 def test_yaml_entry_is_appended():
-    """An entry is added after the last one and before the comments that follow it."""
+    """An entry is added after the last entry, and before the comments after that entry."""
     lines = "  ours:\n    type: stdio\n    enabled: true\n    cmd: /bin/promptkit\n"
     lines += "    args:\n    - serve\n    - /prompts\n"
 
@@ -440,7 +440,7 @@ def test_invalid_yaml(text, message):
 
 @pytest.mark.parametrize("name", INSTALLABLE)
 def test_new_file(name):
-    """Without a file, one is written that contains the entry alone."""
+    """If there is no file, the new file contains only the entry."""
     client = INSTALLABLE[name]
     text = add(client, "", {"command": "x"})
 
@@ -450,7 +450,7 @@ def test_new_file(name):
 
 def test_opencode_tables():
     """
-    An existing `servers` table of opencode gets the entry; a server with that name is not mistaken for it.
+    The entry is added to opencode's `servers` table, if that exists and is not a server named `servers`.
     """
     client, entry = INSTALLABLE["opencode"], {"type": "local", "command": ["x"]}
     newer, older = '{"mcp": {"servers": {}}}', '{"mcp": {"servers": {"type": "local", "command": ["y"]}}}'
@@ -512,12 +512,12 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
     ],
 )
 def test_hostile_text(client, text, message):
-    """Hostile text is rejected in linear time without any other exception."""
+    """Hostile text is rejected in linear time with a `FileEditError`."""
     assert message in rejection(client, text)
 
 
 def test_deeply_nested_text():
-    """Text that can be parsed, but is too deep to compare or copy, raises no other exception."""
+    """Deeply nested text is edited, or rejected with a `FileEditError`."""
     for depth in (200, 800):
         for client, text in (
             (JSON, '{"x": ' + "[" * depth + "]" * depth + "}"),

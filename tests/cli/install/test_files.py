@@ -93,7 +93,7 @@ class TestConcurrentChanges:
         assert [path.name for path in file.parent.iterdir()] == ["mcp.json"]
 
     def test_removed_file(self, file, project, promptkit, monkeypatch):
-        """A file that was removed meanwhile is not created again."""
+        """A file that was removed in the meantime is not created again."""
         monkeypatch.setattr("os.fchown", lambda *_: file.unlink())
         code, _, err = promptkit("install", "cursor")
 
@@ -246,7 +246,7 @@ class TestBackup:
         assert Path(second).parent.stat().st_mode & 0o777 == 0o700
 
     def test_unwritable_backup(self, file, home, project, promptkit):
-        """Without a backup, nothing is changed."""
+        """If the backup cannot be written, nothing is changed."""
         (home / ".local").write_text("")
         code, _, err = promptkit("install", "cursor")
 

@@ -185,7 +185,7 @@ class TestRaces:
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
 def test_backup_is_not_written_through_a_link(kind, home, project, tmp_path, promptkit, run_json):  # noqa: PLR0917
-    """Without a backup, nothing is changed."""
+    """If a link, a pipe or a folder is in place of the backup, nothing is changed."""
     file = home / ".cursor" / "mcp.json"
     file.parent.mkdir()
     file.write_text(OTHER["json"])
@@ -356,7 +356,7 @@ def join_diff(old, new):
     ],
 )
 def test_diff_matches_difflib(old, new):
-    """The diff of one changed range equals that of difflib."""
+    """The diff of one changed range equals difflib's."""
     before, after = ([f"{char}\n" for char in text] for text in (old, new))
     expected = "".join(difflib.unified_diff(before, after, "a", "b", n=0))
 

@@ -29,7 +29,7 @@ def golden(name, kind):
 
 
 @pytest.fixture
-def normalized(project):
+def read_normalized(project):
     """A function that reads a file and replaces this machine's paths by those in the expected files."""
     program = shutil.which("promptkit", path=sysconfig.get_path("scripts"))
 
@@ -53,21 +53,21 @@ def entries_before(name):
 
 @pytest.mark.parametrize("name", INSTALLABLE)
 class TestEachClient:
-    def test_new_file(self, name, project, promptkit, normalized):
-        """Without a configuration file, one is written that contains the server alone."""
+    def test_new_file(self, name, project, promptkit, read_normalized):
+        """If there is no configuration file, the new file contains only the server."""
         code, out, err = promptkit("install", name)
 
         assert (code, err) == (0, "")
         assert out.splitlines()[0] == f"{CLIENTS[name].title} has the server 'team-prompts'"
-        assert normalized(config_path(name)) == golden(name, "missing")
+        assert read_normalized(config_path(name)) == golden(name, "missing")
 
-    def test_existing_file(self, name, project, promptkit, normalized):
+    def test_existing_file(self, name, project, promptkit, read_normalized):
         """
         The server is added to an existing file, the rest of it stays, and uninstalling restores the entries.
         """
         file = write(name, golden(name, "before"))
         code, _, _ = promptkit("install", name)
-        after = normalized(file)
+        after = read_normalized(file)
         uninstalled = promptkit("uninstall", name)
 
         assert (code, after) == (0, golden(name, "after"))
@@ -98,7 +98,7 @@ class TestEachClient:
         assert any("team-prompts" in line for line in added)
         assert file.read_bytes().decode() == golden(name, "before")
 
-    def test_foreign_server_is_kept(self, name, project, promptkit):
+    def test_server_that_promptkit_did_not_add_is_kept(self, name, project, promptkit):
         """A server of the same name that was not added by promptkit is neither replaced nor removed."""
         promptkit("install", name)
         file = config_path(name)
@@ -162,12 +162,12 @@ def test_uninstall_after_moving_the_project(project, promptkit, monkeypatch):
 
 @pytest.mark.parametrize("name", WITH_URL)
 class TestOverHttp:
-    def test_an_entry(self, name, project, promptkit, normalized):
+    def test_an_entry(self, name, project, promptkit, read_normalized):
         """The entry has the URL, and its name comes from the host."""
         code, _, _ = promptkit("install", name, "--url", URL)
 
         assert code == 0
-        assert normalized(config_path(name)) == golden(name, "url")
+        assert read_normalized(config_path(name)) == golden(name, "url")
         assert url_in(INSTALLABLE[name], entries(name)["prompts-example-com"]) == URL
 
     def test_uninstall_needs_the_url(self, name, project, promptkit):
@@ -204,17 +204,19 @@ class TestOverHttp:
 
 @pytest.mark.parametrize("name", WITH_TOKEN)
 class TestTokens:
-    def test_an_entry(self, name, project, promptkit, normalized):
-        """The entry has the variable's name in the client's own form, and `install` says where to set it."""
+    def test_an_entry(self, name, project, promptkit, read_normalized):
+        """
+        The entry has the variable's name in the client's own form, and `install` prints where to set it.
+        """
         code, out, _ = promptkit("install", name, "--url", URL, "--token-env", "TEAM_TOKEN")
 
         assert code == 0
-        assert normalized(config_path(name)) == golden(name, "token")
+        assert read_normalized(config_path(name)) == golden(name, "token")
         title = CLIENTS[name].title
         assert out.endswith(f"    {title} sends the token in TEAM_TOKEN: set it where you start {title}\n")
 
     def test_later_installs_keep_the_token(self, name, project, promptkit):
-        """The variable stays without the option, and changes with it."""
+        """The variable stays if the option is omitted, and changes if it is given."""
         argv = ("install", name, "--name", "team")
         promptkit(*argv, "--url", URL, "--token-env", "TEAM_TOKEN")
         before = config_path(name).read_text()
@@ -239,7 +241,10 @@ def test_other_headers_are_kept(project, promptkit):
 
 @pytest.mark.parametrize("name", sorted({*WITH_URL} - {*WITH_TOKEN}))
 def test_client_without_variables(name, project, usage_error):
-    """A client that does not send values of variables is rejected, and the message suggests another way."""
+    """
+    `--token-env` is rejected for a client that cannot send the value of a variable, and the error refers to a
+    workaround.
+    """
     message = usage_error("install", name, "--url", URL, "--token-env", "TOKEN")
 
     assert f"argument --token-env: {CLIENTS[name].title} " in message
@@ -352,7 +357,7 @@ class TestTargets:
         "target", ["prompts", "prompts/greet.py", "prompts/greet.py:greet", "../team prompts/prompts"]
     )
     def test_targets_become_absolute(self, target, project, promptkit, monkeypatch, tmp_path):
-        """Targets become absolute paths; a file or an object is served like here."""
+        """Targets become absolute paths, so they are served in the same way from any other folder."""
         promptkit("install", "zed", target)
         command = command_in(INSTALLABLE["zed"], entries("zed")["team-prompts"])
 
@@ -384,7 +389,8 @@ class TestTargets:
 class TestList:
     def test_list(self, project, promptkit, run_json):
         """
-        Each client is listed with its files, whether it is installed, and the servers of promptkit in them.
+        The list shows for each client whether it was found, its files, and promptkit's servers in these
+        files.
         """
         write("cursor", golden("cursor", "before"))
         write("zed", "{[")
@@ -563,7 +569,7 @@ def test_cline_in_vs_code(project, promptkit):
 class TestOtherProjects:
     @pytest.fixture
     def other(self, project, promptkit, tmp_path, monkeypatch):
-        """The current folder: a project whose name is the same as that of an installed one."""
+        """The current folder: a project with the same name as an installed one."""
         promptkit("install", "cursor")
         other = tmp_path / "elsewhere" / project.name
         shutil.copytree(project, other)

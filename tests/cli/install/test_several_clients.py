@@ -37,7 +37,7 @@ class TestInstall:
             assert promptkit("list", *targets)[1] == "prompt git-tidy: Tidy up.\n"
 
     def test_every_client(self, project, run_json):
-        """A command can install into all clients, and uninstall from all of them."""
+        """One command can install into all clients, and another can uninstall from all clients."""
         installed = run_json("install", *INSTALLABLE)["changes"]
         removed = run_json("uninstall", *INSTALLABLE)["changes"]
 
@@ -50,7 +50,7 @@ class TestInstall:
         assert not any(entries(name) for name in INSTALLABLE)
 
     def test_rejected_file(self, project, promptkit):
-        """A client with an invalid file is reported and exits with 1, and the others get the server."""
+        """A client with an invalid file is reported and makes the exit code 1; the others get the server."""
         config_path("cursor").parent.mkdir()
         config_path("cursor").write_text("{oops")
         code, out, err = promptkit("install", "zed", "cursor", "windsurf", "--json")
@@ -148,9 +148,7 @@ class TestSkills:
     )
 
     def test_install_skills(self, project, home, run_json):
-        """
-        Skills are written to the folder of each client, and clients that share a folder find them there.
-        """
+        """Skills are written to the folder of each client."""
         (project / "prompts" / "skills.py").write_text(self.SKILL)
         changes = run_json("install", "claude-code", "cursor", "--skills")["changes"]
 

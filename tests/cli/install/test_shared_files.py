@@ -1,4 +1,4 @@
-"""A project's shared configuration has portable paths; and entries with missing files are marked."""
+"""A project's shared configuration has portable paths, and entries with missing files are marked."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def expand_variables(name, words, project):
 
 @pytest.fixture
 def own_environment(project, monkeypatch):
-    """The scripts of a virtual environment within the project."""
+    """The folder with the programs of a virtual environment within the project."""
     scripts = project / ".venv" / "bin"
     scripts.mkdir(parents=True)
     (scripts / "promptkit").symlink_to(shutil.which("promptkit", path=sysconfig.get_path("scripts")))
@@ -181,7 +181,9 @@ class TestMissingFiles:
     @posix
     @pytest.mark.parametrize("name", WITH_PROJECT)
     def test_missing_target_in_a_project_file(self, name, project, own_environment, promptkit):
-        """The variable for the project's folder is resolved."""
+        """
+        A missing target is found even if its path starts with the client's variable for the project's folder.
+        """
         promptkit("install", name, "--scope", "project")
         assert "missing: " not in promptkit("install", "--list", name)[1]
 
@@ -201,7 +203,7 @@ class TestMissingFiles:
         assert "missing: " not in promptkit("install", "--list", "zed")[1]
 
     def test_unknown_variable(self, project, promptkit):
-        """A path with another variable of the client is not marked."""
+        """A path is not marked as missing if it starts with another variable of the client."""
         promptkit("install", "cursor")
         text = (
             config_path("cursor")

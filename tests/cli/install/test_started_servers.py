@@ -39,7 +39,7 @@ class TestVariables:
         }
 
     def test_variables_are_kept(self, name, project, promptkit):
-        """Another `install` keeps the variables, adds new ones, and replaces those of the same name."""
+        """Another `install` keeps the variables, adds new ones, and replaces variables with the same name."""
         promptkit("install", name, "--env", "A=1", "--env", "B=2")
         promptkit("install", name, "--env", "B=3", "--env", "C=4")
         expected = {"A": "1", "B": "3", "C": "4"}

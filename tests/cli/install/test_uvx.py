@@ -29,7 +29,9 @@ PACKAGES = {
 
 @pytest.fixture
 def uvx(tmp_path, monkeypatch):
-    """A `uvx` next to the `uv` that has started this process in an environment of its cache."""
+    """
+    The `uvx` next to the `uv` that appears to have started this process, in an environment of its cache.
+    """
     program = tmp_path / "uv folder" / "uvx"
     program.parent.mkdir()
     program.write_text("")
@@ -59,7 +61,7 @@ def test_user_configuration(uvx, project, promptkit):
 
 
 def test_project_configuration(uvx, project, promptkit):
-    """In the project's file, the command is `uvx`, which every member needs."""
+    """In the project's file, the command is `uvx`, which every member of the project needs."""
     _, out, _ = promptkit("install", "cursor", "--scope", "project")
 
     assert entries("cursor", "project")["team-prompts"]["command"] == "uvx"

@@ -8,7 +8,7 @@ from promptkit.cli import main
 from promptkit.testing import Client
 
 
-class Imported(NamedTuple):
+class ImportResult(NamedTuple):
     """The result of an import."""
 
     code: int
@@ -34,6 +34,6 @@ def import_files(recipes, tmp_path, monkeypatch, capsys):
         capsys.readouterr()
         code = main(["import", client_format, "theirs", "-o", out])
         lines = capsys.readouterr().out.replace("theirs/", "").splitlines()
-        return Imported(code, lines, Client(out))
+        return ImportResult(code, lines, Client(out))
 
     return run

@@ -1,5 +1,5 @@
 """
-Commands of Claude Code: the conversion of each placeholder, and the reported losses.
+Claude Code commands: the conversion of each placeholder, and the reported losses.
 
 The rules are from https://code.claude.com/docs/en/skills.
 """
@@ -42,7 +42,8 @@ Issue $1 has priority $2, and costs $20 or \\$1. {{issue_number}}
 class TestCompleteFile:
     def test_parsed_command(self):
         """
-        A command has its parts, the parameters by their documented names, and the losses with their lines.
+        A command is parsed into its parts, the parameters with their documented names, and the losses with
+        their lines.
         """
         command = read_claude_command("git/fix-issue", ISSUE)
 
@@ -108,7 +109,7 @@ class TestArguments:
         assert import_files("claude-commands", {"try.md": text}).render("try", **arguments) == expected
 
     def test_named_arguments(self, import_files):
-        """The field `arguments` names them, and other words after a dollar sign are text."""
+        """The field `arguments` names the arguments, and other words after a dollar sign are text."""
         text = "---\narguments: [issue, class]\n---\n$issue of $class, $issues, $1"
 
         result = import_files("claude-commands", {"try.md": text})
@@ -216,7 +217,7 @@ class TestFrontmatter:
         ("text", "line"), [("description: a\0b", 1), ("model: a\nmodel: b", 3), ("model:\n\t- a: b\n\t c", 3)]
     )
     def test_invalid_front_matter(self, text, line):
-        """Front matter that is not YAML is an error at its line."""
+        """Front matter that is not valid YAML raises an error with the line of the problem."""
         with pytest.raises(CommandSyntaxError, match=r"is not YAML|occurs twice") as caught:
             read_claude_command("x", f"---\n{text}\n---\nx")
 

@@ -1,5 +1,5 @@
 """
-Commands of Gemini CLI: the conversion of each placeholder, and the reported losses.
+Gemini CLI commands: the conversion of each placeholder, and the reported losses.
 
 The expected renderings follow the client's own code (`FileCommandLoader` and its processors).
 """
@@ -36,7 +36,7 @@ Say what `{{args}}` means.
 
 class TestCompleteFile:
     def test_parsed_command(self):
-        """A command has its parts, and the losses with their lines in the file."""
+        """A command is parsed into its parts, and the losses with their lines in the file."""
         command = read_gemini_command("fs/grep", GREP)
 
         kinds = [type(part) for part in command.parts if not isinstance(part, TextPart)]

@@ -92,7 +92,7 @@ def test_fields_are_dropped_by_name(import_files):
 
 
 def test_written_python(import_files, tmp_path):
-    """The Python has what a text file cannot have: arguments, commands and files."""
+    """The Python function declares the arguments, runs the commands and attaches the files."""
     import_files("claude-commands", {"look.md": EVERYTHING})
 
     assert (tmp_path / "prompts" / "look.md").read_text(encoding="utf-8") == (
@@ -159,7 +159,7 @@ PLAIN_TEXTS = st.text(min_size=1, max_size=30).filter(lambda text: re.search(r"\
 @settings(max_examples=40, deadline=None)
 @given(description=st.text(max_size=30), hint=st.text(max_size=20), text=PLAIN_TEXTS)
 def test_file_content_is_data(description, hint, text):
-    """Whatever a file contains, the Python is one function whose strings are the texts of the file."""
+    """Whatever a file contains, the Python code is one function whose strings are the text of the file."""
     head = f"description: {json.dumps(description)}\nargument-hint: {json.dumps(hint)}"
     command = read_claude_command("x", f"---\n{head}\n---\n$ARGUMENTS {text}")
 

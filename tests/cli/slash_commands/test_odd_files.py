@@ -15,7 +15,7 @@ LINK = "it is a link"
 
 
 @pytest.fixture
-def outside(tmp_path):
+def outside_file(tmp_path):
     """A file outside of the imported folder, with text that every parser accepts."""
     file = tmp_path / "secret.md"
     file.write_text("prompt = 'precious'\n")
@@ -54,11 +54,11 @@ def files_in(folder):
 
 @posix
 class TestLinks:
-    def test_links_are_reported(self, repository, outside, run):
+    def test_links_are_reported(self, repository, outside_file, run):
         """Links to files and folders are reported and not followed, and the other files are imported."""
-        (repository / "a.md").symlink_to(outside)
+        (repository / "a.md").symlink_to(outside_file)
         (repository / "b.md").symlink_to("missing")
-        (repository / "c").symlink_to(outside.parent)
+        (repository / "c").symlink_to(outside_file.parent)
         (repository / "d.md").symlink_to("d.md")
 
         code, lines = run("claude-commands", "theirs")
@@ -73,9 +73,9 @@ class TestLinks:
         ]
 
     @pytest.mark.parametrize("path", ["theirs/a.md", "{absolute}/theirs/a.md", "./theirs/../theirs/a.md"])
-    def test_named_link(self, path, repository, outside, run):
+    def test_named_link(self, path, repository, outside_file, run):
         """A link on the command line is rejected, and the other file is imported."""
-        (repository / "a.md").symlink_to(outside)
+        (repository / "a.md").symlink_to(outside_file)
 
         code, lines = run("claude-commands", path.format(absolute=repository.parent), "theirs/fine.md")
 
@@ -84,9 +84,9 @@ class TestLinks:
         assert files_in(repository.parent / "prompts") == ["fine.prompt.md"]
 
     @pytest.mark.parametrize("path", ["link", "link/secret.md"])
-    def test_linked_folder(self, path, repository, outside, run):
+    def test_linked_folder(self, path, repository, outside_file, run):
         """A link in a relative path is rejected, because it could have come with the repository."""
-        (repository.parent / "link").symlink_to(outside.parent)
+        (repository.parent / "link").symlink_to(outside_file.parent)
 
         code, lines = run("claude-commands", path, "theirs")
 
@@ -122,7 +122,9 @@ class TestLinks:
 class TestOddFiles:
     @pytest.mark.parametrize("client_format", FORMATS)
     def test_special_files(self, client_format, repository, run, monkeypatch):
-        """Pipes, sockets, folders named like files, and huge files take one line each, without waiting."""
+        """
+        Pipes, sockets and huge files are reported in one line each, and folders named like files are ignored.
+        """
         suffix = FORMATS[client_format]
         os.mkfifo(repository / f"pipe{suffix}")
         monkeypatch.chdir(repository)  # paths of sockets are short
@@ -260,7 +262,7 @@ ODD = {
 
 
 @pytest.mark.parametrize(("client_format", "text"), [(name, text) for name in ODD for text in ODD[name]])
-def test_odd_file_does_not_end_the_import(client_format, text, import_files):
+def test_odd_file_does_not_stop_the_import(client_format, text, import_files):
     """An odd file is imported or reported in one line, and the next file is imported."""
     suffix = FORMATS[client_format]
 

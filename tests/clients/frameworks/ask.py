@@ -67,7 +67,7 @@ async def pydantic_ai(url: str) -> dict[str, Any]:
 
 
 async def failure(ask: Callable[..., Awaitable[Any]], *arguments: Any) -> str:
-    """Return the message of the exception that this call raises."""
+    """Return the message of the exception that a call raises, or an empty string if it raises none."""
     try:
         await ask(*arguments)
     except Exception as error:  # noqa: BLE001 (each framework has its own)

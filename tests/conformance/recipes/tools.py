@@ -28,7 +28,7 @@ def test_image_content():
 
 @prompt
 def test_audio_content():
-    """Return a sound."""
+    """Return an audio clip."""
     return Audio(WAV)
 
 

@@ -24,7 +24,7 @@ PLAIN_BETWEEN = 3
 
 
 class Load:
-    """The state that the clients share."""
+    """The clients that send requests, and the state that they share."""
 
     def __init__(self, address, port, minimum):
         self.address, self.port, self.minimum = address, port, minimum

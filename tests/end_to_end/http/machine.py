@@ -4,7 +4,7 @@ docs/operating.md.
 
 This program runs as root in its own namespaces for mounts, the network and processes. There, /etc is a copy,
 and all files that the pages create disappear at the end. A few lines replace systemd. It prints the
-observations of users and clients as JSON.
+observations of the machine's users and clients as JSON.
 """
 
 import grp
@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from promptkit.protocol.key_ring import KeyRing
-from promptkit.transports.secret_files import read_keys
-from tests.posting import agreeing
+from promptkit.transports.state_keys import read_keys
+from tests.posting import modern_headers
 from tests.units import INSTALLED, command_of, service_of
 from tests.wire import initialize, modern, request
 
@@ -122,7 +122,7 @@ def write_program(file: Path, line: str) -> None:
 
 
 def as_user(name: str, *groups: str) -> list[str]:
-    """Return the prefix of a command that runs as a user without any privileges of root."""
+    """Return the prefix that makes a command run as a user without root privileges."""
     user = pwd.getpwnam(name)
     group_ids = ",".join(str(grp.getgrnam(group).gr_gid) for group in groups)
     return [
@@ -141,7 +141,7 @@ class Service:
         self.log.parent.mkdir(exist_ok=True)
 
     def start(self, *without: str) -> None:
-        """Create its folders and run its command, without these options and their values."""
+        """Create its folders and run its command, omitting the options in *without* and their values."""
         user = pwd.getpwnam(self.unit["User"])
         for kind, base in (("RuntimeDirectory", "/run"), ("LogsDirectory", "/var/log")):
             folder = Path(base, self.unit[kind])
@@ -186,7 +186,7 @@ def ask(
     message = message or modern(1, "prompts/get", {"name": "code_review", "arguments": {"code": "x = 1"}})
     fields = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
     if "_meta" in message.get("params", {}):
-        fields |= agreeing(message)
+        fields |= modern_headers(message)
     if token is not None:
         fields["authorization"] = f"Bearer {token}"
     if session is not None:
@@ -209,7 +209,9 @@ def probe(path: str) -> int:
 
 
 def becomes(expected: object, look: Callable[[], object], or_never: object = None) -> bool:
-    """Return whether all workers eventually give the expected result; False once all give *or_never*."""
+    """
+    Return True once repeated calls of *look* settle on *expected*, and False once they settle on *or_never*.
+    """
     deadline, repetitions, previous = time.monotonic() + PATIENCE, 0, None
     while time.monotonic() < deadline:
         result = look()
@@ -245,7 +247,7 @@ def users_of_nginx() -> list[str]:
 
 
 def failing_output(user: str, *command: str) -> str:
-    """Return the last line of standard error of a command, which runs as *user* and must fail."""
+    """Return the last line of standard error of a command that runs as *user* and must fail."""
     completed = subprocess.run(
         [*as_user(user), *command], capture_output=True, text=True, check=False, env={"PATH": PATH}
     )
@@ -287,7 +289,7 @@ def replace_the_token() -> list[bool]:
 
 def replace_the_key() -> list[object]:
     """
-    Follow the page, and return after each step: the keys, whether the first one seals, and whether a session
+    Follow the page, and return for each step the keys, whether the first one seals, and whether a session
     continues.
     """
     (token,) = tokens()
@@ -311,7 +313,7 @@ def key_of(sealed: str | None) -> str | None:
 
 
 def add_a_recipe() -> bool:
-    """Return whether all workers serve a recipe that is copied into the folder."""
+    """Copy a recipe into the folder, and return whether all workers then serve it."""
     (token,) = tokens()
     Path("/srv/prompts/later.py").write_text(
         "import promptkit\n\n@promptkit.prompt\ndef later(): return 'Later.'\n"
@@ -321,7 +323,7 @@ def add_a_recipe() -> bool:
 
 
 def start_another_version() -> dict[str, object]:
-    """Follow the page: start another version of promptkit next to the service."""
+    """Follow the page: start another version next to the service, and return its command and exit code."""
     Path("/run/systemd/system").mkdir(parents=True)
     start, answer = code_blocks("operating.md", "promptkit")[1].split("systemctl start promptkit-trial\n")
     write_program(Path("/opt/promptkit-2/bin/promptkit"), 'exec /opt/promptkit-1/bin/promptkit "$@"')
@@ -333,7 +335,7 @@ def start_another_version() -> dict[str, object]:
 
 
 def restart(service: Service) -> dict[str, object]:
-    """Return the exit codes and statuses of a restart, and of a start without access for nginx."""
+    """Restart the service, also without access for nginx, and return exit codes and statuses."""
     (token,) = tokens()
     _, session, _ = ask(token, message=initialize("2025-11-25"))
     codes = [service.stop()]

@@ -1,5 +1,6 @@
 """
-Attacks on a real server process: no foreign request is served, memory is limited, and others are answered.
+Attacks on a real server process: no foreign request is served, memory is limited, and valid requests are
+answered.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.posting import agreeing
+from tests.posting import modern_headers
 from tests.wire import modern, request
 
 pytest.importorskip("uvicorn")
@@ -100,7 +101,7 @@ class Process:
         status, body = self.exchange(request_bytes(modern(1, "prompts/get", {"name": "greet"})))
         assert (status, b"Hello, you!" in body) == (200, True)
 
-    def end(self):
+    def kill(self):
         """Kill the process."""
         self.process.kill()
         self.process.wait()
@@ -108,7 +109,7 @@ class Process:
 
 
 def response(connection):
-    """Read one response, and return its status, or 0 without one, and its body."""
+    """Read one response, and return its status and body; the status is 0 without a response."""
     received = b""
     with contextlib.suppress(ConnectionError):
         while b"\r\n\r\n" not in received and (data := connection.recv(65536)):
@@ -124,7 +125,9 @@ def response(connection):
 def request_bytes(message, *lines, host="localhost", length=None, **fields):
     """Return the bytes of a request."""
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    repeated = {} if isinstance(message, bytes) else agreeing(message) if "_meta" in message["params"] else {}
+    repeated = (
+        {} if isinstance(message, bytes) else modern_headers(message) if "_meta" in message["params"] else {}
+    )
     headers = {"content-type": "application/json", **repeated, **fields}
     head = [b"POST /mcp HTTP/1.1", f"host: {host}".encode("latin-1")]
     head += [f"{name}: {value}".encode("latin-1") for name, value in headers.items()]
@@ -135,10 +138,10 @@ def request_bytes(message, *lines, host="localhost", length=None, **fields):
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    """One process for all attacks, so that state left by one would affect the next."""
+    """One process for all attacks, so that leftover state of one attack affects the next."""
     process = Process(tmp_path_factory.mktemp("attacked"))
     yield process
-    process.end()
+    process.kill()
 
 
 @pytest.fixture(autouse=True)
@@ -270,7 +273,7 @@ class TestBodies:
                     connection.sendall(piece)
             assert response(connection)[0] in {0, 413}
 
-    def test_too_long_body_is_rejected(self, server):
+    def test_oversized_body_is_rejected(self, server):
         """A client that sends a body above the limit can send all of it, and receives the 413 response."""
         assert server.exchange(request_bytes(b"x" * (5 * MIB)))[0] == 413
 
@@ -292,7 +295,7 @@ class TestBodies:
 
 class TestConnections:
     def test_thousands_of_short_connections(self, server):
-        """Thousands of clients disconnect before, within and after a request."""
+        """The server survives thousands of clients that disconnect before, within or after a request."""
         complete = request_bytes(modern(1, "prompts/get", {"name": "greet"}))
         for number in range(3000):
             with server.connect() as connection:
@@ -349,7 +352,7 @@ class TestConnections:
 
 class TestTokens:
     def test_forged_sessions_are_rejected(self, server):
-        """A session id that this server has not sealed, or with one changed character, is rejected."""
+        """A session id with one changed character is rejected."""
         handshake = request_bytes(
             request(
                 0,

@@ -1,8 +1,8 @@
 """
-promptkit.service and nginx on one machine, by the commands of docs/deploying.md and docs/operating.md.
+promptkit.service and nginx on one machine, with the commands of docs/deploying.md and docs/operating.md.
 
 nginx runs as www-data, like on Debian, and promptkit as a separate user. `machine.py` is the machine, and
-does the work of systemd. The test needs Linux, root, namespaces and nginx.
+replaces systemd. The test needs Linux, root, namespaces and nginx.
 """
 
 import json
@@ -85,7 +85,7 @@ def test_permissions_of_secrets_and_audit(observations):
 
 
 def test_health_checks_are_local(observations):
-    """Health checks are answered on a local port that serves nothing more."""
+    """Health checks are answered on a local port that serves nothing else."""
     assert observations["around"]["probes"] == [200, 200, 404]
 
 

@@ -1,8 +1,8 @@
 """
 Three replicas with nginx as their proxy, each in its own network namespace, like on separate machines.
 
-nginx is configured like `docs/examples/nginx.conf`, with requests in turn. The test needs Linux, root, `ip`
-and nginx.
+nginx uses `docs/examples/nginx.conf`, which distributes requests without a session over all replicas. The
+test needs Linux, root, `ip` and nginx.
 """
 
 import json
@@ -128,7 +128,7 @@ class Replica:
         ask = f"import urllib.request; urllib.request.urlopen({url!r}, timeout={PATIENCE})"
         subprocess.run([*self.inside(0), sys.executable, "-c", ask], check=True, timeout=2 * PATIENCE)
 
-    def end(self):
+    def stop(self):
         """Stop the server like a deployment does, and return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE)
@@ -205,7 +205,7 @@ def test_rolling_key_rotation_loses_no_requests(network, replicas, tmp_path, req
             for keys in ((b"a", b"b"), (b"b", b"a"), (b"b",)):
                 write_keys(tmp_path, *keys)
                 for replica in replicas:
-                    assert replica.end() == 0, replica.log.read_text()
+                    assert replica.stop() == 0, replica.log.read_text()
                     replica.start()
             stdout, stderr = load.communicate(timeout=500)
         finally:

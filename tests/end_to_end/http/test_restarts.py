@@ -30,7 +30,7 @@ def start(tmp_path):
 
     yield start_server
     for server in started:
-        server.end()
+        server.stop()
 
 
 def post(server, message, **fields):
@@ -55,10 +55,13 @@ def session_continues(server, session):
 
 
 def test_session_outlives_the_server(start):
-    """The next server of the same target, and one with workers, continue the session."""
+    """
+    Later servers of the same target and user continue the session, even with workers. Servers of other
+    targets or users do not.
+    """
     first = start()
     _, session = post(first, initialize("2025-11-25"))
-    assert first.end()[0] == 0
+    assert first.stop()[0] == 0
     assert session_continues(start(), session)
     assert session_continues(start("recipes", "--workers", "2"), session)
     assert not session_continues(start("other"), session)
@@ -90,7 +93,7 @@ def key_of(session):
 
 
 def becomes(expected, look):
-    """Return whether all workers eventually give the expected result."""
+    """Return whether repeated calls of *look* settle on *expected*."""
     deadline, repetitions = time.monotonic() + PATIENCE, 0
     while repetitions < REQUESTS:
         repetitions = repetitions + 1 if look() == expected else 0
@@ -102,7 +105,8 @@ def becomes(expected, look):
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_key_rotation_while_serving(start, keys, workers):
     """
-    Each worker reloads the file: the first key seals; sessions of the old key are valid until its removal.
+    Each worker reloads the file. The first key seals, and sessions of the old key are valid until the key is
+    removed.
     """
     keys(OLD)
     server = start("recipes", "--workers", workers, "--state-keys", "keys")

@@ -44,7 +44,7 @@ WORKERS = pytest.mark.parametrize(
 
 @pytest.fixture
 def recipes(tmp_path):
-    """Return a folder with a prompt and a resource that changes."""
+    """A folder with a prompt, and a resource that changes."""
     folder = tmp_path / "recipes"
     folder.mkdir()
     (folder / "release.py").write_text(RECIPE)
@@ -54,7 +54,7 @@ def recipes(tmp_path):
 
 @asynccontextmanager
 async def session(url, answers=(), received=None):
-    """Connect the official client, which gives these answers to forms, and lists what it receives."""
+    """Connect the official client. It answers forms with *answers*, and adds message types to *received*."""
     forms = iter(answers)
 
     async def answer(_context, _form):
@@ -101,7 +101,7 @@ def test_forms_are_answered(recipes, workers):
 
 @WORKERS
 def test_the_answer_can_reach_any_worker(recipes, workers):
-    """Answers in raw requests reach the worker that asked, and other callers cannot give them."""
+    """Answers in raw requests reach the worker that asked, and other callers cannot send them."""
     with http_server(recipes, "--workers", str(workers)) as url, httpx2.Client(timeout=TIMEOUT_S) as http:
         mine, other = (open_session(http, url) for _ in range(2))
         for number in range(6):
@@ -130,7 +130,7 @@ def test_the_answer_can_reach_any_worker(recipes, workers):
 
 
 def ask(http, url, headers):
-    """Return the text of a prompt whose form is answered."""
+    """Request a prompt, answer its form, and return the rendered text."""
     asking = {"jsonrpc": "2.0", "id": 7, "method": "prompts/get", "params": {"name": "release"}}
     with http.stream("POST", url, json=asking, headers=headers) as response:
         events = read_events(response)
@@ -158,7 +158,7 @@ def test_replicas_with_affinity(recipes, tmp_path):
 
 
 def test_an_answer_that_reaches_another_replica(recipes, capfd):
-    """An answer that reaches another replica is dropped, and the server logs what to change."""
+    """An answer that reaches another replica is dropped, and the server logs a hint."""
     keys = {"PROMPTKIT_STATE_KEYS": "a2" * 32}
     with (
         http_server(recipes, **keys) as first,
@@ -175,7 +175,7 @@ def test_an_answer_that_reaches_another_replica(recipes, capfd):
 
 
 def test_declined_form_is_the_ordinary_error(recipes):
-    """A person who declines makes the request fail as it would without forms."""
+    """A declined form makes the request fail with the same error as without forms."""
 
     async def run(url):
         async with session(url, [{"action": "decline"}]) as client:
@@ -215,7 +215,7 @@ def test_notifications_on_the_stream_of_the_session(recipes, workers):
 
 
 def test_a_restarted_server_keeps_the_session(recipes, tmp_path):
-    """The same session asks and streams after a restart."""
+    """After a restart, the same session opens its stream and is notified of changes."""
     environment = {"XDG_STATE_HOME": str(tmp_path / "state"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     with httpx2.Client(timeout=TIMEOUT_S) as http:
         with http_server(recipes, **environment) as url:
@@ -231,13 +231,13 @@ def test_a_restarted_server_keeps_the_session(recipes, tmp_path):
 
 
 def test_a_new_stream_replaces_the_old_one(recipes):
-    """Each session has one stream: a second one ends the first."""
+    """Each session has one stream, so a second one ends the first."""
     with http_server(recipes) as url, httpx2.Client(timeout=TIMEOUT_S) as http:
         headers = open_session(http, url)
         with http.stream("GET", url, headers=headers) as first:
             lines = first.iter_lines()
             next(lines)
-            with httpx2.stream("GET", url, headers=headers) as second:
+            with httpx2.stream("GET", url, headers=headers, timeout=TIMEOUT_S) as second:
                 assert next(second.iter_lines()) == ":"
                 assert list(lines) == [""]
 
@@ -251,9 +251,9 @@ def test_a_new_stream_replaces_the_old_one(recipes):
     ],
 )
 def test_streams_need_a_session(recipes, headers, status):
-    """Without a session there is no stream; an ended session must be opened again."""
+    """A stream is rejected without a session id, with an unknown one, or with another `Accept` header."""
     with http_server(recipes) as url:
-        assert httpx2.get(url, headers=headers).status_code == status
+        assert httpx2.get(url, headers=headers, timeout=TIMEOUT_S).status_code == status
 
 
 def open_session(http, url):

@@ -14,7 +14,7 @@ from http.client import HTTPConnection
 import pytest
 
 from tests.issuer import issuing
-from tests.posting import agreeing
+from tests.posting import modern_headers
 from tests.wire import modern
 
 #: The timeout for everything that tests wait for, in seconds.
@@ -78,7 +78,7 @@ def serving(folder, *options, address="127.0.0.1:0"):
 def ask(port, token=None, path="/mcp", method="prompts/get", **params):
     """Request a prompt, and return the status, the challenge and the body."""
     message = modern(1, method, params or {"name": "loaded"})
-    fields = {"content-type": "application/json", "accept": "application/json", **agreeing(message)}
+    fields = {"content-type": "application/json", "accept": "application/json", **modern_headers(message)}
     if token is not None:
         fields["authorization"] = f"Bearer {token}"
     connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -100,8 +100,8 @@ def test_cryptography_is_loaded_only_for_an_issuer(folder, options):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_token_file(folder, workers):
     """
-    With a token file, the server can listen on all addresses, and clients need a token. The audit names them,
-    and no token is logged.
+    With a token file, the server can listen on all addresses, and clients need a token. The audit names the
+    clients, and no token is logged.
     """
     options = ("--token-file", "tokens", "--require-scope", "read", "--workers", str(workers))
     with serving(folder, *options, "--audit", "audit", address="0.0.0.0:0") as (port, log):
@@ -117,7 +117,7 @@ def test_token_file(folder, workers):
 
 @pytest.mark.parametrize("option", ["--token-file", "--state-keys"])
 def test_pipe_instead_of_a_secret_file(folder, option):
-    """With a pipe as token or key file, the server neither starts nor waits for a writer."""
+    """If the token or key file is a pipe, the server neither starts nor waits for a writer."""
     os.mkfifo(folder / "pipe", 0o600)
     command = [sys.executable, "-m", "promptkit", "serve", "recipes", "--http", "0", option, "pipe"]
     completed = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
@@ -172,6 +172,6 @@ def test_tokens_of_an_issuer(folder, workers):
 
         assert [answer[0] for answer in answers] == [200, 401] * 5
         assert "joserfc" in answers[0][2]
-        assert 1 <= issuer.asked_for_keys <= workers
+        assert 1 <= issuer.key_requests <= workers
         for part in (*token.split("."), *foreign.split(".")):
             assert part not in log.read_text()

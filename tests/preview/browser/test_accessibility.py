@@ -183,9 +183,9 @@ def focused_name(page):
     )
 
 
-def press_until_focused(page, name, key="Tab", most=80):
+def press_until_focused(page, name, key="Tab", limit=80):
     """Press a key until the named element has the focus."""
-    for _ in range(most):
+    for _ in range(limit):
         page.keyboard.press(key)
         if focused_name(page) == name:
             return
@@ -260,7 +260,7 @@ def test_focused_element_is_visible(visit):
 
 @pytest.mark.parametrize("width", [320, 720, 1024])
 def test_narrow_windows_do_not_overflow(width, served_recipes, windows):
-    """No page overflows a narrow window; 320 px is a width of 1,280 px at 400% zoom."""
+    """No page overflows a narrow window; 320 px corresponds to a width of 1,280 px at 400% zoom."""
     _, address = served_recipes
     window = windows(address, viewport={"width": width, "height": 600})
     window.allow(": 404", "404 (Not Found)")

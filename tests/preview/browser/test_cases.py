@@ -49,7 +49,7 @@ def test_cases_are_shown_side_by_side(visit_recipes):
 
 
 def test_changes_tab_is_marked_after_a_change(visit_recipes):
-    """The Changes tab is marked after a save that changes the rendering, until it is opened."""
+    """After a save that changes the rendering, the Changes tab is marked until the tab is opened."""
     visit = visit_recipes(review=REVIEW)
     page = visit.prompt("review")
     tab = page.get_by_role("tab", name="Changes")

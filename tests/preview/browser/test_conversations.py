@@ -135,7 +135,7 @@ def test_copying_a_turn_copies_its_raw_text(visit):
 
 
 def test_long_text_is_truncated_until_requested(visit):
-    """A long text is truncated and its length is shown; a button shows all of it."""
+    """Long text is truncated, with its length shown, and a button shows all of it."""
     page = visit.prompt("long", "?size=50000")
     turn = locate_turns(page).nth(0)
     expect(turn).to_contain_text("20,000 of 250,000 characters are shown.")
@@ -146,7 +146,7 @@ def test_long_text_is_truncated_until_requested(visit):
 
 
 def test_hanging_prompt_shows_its_limit(visit):
-    """A prompt that exceeds its timeout shows its limit, and other prompts still render."""
+    """If a prompt exceeds its timeout, the page shows the limit, and other prompts still render."""
     page = visit.prompt("hangs")
     expect(page.locator("#conversation")).to_contain_text("took longer than its limit of 0.3 s")
 

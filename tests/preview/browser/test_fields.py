@@ -267,7 +267,7 @@ class TestTyping:
         expect(options).to_have_attribute("value", "python")
 
     def test_address_restores_the_page(self, visit, windows):
-        """The address holds the entered values, so that opening it in another window shows the same page."""
+        """The address holds the entered values, so that another window shows the same page."""
         page = visit.prompt("review")
         find_field(page, "language", "combobox").fill("rust & c++ <b>")
         find_field(page, "depth", "spinbutton").fill("7")

@@ -109,7 +109,7 @@ FOREIGN = "script:not([src^='/static/']), iframe, object, embed, base, style, sv
 
 
 def is_harmless(page):
-    """Return whether nothing on the page can run or was loaded from another origin."""
+    """Return whether the page is harmless, so that nothing can run, and nothing comes from another origin."""
     assert page.evaluate(DANGEROUS) == []
     expect(page.locator(FOREIGN)).to_have_count(0)
     return all(page.evaluate("[...document.images].map((image) => new URL(image.src).origin === origin)"))
@@ -219,7 +219,7 @@ def test_media_opened_as_pages_are_harmless(visit):
 
 @pytest.mark.parametrize("text", ["x", "word ", "*", "[", "<", "`", "| a ", "\u202e", "\n-"], ids=repr)
 def test_huge_text_is_truncated(text, visit):
-    """A text of 1 MiB is truncated at first, and a button shows all of it."""
+    """Text of 1 MiB is truncated at first, and a button shows all of it."""
     size = 1024**2
     page = visit.prompt("repeats", f"?text={quote(text)}&count={size // len(text)}")
     expect(page.locator("#state")).to_contain_text("1 message")
@@ -231,7 +231,7 @@ def test_huge_text_is_truncated(text, visit):
 
 
 def test_huge_value_is_rendered(visit):
-    """A text of 1 MiB can be entered and rendered without becoming part of the address."""
+    """Text of 1 MiB can be entered and rendered without becoming part of the address."""
     page = visit.prompt("repeats")
     page.get_by_role("textbox", name="text").fill("word " * (1024**2 // 5))
 

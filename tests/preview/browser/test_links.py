@@ -31,7 +31,7 @@ def make_link_page(address):
 
 @pytest.fixture
 def serve_link(servers):
-    """A function that serves a page with a link to an address on another port of this machine."""
+    """A function that serves a page with a link on another port of this machine, and returns the port."""
 
     class Page(BaseHTTPRequestHandler):
         def __init__(self, address, *arguments):
@@ -60,7 +60,7 @@ def serve_link(servers):
 
 @pytest.mark.parametrize("is_file", [False, True], ids=["another port", "a file"])
 def test_link_from_another_page_needs_a_click(is_file, visit_recipes, serve_link, tmp_path):
-    """A link from another page renders the prompt only after a click, which sends the cookie."""
+    """A link from another page renders the prompt only after a click on the confirmation page."""
     visit = visit_recipes(note=NOTES)
     link = f"{visit.window.origin}/prompts/note?text=a+b"
     visit.window.allow("requested another origin", "403")

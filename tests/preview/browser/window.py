@@ -14,7 +14,7 @@ addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sa
 
 class Window:
     """
-    A separate window with its own cookies that records problems.
+    A window with its own cookies, which records problems.
 
     Args:
         browser:
@@ -44,7 +44,7 @@ class Window:
         self.page = self.context.new_page()
 
     def allow(self, *texts):
-        """Ignore problems that contain one of these texts."""
+        """Ignore problems that contain one of these strings."""
         self._allowed += texts
 
     @property

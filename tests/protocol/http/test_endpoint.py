@@ -10,7 +10,7 @@ from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.jsonrpc import Reply
 from promptkit.protocol.key_ring import KeyRing, Sessions
 from promptkit.protocol.limits import Limits
-from tests.posting import KEY, agreeing, body_of, encoded, head, repeat
+from tests.posting import KEY, body_of, encoded, head, modern_headers, repeated_headers
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, modern, notification, request
 
 BATCHES = "2025-03-26"
@@ -36,7 +36,7 @@ class Replies:
         return b""
 
     def sender(self, _send):
-        """Collect lines before the reply."""
+        """Return the function that collects the lines sent before the reply."""
         return self.sent.append
 
 
@@ -47,7 +47,10 @@ class Outcome:
         self.channel = Replies()
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, limits or Limits())
         endpoint.offer(Capabilities(changes=True))
-        head_fields = {**{name.replace("-", "_"): value for name, value in repeat(message).items()}, **fields}
+        head_fields = {
+            **{name.replace("-", "_"): value for name, value in repeated_headers(message).items()},
+            **fields,
+        }
         self.result = endpoint.receive(head(**head_fields), body_of(message), self.channel)
 
     @property
@@ -83,7 +86,7 @@ class Outcome:
 
 
 def claiming(version, method="prompts/list", **params):
-    """Return a request that names any revision."""
+    """Return a request whose envelope names *version* as its revision."""
     meta = envelope() | {CLAIM: version}
     return request(1, method, {**params, "_meta": meta})
 
@@ -123,7 +126,10 @@ class TestEra:
         "message", [LIST, request(1, "ping"), initialize(HANDSHAKES[-1]), request(1, "x/y")]
     )
     def test_modern_header_without_an_envelope(self, version, message):
-        """A modern or unknown revision in the headers requires an envelope, and no session is opened."""
+        """
+        A request with a modern or unknown revision in its headers but no envelope is rejected, and opens no
+        session.
+        """
         rejected = Outcome(message, mcp_protocol_version=version)
 
         assert rejected.error == (400, -32602)
@@ -136,7 +142,7 @@ class TestEra:
         assert Outcome(LIST, mcp_protocol_version=version).served == [("prompts/list", version, False)]
 
     def test_no_revision(self):
-        """A request without a revision is served in the last revision that has no header."""
+        """A request without a revision is served in the last revision without the version header."""
         assert Outcome(LIST).served == [("prompts/list", BATCHES, False)]
 
     @pytest.mark.parametrize("version", HANDSHAKES)
@@ -250,7 +256,7 @@ class TestInvalidBodies:
         ],
     )
     def test_status(self, version, body, code):
-        """The status is 400 in every era."""
+        """The status for an invalid body is 400 in every era."""
         assert Outcome(body, mcp_protocol_version=version).error == (400, code)
 
     @pytest.mark.parametrize("version", [None, "2025-11-25"])
@@ -340,7 +346,7 @@ class TestBatches:
         assert [reply["error"]["code"] for reply in Outcome([element]).reply] == [-32600]
 
     def test_session_of_a_revision_without_batches(self):
-        """The revision of a session id counts like that of the header."""
+        """The revision of a session id has the same effect as the header."""
         assert Outcome([LIST], mcp_session_id=session_id("2025-06-18")).error == (400, -32600)
         assert Outcome([LIST], mcp_session_id=session_id(BATCHES)).served == [
             ("prompts/list", BATCHES, False)
@@ -396,8 +402,8 @@ class TestSessions:
 class TestEnvelope:
     @pytest.mark.parametrize("missing", [[CLAIM], [CAPABILITIES], [CLAIM, CAPABILITIES]])
     @pytest.mark.parametrize("method", ["prompts/list", "x/y", "server/discover", "ping"])
-    def test_missing_members(self, missing, method):
-        """Missing members are reported before headers and body are compared."""
+    def test_missing_fields(self, missing, method):
+        """Missing fields are reported before headers and body are compared."""
         meta = {key: value for key, value in envelope().items() if key not in missing}
         rejected = Outcome(request(1, method, {"_meta": meta}), mcp_protocol_version=MODERN)
 
@@ -406,7 +412,7 @@ class TestEnvelope:
 
     @pytest.mark.parametrize("params", [[], 5, {}, *({"_meta": meta} for meta in (None, 5, "x", [], {}))])
     def test_invalid_envelope(self, params):
-        """An envelope of another type counts as missing."""
+        """An envelope of the wrong type counts as missing."""
         rejected = Outcome(request(1, "prompts/list", params), mcp_protocol_version=MODERN)
 
         assert rejected.error == (400, -32602)
@@ -416,8 +422,8 @@ class TestEnvelope:
     @pytest.mark.parametrize(
         "invalid", [{CLAIM: 5}, {CLAIM: None}, {CLAIM: [MODERN]}, {CAPABILITIES: []}, {CAPABILITIES: None}]
     )
-    def test_members_of_another_type(self, invalid):
-        """Members of another type are -32602, even the revision."""
+    def test_fields_of_the_wrong_type(self, invalid):
+        """Fields of the wrong type, even the revision, lead to -32602."""
         message = request(1, "prompts/list", {"_meta": envelope() | invalid})
 
         rejected = Outcome(message, mcp_protocol_version=MODERN, mcp_method="prompts/list")
@@ -435,7 +441,7 @@ class TestIds:
         "number", [0, -1, 2**63, -(2**63), "", "0", "\u00df\u20ac", '","result":', "x" * 1000]
     )
     def test_ids(self, number):
-        """Strings and integers are returned unchanged."""
+        """Ids that are strings or integers are returned unchanged."""
         pong = Outcome(request(number, "ping"))
         assert (pong.status, pong.reply["id"]) == (200, number)
         unknown = Outcome(modern(number, "x/y"))
@@ -455,7 +461,7 @@ class TestLimits:
         """A large request is rejected while others are pending; its client must send it again later."""
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits(held=100_000))
         message = modern(1, "prompts/get", {"name": "greet", "arguments": {"a": "x" * 80_000}})
-        fields = {name.replace("-", "_"): value for name, value in agreeing(message).items()}
+        fields = {name.replace("-", "_"): value for name, value in modern_headers(message).items()}
         first = endpoint.receive(head(**fields), body_of(message), Replies())
 
         rejected = endpoint.receive(head(**fields), body_of(message), Replies())
@@ -471,7 +477,7 @@ class TestLimits:
         """A large request whose headers do not match leaves memory for the next one."""
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits(held=100_000))
         message = modern(1, "prompts/get", {"name": "greet", "arguments": {"a": "x" * 80_000}})
-        fields = {name.replace("-", "_"): value for name, value in agreeing(message).items()}
+        fields = {name.replace("-", "_"): value for name, value in modern_headers(message).items()}
         for _ in range(3):
             assert endpoint.receive(head(**{**fields, **mismatch}), body_of(message), Replies()).status == 400
 
@@ -480,11 +486,11 @@ class TestLimits:
 
 class TestHeaders:
     def test_mismatch_is_observed(self):
-        """Observers get the request and its error."""
+        """Observers get a request whose headers do not match, and its error."""
         observed = []
         endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits())
         endpoint.offer(Capabilities(), lambda request, reply: observed.append((request.method, reply.line)))
-        fields = {**agreeing(modern(1, "prompts/list")), "mcp-method": "prompts/get"}
+        fields = {**modern_headers(modern(1, "prompts/list")), "mcp-method": "prompts/get"}
         head_fields = {name.replace("-", "_"): value for name, value in fields.items()}
 
         response = endpoint.receive(head(**head_fields), body_of(modern(1, "prompts/list")), Replies())
@@ -502,7 +508,7 @@ class TestHeaders:
     def test_mismatch(self, field, method):
         """Each header must be sent once and match the body exactly; the error has the request id."""
         message = modern("q", method, {"name": "Greet", "uri": "Greet"})
-        right = {name.replace("-", "_"): value for name, value in agreeing(message).items()}[field]
+        right = {name.replace("-", "_"): value for name, value in modern_headers(message).items()}[field]
         mismatches = [
             None,
             "",
@@ -585,7 +591,7 @@ class TestHeaders:
             assert listed.served == [("prompts/list", MODERN, True)]
 
     def test_name_of_a_resource(self):
-        """The name of a resource is its URI, even if the params have a member called name."""
+        """The name of a resource is its URI, even if the params have a field called name."""
         message = modern(1, "resources/read", {"uri": "note://one", "name": "other"})
         broken = modern(1, "resources/read", {"uri": "note://one", "name": "other", "_meta": 5})
 

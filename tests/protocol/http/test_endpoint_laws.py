@@ -16,7 +16,7 @@ from promptkit.protocol.key_ring import KeyRing, Sessions
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.revisions import REVISIONS
 from tests.faults.shapes import Shapes
-from tests.posting import KEY, PLAIN, agreeing, body_of, encoded, raw_fields
+from tests.posting import KEY, PLAIN, body_of, encoded, modern_headers, raw_fields
 from tests.protocol.http.test_endpoint import Replies
 from tests.wire import HANDSHAKES, MODERN, envelope
 
@@ -116,7 +116,7 @@ def check(result, replies):
 
 @pytest.fixture(scope="module")
 def endpoint():
-    """Return one endpoint for all examples, so that they can affect each other."""
+    """One endpoint for all examples, so that they can affect each other."""
     shared = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, LIMITS)
     shared.offer(Capabilities(changes=True))
     return shared
@@ -173,7 +173,7 @@ class TestValidMessages:
             message = shapes.request(number)
             if revision == MODERN:
                 message.setdefault("params", {})["_meta"] = envelope()
-            fields = agreeing(message) if revision == MODERN else {"mcp-protocol-version": revision}
+            fields = modern_headers(message) if revision == MODERN else {"mcp-protocol-version": revision}
             result, replies = outcome(endpoint, raw_fields(fields), body_of(message))
             check(result, replies)
             method = METHODS.get(message["method"])

@@ -1,4 +1,4 @@
-"""Checks of the request head. The statuses are those of the specification, or the usual ones."""
+"""Checks of the request head, with the statuses of the specification, or the usual ones."""
 
 import pytest
 
@@ -120,7 +120,7 @@ class TestOrigin:
         assert status(origin=origin) == 403
 
     def test_local_origin_of_a_configured_host(self):
-        """Once hosts are configured, local origins are rejected like others."""
+        """Once hosts are configured, local origins are rejected like any other origin."""
         guard = Guard(hosts=["prompts.example"], origins=["https://Chat.example", "http://[::1]:80"])
 
         allowed = ["https://chat.example", "https://CHAT.example", "http://[::1]:80"]
@@ -306,7 +306,7 @@ class TestSize:
         assert status(x=["a"] * 10_000) == 431
 
     def test_bytes(self):
-        """At most 32 KiB are accepted, in one header, in many, or in a repeated one."""
+        """At most 32 KiB of headers are accepted: in one header, in many, or in a repeated one."""
         assert status(x="a" * 32_000) is None
         assert status(x="a" * 32_768) == 431
         assert status(**{f"x{number}": "a" * 1000 for number in range(40)}) == 431
@@ -327,5 +327,7 @@ class TestSize:
     ],
 )
 def test_order_of_checks(fields, expected):
-    """The first error is reported: the caller is checked before the path, and the path before the rest."""
+    """
+    Only the first error is reported. The caller is checked before the path, and the path before the rest.
+    """
     assert status(**fields) == expected

@@ -32,7 +32,7 @@ def post():
 
 @pytest.mark.parametrize("method", REMOVED)
 def test_removed_method_is_not_found(post, method):
-    """The status is 404, whether or not the params are valid."""
+    """The status of a removed method is 404."""
     status, reply = post(modern(1, method))
 
     assert (status, reply["id"], reply["error"]["code"]) == (404, 1, -32601)

@@ -38,11 +38,11 @@ class Clock:
 
 
 def sessions(*keys, audience="tests", clock=None, **options):
-    """Return sessions with known keys and a stopped clock."""
+    """Return a `Sessions` object with known keys and a stopped clock."""
     return Sessions(KeyRing(keys or KEYS[:1], audience), clock=clock or Clock(), **options)
 
 
-def sealed(by=None):
+def typical_id(by=None):
     """Return a typical session id."""
     return (by or sessions()).seal(REVISION, CLIENT, CAPABILITIES)
 
@@ -71,14 +71,14 @@ class TestSession:
         assert re.fullmatch(r"[\x21-\x7e]+", session_id)
 
     def test_ids_are_unique(self):
-        """Equal clients at the same time have different ids."""
-        assert len({sealed() for _ in range(100)}) == 100
+        """The ids of equal clients are different, even at the same time."""
+        assert len({typical_id() for _ in range(100)}) == 100
 
     def test_lifetime(self):
         """A session expires after 30 days, even if it is cached."""
         clock = Clock()
         cached, fresh = sessions(clock=clock), sessions(clock=clock)
-        session_id = sealed(cached)
+        session_id = typical_id(cached)
 
         clock.now += SESSION_LIFETIME_S
         in_time = cached.open(session_id)
@@ -93,7 +93,7 @@ class TestInvalidId:
     def test_altered_id(self, data):
         """An id with a changed, missing or additional character is invalid, even if the original is known."""
         opening = sessions()
-        session_id = sealed(opening)
+        session_id = typical_id(opening)
         assert opening.open(session_id)
         at = data.draw(st.integers(0, len(session_id)))
         new = data.draw(st.characters() | st.sampled_from("0123456789abcdefABCDEF.v-_=+/ \n\0") | st.just(""))
@@ -113,7 +113,7 @@ class TestInvalidId:
 
     def test_overlong_id(self):
         """An id above the maximum length is invalid."""
-        session_id = sealed()
+        session_id = typical_id()
 
         assert sessions().open(session_id + "A" * MAX_SESSION_ID) is None
 
@@ -128,8 +128,8 @@ class TestInvalidId:
     )
     def test_id_of_another_server(self, other):
         """Ids of a server with another key or name are invalid."""
-        assert other.open(sealed()) is None
-        assert sessions().open(sealed(other)) is None
+        assert other.open(typical_id()) is None
+        assert sessions().open(typical_id(other)) is None
 
     @pytest.mark.parametrize("purpose", ["session id", "requestState"])
     @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ class TestInvalidId:
 class TestRotation:
     def test_old_key_is_valid_until_it_is_removed(self):
         """Sessions survive the replacement of a key while the ring still has the old one."""
-        session_id = sealed()
+        session_id = typical_id()
 
         assert contents(sessions(KEYS[1], KEYS[0]).open(session_id)) == (REVISION, CLIENT, CAPABILITIES)
         assert sessions(KEYS[1]).open(session_id) is None
@@ -179,7 +179,7 @@ class TestBounds:
 
     def test_typical_length(self):
         """A typical id has fewer than 300 characters."""
-        assert len(sealed()) < 300
+        assert len(typical_id()) < 300
 
 
 class TestCache:
@@ -198,7 +198,7 @@ class TestCache:
     def test_id_is_verified_once(self, verified):
         """The id of a session is verified only in its first request."""
         opening = sessions()
-        session_id = sealed(opening)
+        session_id = typical_id(opening)
 
         opened = [opening.open(session_id) for _ in range(9)]
 
@@ -209,7 +209,7 @@ class TestCache:
         """A cached id is verified again after a change of keys, and rejected if its key was removed."""
         held = [tuple(KEYS[:1])]
         opening = Sessions(KeyRing(lambda: held[-1], "tests"), clock=Clock())
-        session_id = sealed(opening)
+        session_id = typical_id(opening)
         assert opening.open(session_id)
         held.append((KEYS[1], KEYS[0]))
         assert opening.open(session_id)
@@ -223,7 +223,7 @@ class TestCache:
     def test_invalid_ids_are_not_cached(self, verified):
         """Invalid ids do not evict valid ones."""
         opening = sessions()
-        session_id = sealed(opening)
+        session_id = typical_id(opening)
         opening.open(session_id)
         for n in range(2000):
             opening.open(f"{session_id[:-20]}{n:020}")
@@ -233,9 +233,9 @@ class TestCache:
         assert verified == []
 
     def test_cache_is_bounded(self, verified):
-        """Only the latest sessions are cached, and others are verified again."""
+        """Only the latest sessions are cached, and older ones are verified again."""
         opening = sessions()
-        ids = [sealed(opening) for _ in range(2000)]
+        ids = [typical_id(opening) for _ in range(2000)]
         for session_id in ids:
             opening.open(session_id)
         verified.clear()

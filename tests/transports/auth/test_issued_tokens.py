@@ -1,4 +1,4 @@
-"""Tokens from an issuer: which are accepted, which are rejected, and when the issuer is contacted."""
+"""Tokens from an issuer: accepted and rejected tokens, and the requests to the issuer."""
 
 import asyncio
 import json
@@ -16,14 +16,13 @@ from promptkit.transports.auth.authorizer import CACHE_S, Authorizer, BearerSche
 from promptkit.transports.auth.issuer import (
     COOL_DOWN_S,
     FRESH_S,
-    LEEWAY_S,
     TRUSTED_S,
     DocumentUnavailableError,
     Issuer,
-    JwtVerifier,
     fetch_document,
 )
-from tests.issuer import ALGORITHMS, issuing, key_for, signed
+from promptkit.transports.auth.jwt_verifier import LEEWAY_S, JwtVerifier
+from tests.issuer import ALGORITHMS, issuing, key_for, sign_token
 from tests.posting import head
 
 RESOURCE = "https://prompts.example/mcp"
@@ -67,13 +66,13 @@ def check(authorizer, token, query=b"", prefix="Bearer "):
 
 
 def challenge(response):
-    """Return the status and the challenge of a response, which must contain exactly one."""
+    """Return the status and the challenge of a response, which must have exactly one challenge."""
     assert isinstance(response, HttpResponse), response
     (value,) = [value.decode() for name, value in response.headers if name == b"www-authenticate"]
     return response.status, value
 
 
-def unsigned(header, claims):
+def unsigned_token(header, claims):
     """Return a token without a signature."""
     parts = [urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in (header, claims)]
     return ".".join([*parts, ""])
@@ -82,7 +81,7 @@ def unsigned(header, claims):
 class TestAcceptedTokens:
     @pytest.mark.parametrize("algorithm", ALGORITHMS)
     def test_every_asymmetric_algorithm_is_accepted(self, issuer, algorithm, recwarn):
-        """A token names its key, its subject and its scopes."""
+        """A token signed with any asymmetric algorithm is accepted, with its subject and scopes."""
         issuer.list_key(algorithm, "second")
 
         principal = check(
@@ -119,8 +118,8 @@ class TestAcceptedTokens:
     )
     def test_variants_of_claims(self, issuer, changed, principal):
         """
-        Scopes are in `scope` or `scp`. Without a subject, the client id identifies a program, which is
-        distinct from a user whose subject is the same string.
+        Scopes are in `scope` or `scp`. Without a subject, the client id identifies a program, never a user
+        whose subject is the same string.
         """
         authenticated = check(make_authorizer(issuer), issuer.token(RESOURCE, **changed))
 
@@ -157,7 +156,7 @@ class TestAcceptedTokens:
     @pytest.mark.parametrize("path", ["", "/tenant"])
     @pytest.mark.parametrize("missing", [False, True])
     def test_metadata_locations(self, path, missing):
-        """The metadata is found at the path of RFC 8414 or at that of OpenID Connect."""
+        """The metadata is found at the path of RFC 8414 or of OpenID Connect."""
         with issuing(path) as issuer:
             if missing:
                 issuer.answers[f"/.well-known/oauth-authorization-server{path}"] = (404, {})
@@ -187,15 +186,15 @@ class TestRejectedTokens:
         claims = issuer.claims(RESOURCE)
         is_ec = {"alg": "ES256", "kid": "first"}
         return {
-            "algorithm none": (unsigned({"alg": "none"}, claims), "unsupported algorithm"),
+            "algorithm none": (unsigned_token({"alg": "none"}, claims), "unsupported algorithm"),
             "algorithm None": (
-                unsigned({"alg": "None", "kid": "first"}, claims),
+                unsigned_token({"alg": "None", "kid": "first"}, claims),
                 "unsupported algorithm",
             ),
-            "no algorithm": (unsigned({"kid": "first"}, claims), "missing algorithm"),
+            "no algorithm": (unsigned_token({"kid": "first"}, claims), "missing algorithm"),
             "no signature": (f"{signed_part}.", "bad signature"),
             "a shared key": (
-                signed({"alg": "HS256", "kid": "first"}, claims, shared_key),
+                sign_token({"alg": "HS256", "kid": "first"}, claims, shared_key),
                 "unsupported algorithm",
             ),
             "another key": (issuer.token(RESOURCE, key=key_for("ES256", 1)), "bad signature"),
@@ -254,7 +253,7 @@ class TestRejectedTokens:
                 "unsupported header",
             ),
             "critical": (
-                signed({**is_ec, "crit": ["b64"], "b64": True}, claims, key_for("ES256")),
+                sign_token({**is_ec, "crit": ["b64"], "b64": True}, claims, key_for("ES256")),
                 "unsupported header",
             ),
             "encrypted": ("a.b.c.d.e", "it is not a JSON Web Token"),
@@ -265,11 +264,11 @@ class TestRejectedTokens:
                 "it is not a JSON Web Token",
             ),
             "invalid key id": (
-                unsigned({"alg": "ES256", "kid": 5}, claims),
+                unsigned_token({"alg": "ES256", "kid": 5}, claims),
                 "invalid header value",
             ),
             "a list": (
-                signed(is_ec, claims, key_for("ES256")).split(".")[0] + ".W10.e30",
+                sign_token(is_ec, claims, key_for("ES256")).split(".")[0] + ".W10.e30",
                 "bad signature",
             ),
         }
@@ -305,7 +304,7 @@ class TestRejectedTokens:
         status, header = challenge(check(make_authorizer(issuer), token))
 
         assert (status, 'error="invalid_request"' in header) == (400, True)
-        assert issuer.asked_for_keys == 0
+        assert issuer.key_requests == 0
 
     def test_repeated_authorization_header_is_rejected(self, issuer):
         """Two Authorization headers are rejected with 400, even if they are equal."""
@@ -380,7 +379,7 @@ class TestKeys:
         ids=["another curve", "a smaller curve", "another curve of Edwards"],
     )
     def test_key_of_another_curve_is_rejected(self, issuer, algorithm, key, capfd):
-        """An algorithm implies its curve; a key of another curve verifies nothing."""
+        """A key on a curve other than the algorithm's verifies no signature."""
         issuer.keys.append({**key.as_dict(private=False), "kid": "other"})
         token = issuer.token(RESOURCE, algorithm, "other")
 
@@ -420,7 +419,7 @@ class TestRequestsToTheIssuer:
         for cool_downs in range(1, 4):
             for token in tokens:
                 assert challenge(check(authorizer, token))[0] == 401
-            assert issuer.asked_for_keys == cool_downs
+            assert issuer.key_requests == cool_downs
             clock.now += COOL_DOWN_S
 
     def test_concurrent_requests_share_one_fetch(self, issuer):
@@ -439,7 +438,7 @@ class TestRequestsToTheIssuer:
             )
 
         subjects = [principal.subject for principals in asyncio.run(run_loops()) for principal in principals]
-        assert (subjects, issuer.asked_for_keys) == (["ada"] * 80, 1)
+        assert (subjects, issuer.key_requests) == (["ada"] * 80, 1)
 
     def test_cancelled_request_does_not_cancel_the_shared_fetch(self, issuer):
         """A disconnected client does not affect other requests that wait for the same keys."""
@@ -464,10 +463,10 @@ class TestRequestsToTheIssuer:
 
         principal = check(authorizer, issuer.token(RESOURCE, kid="second", key=key_for("ES256", 1)))
 
-        assert (principal.subject, issuer.asked_for_keys) == ("ada", 2)
+        assert (principal.subject, issuer.key_requests) == ("ada", 2)
 
     def test_tokens_of_a_withdrawn_key_are_rejected(self, issuer, clock):
-        """The keys are fetched again after five minutes, and cached tokens expire within five more."""
+        """The keys are fetched again after five minutes, and cached tokens expire within another five."""
         authorizer = make_authorizer(issuer, clock)
         token, uncached = issuer.token(RESOURCE), issuer.token(RESOURCE, jti="2")
         check(authorizer, token)
@@ -479,14 +478,14 @@ class TestRequestsToTheIssuer:
 
     def test_unavailable_issuer(self, issuer, clock, capfd):
         """
-        Before the first fetch of the keys, requests are rejected with 503; fetched keys are trusted for an
+        Until the keys are first fetched, requests are rejected with 503. Fetched keys are trusted for an
         hour.
         """
         authorizer = make_authorizer(issuer, clock)
         token = issuer.token(RESOURCE, exp=int(clock.now) + 10**6)
         issuer.answers["/jwks"] = (500, {})
         assert [check(authorizer, token).status for _ in range(3)] == [503] * 3
-        assert issuer.asked_for_keys == 1
+        assert issuer.key_requests == 1
         assert capfd.readouterr().err == (
             f"promptkit: the keys of {issuer.url} cannot be fetched: {issuer.origin}/jwks: HTTP Error 500: "
             "Internal Server Error; the next attempt is in 30 s\n"
@@ -552,7 +551,7 @@ class TestRequestsToTheIssuer:
     )
     def test_unusable_documents_of_the_issuer(self, issuer, path, answer, expected, capfd):
         """
-        With an unusable document of the issuer, requests are rejected with 503, and the reason is reported.
+        If a document of the issuer is unusable, requests are rejected with 503, and the reason is reported.
         """
         paths = [path]
         if path == "meta":
@@ -617,6 +616,6 @@ class TestRequestsToTheIssuer:
     ],
 )
 def test_invalid_issuer_url_is_rejected(url):
-    """The URL of an issuer has the scheme HTTPS and no query."""
+    """The URL of an issuer must use HTTPS and have no query."""
     with pytest.raises(ValueError, match="cannot be used: write an https"):
         Issuer(url)

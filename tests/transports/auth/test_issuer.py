@@ -30,7 +30,9 @@ RESPONSES = {
 
 
 class TricklingServer:
-    """A server for one client that never completes its response and notes when the client disconnects."""
+    """
+    A server that never completes the response to its one client, and records when that client disconnects.
+    """
 
     def __init__(self, first, repeated):
         self.disconnected = threading.Event()
@@ -57,7 +59,7 @@ class TricklingServer:
 
 @pytest.mark.parametrize("kind", RESPONSES)
 def test_trickling_response_times_out(kind, monkeypatch):
-    """A fetch meets its deadline and closes its connection, wherever the response trickles."""
+    """A fetch meets its deadline and closes its connection, whichever part of the response trickles."""
     server = TricklingServer(*RESPONSES[kind])
     thread = threading.Thread(target=server.serve, daemon=True)
     thread.start()

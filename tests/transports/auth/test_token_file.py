@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.authorizer import Authorizer, BearerScheme
-from promptkit.transports.secret_files import TOKENS_VALID_S, InvalidSecretsError, TokenFile, read_tokens
+from promptkit.transports.auth.token_file import TOKENS_VALID_S, TokenFile, read_tokens
+from promptkit.transports.secret_files import InvalidSecretsError
 from tests.posting import head
 
 ADA, BOB = "ada-" * 10, "bob-" * 10
@@ -24,7 +25,7 @@ posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no such fi
 
 @pytest.fixture
 def file(tmp_path):
-    """A file with two tokens, which only its owner can read."""
+    """A file with two tokens, readable only by its owner."""
     path = tmp_path / "tokens"
     path.write_text(f"ada {ADA} read write\nbob {BOB}\n")
     path.chmod(0o600)
@@ -130,7 +131,7 @@ class TestParsing:
         assert str(error.value) == expected
 
     def test_error_names_the_file(self, file):
-        """The error names the file, and the line or the reason of the operating system."""
+        """The error names the file, and the line or the operating system's error."""
         file.write_text("ada secret")
         with pytest.raises(InvalidSecretsError, match=f"^{file}: line 1: the token has 6 characters"):
             TokenFile(str(file))
@@ -238,7 +239,7 @@ class TestReloading:
             tokens.verify(ADA)
 
     def test_stream_ends_when_its_token_expires(self, file, tokens):
-        """A stream does not outlive the validity of its token."""
+        """A stream does not outlive its token."""
         authorizer = Authorizer(BearerScheme(), tokens, lambda: self.now)
         request = head(authorization=f"Bearer {ADA}")
         ada = asyncio.run(authorizer.check(request, b""))

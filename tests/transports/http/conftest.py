@@ -38,8 +38,7 @@ class ServerProcess:
         log:
             The file for standard error.
 
-        settings:
-            Further arguments of `subprocess.Popen`.
+        settings: Additional arguments for `subprocess.Popen`.
     """
 
     def __init__(self, command, log, **settings):
@@ -77,8 +76,8 @@ class ServerProcess:
         with self.connect() as connection:
             return connection.ask(path, **headers).json
 
-    def end(self, number=signal.SIGTERM, seconds=PATIENCE):
-        """Stop the server by a signal, and return the exit code and the duration."""
+    def stop(self, number=signal.SIGTERM, seconds=PATIENCE):
+        """Stop the server with a signal, and return the exit code and the duration."""
         started = time.monotonic()
         self.process.send_signal(number)
         return self.process.wait(seconds), time.monotonic() - started
@@ -150,7 +149,7 @@ class Connection:
         return Reply(int(status.split()[1]), headers, body)
 
     def ask_until_close(self, seconds=PATIENCE):
-        """Send requests until a reply closes the connection: the server is draining."""
+        """Send requests until a reply closes the connection, as the replies of a draining server do."""
         deadline = time.monotonic() + seconds
         while self.ask().headers.get("connection") != "close":
             assert time.monotonic() < deadline
@@ -192,7 +191,7 @@ def serve(recipes, tmp_path):
 
 @pytest.fixture
 def serve_promptkit(recipes, tmp_path):
-    """A function that serves recipes over HTTP with promptkit, and returns once it listens."""
+    """A function that serves recipes over HTTP with promptkit, and returns once the server listens."""
     running = []
 
     def start(*options, env=None, **files):

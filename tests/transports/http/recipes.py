@@ -141,6 +141,6 @@ PROMPTS = [
 
 
 def catalog(*more, without=()):
-    """Compile the prompts, except *without*, and *more*."""
+    """Return a catalog of the prompts above except *without*, plus *more*."""
     prompts = [each for each in PROMPTS if each not in without]
     return compile(Recipes(prompts=tuple(prompts + list(more)), resources=(note,)))

@@ -36,7 +36,7 @@ MISTAKES = {"/greedy": open_all, "/crash": lambda: os.kill(os.getpid(), 9)}
 
 
 class StandIn:
-    """Replies with the process id, slowly, or endlessly, depending on the path."""
+    """An application that, depending on the path, replies with its process id, slowly, or endlessly."""
 
     def __init__(self, catalog):
         self.draining = False
@@ -47,10 +47,10 @@ class StandIn:
         self.flooding = 0
 
     def join(self, siblings, number):
-        """Do nothing: there are no messages for other workers."""
+        """Do nothing, because there are no messages for other workers."""
 
     def start(self):
-        """Do nothing: there are no threads."""
+        """Do nothing, because there are no threads."""
 
     async def __call__(self, scope, receive, send):
         """Count and answer a request."""
@@ -130,7 +130,7 @@ class StandIn:
         self.catalog = catalog
 
     def is_idle(self):
-        """Return True: the stand-in never delays a reload."""
+        """Return True, because the stand-in never delays a reload."""
         return True
 
     def close(self, grace):

@@ -11,7 +11,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from tests.posting import PLAIN, agreeing
+from tests.posting import PLAIN, modern_headers
 from tests.transports.http.conftest import PATIENCE
 from tests.wire import line as line_of
 from tests.wire import modern
@@ -54,7 +54,7 @@ def ask(server, path="/mcp", bearer=TOKEN):
     """Render a prompt with a secret argument, and return the length of the reply."""
     message = modern(1, "prompts/get", {"name": "greet", "arguments": {"name": "hunter2"}})
     connection = HTTPConnection(*server.address, timeout=PATIENCE)
-    fields = {**PLAIN, **agreeing(message), "authorization": f"Bearer {bearer}"}
+    fields = {**PLAIN, **modern_headers(message), "authorization": f"Bearer {bearer}"}
     connection.request("POST", path, json.dumps(message), fields)
     size = len(connection.getresponse().read())
     connection.close()
@@ -114,11 +114,11 @@ def test_rate_limited_request_is_logged(serving):
 
 
 def test_disconnected_client_is_logged(serving):
-    """The line has the status 499, as nginx uses it."""
+    """The line has the status 499, as in nginx."""
     server = serving("--access-log")
     message = modern(1, "prompts/get", {"name": "wait"})
     connection = HTTPConnection(*server.address, timeout=PATIENCE)
-    fields = {**PLAIN, **agreeing(message), "authorization": f"Bearer {TOKEN}"}
+    fields = {**PLAIN, **modern_headers(message), "authorization": f"Bearer {TOKEN}"}
     connection.request("POST", "/mcp", json.dumps(message), fields)
     time.sleep(0.2)
     with suppress(OSError):
@@ -131,7 +131,7 @@ def test_disconnected_client_is_logged(serving):
 
 def test_timestamps(serving):
     """
-    With `--timestamps`, each line starts with the time, including the output of recipes; without
+    With `--timestamps`, each line, including the output of recipes, starts with the time. Without
     `--access-log`, requests are not logged.
     """
     stamped, plain = serving("--timestamps"), serving()
@@ -149,7 +149,7 @@ def test_timestamps(serving):
 
 
 def test_timestamps_over_stdio(recipes):
-    """Each line has the time, including those of a traceback."""
+    """Each line has the time, including the lines of a traceback."""
     source = "from promptkit import prompt\n\n@prompt\ndef fails() -> str:\n    raise ValueError('no')\n"
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes(fails=source)), "--timestamps"]
     stdin = line_of(modern(1, "prompts/get", {"name": "fails"}))

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(scope="module")
 def app():
-    """One application for all tests, so that state left by a test would affect later ones."""
+    """One application for all tests, so that leftover state of a test makes later tests fail."""
     application_ = application(recipes.catalog(), hosts=["prompts.example"], origins=["https://chat.example"])
     yield application_
     recipes.RELEASED.set()
@@ -47,7 +47,7 @@ def build_request(method, params=None, number=1, revision=MODERN, **members):
 
 
 def reply_to(app, method, params=None, number=1, revision=MODERN, fields=None, **members):  # noqa: PLR0917
-    """Post one request, and return the answer, whose reply is checked against the published schema."""
+    """Post one request, validate the reply with the published schema, and return the answer."""
     message, headers = build_request(method, params, number, revision, **members)
     answer = answer_to(app, message, **{**headers, **(fields or {})})
     if answer.header("content-type") == "application/json" and "id" in answer.json:
@@ -103,7 +103,7 @@ class TestServed:
         assert render(app, "greet", fields={"mcp_name": encoded("Greet")}).code == -32020
 
     def test_input_required(self, app):
-        """A missing argument is requested with a result of status 200, and provided in another request."""
+        """A missing argument is requested in a result with status 200, and sent in another request."""
         forms = {"elicitation": {"form": {}}}
         first = render(app, "asks", capabilities=forms)
         assert (first.status, first.json["result"]["resultType"]) == (200, "input_required")
@@ -121,7 +121,7 @@ class TestServed:
 
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_no_input_requests_in_sessions(self, app, revision):
-        """Without a stream or a session, no input can be requested: a missing argument is an error."""
+        """Without a stream or a session, no input can be requested, so a missing argument is an error."""
         opened = answer_to(app, initialize(revision, capabilities={"elicitation": {"form": {}}}))
         sealed = opened.header("mcp-session-id")
 
@@ -130,7 +130,7 @@ class TestServed:
             assert (answer.status, answer.code) == (200, -32602)
 
     def test_batch_is_answered_with_an_array(self, app):
-        """The replies are in the order of their completion."""
+        """The replies to a batch are one array; a batch without requests gets 202."""
         get = request("g", "prompts/get", {"name": "greet"})
         answer = answer_to(app, [get, request(2, "ping"), notification("x"), 5])
 
@@ -247,8 +247,8 @@ class TestNotServed:
         capfd.readouterr()
 
     @pytest.mark.parametrize("revision", ERAS)
-    def test_subscribing_in_a_session_is_unsupported(self, app, revision):
-        """Resource subscriptions need a stream, which sessions do not have."""
+    def test_subscribing_without_a_session_is_unsupported(self, app, revision):
+        """Without a session, a subscription to a resource is rejected as an unknown method."""
         answer = reply_to(app, "resources/subscribe", {"uri": "note://one"}, 1, revision)
 
         assert (answer.status, answer.code) == (404 if revision == MODERN else 200, -32601)
@@ -394,7 +394,7 @@ class TestLimits:
 
 class TestBodies:
     @pytest.mark.parametrize("sizes", [[101], [50, 51], [1] * 101, [100, 1, 0], [0, 0, 101], [100, 1000]])
-    def test_too_long_body_is_rejected(self, sizes):
+    def test_oversized_body_is_rejected(self, sizes):
         """
         The rest of a body above the limit is read and dropped, so that the client receives the 413 response.
         """
@@ -480,7 +480,8 @@ class TestBodies:
     @pytest.mark.parametrize("encoding", ["gzip, chunked", "identity", ["chunked", "chunked"], ""])
     def test_encoded_body_is_rejected(self, app, path, encoding):
         """
-        Encodings are rejected with 400, because some servers pass the encoded body on; chunks are served.
+        Content encodings are rejected with 400, because some servers pass on the encoded body. Chunked bodies
+        are served.
         """
         answer = answer_to(app, request(1, "ping"), path=path, transfer_encoding=encoding)
 
@@ -523,7 +524,7 @@ def hidden_catalog(name):
 
 
 def readiness_of(catalog, settings):
-    """Return the body of the reply of a ready server."""
+    """Return the body of the readiness reply of a server with this catalog."""
     app = Application(catalog, settings)
     try:
         answer = answer_to(app, b"", method="GET", path="/readyz")
@@ -541,8 +542,8 @@ class TestHealth:
 
     def test_draining_server(self):
         """
-        A draining process is not ready, but serves requests, and leaves closing connections to the server,
-        because others can be pending.
+        A draining process is not ready, but serves requests. It does not ask clients to close their
+        connections, because other requests can be pending.
         """
         app = application(recipes.catalog())
         app.draining = True

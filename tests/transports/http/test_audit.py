@@ -8,7 +8,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from tests.posting import PLAIN, agreeing
+from tests.posting import PLAIN, modern_headers
 from tests.transports.http.conftest import GREET, PATIENCE, ServerProcess
 from tests.wire import HANDSHAKES, initialize, modern, request
 
@@ -27,7 +27,7 @@ def send_requests(port, client):
     for number in range(REQUESTS_PER_CLIENT):
         arguments = {"name": f"{NAME}{number}", **{f"{NAME}{index}": "x" for index in range(20)}}
         message = modern(f"{client}-{number}", "prompts/get", {"name": "greet", "arguments": arguments})
-        fields = {**PLAIN, **agreeing(message), "host": f"127.0.0.1:{port}"}
+        fields = {**PLAIN, **modern_headers(message), "host": f"127.0.0.1:{port}"}
         connection.request("POST", "/mcp", json.dumps(message), fields)
         reply = connection.getresponse()
         reply.read()
@@ -39,7 +39,9 @@ def send_requests(port, client):
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 @pytest.mark.timeout(120)
 def test_audit_lines_of_several_workers_are_complete(recipes, tmp_path):
-    """Workers under load write into one file: each line is complete, and each request has exactly one."""
+    """
+    If workers under load write into one file, each line is complete, and each request has exactly one line.
+    """
     audit = tmp_path / "audit"
     command = [sys.executable, "-m", "promptkit", "serve", str(recipes(greet=GREET)), "--http", "0"]
     server = ServerProcess([*command, "--workers", str(WORKERS), "--audit", str(audit)], tmp_path / "log")
@@ -47,7 +49,7 @@ def test_audit_lines_of_several_workers_are_complete(recipes, tmp_path):
     try:
         with ThreadPoolExecutor(CLIENTS) as clients:
             statuses = list(clients.map(lambda client: send_requests(port, client), range(CLIENTS)))
-        assert server.end()[0] == 0
+        assert server.stop()[0] == 0
     finally:
         server.process.kill()
         server.process.wait(PATIENCE)
@@ -117,7 +119,7 @@ def test_timeout_has_one_error_id(audited):
     server, lines = audited("--http", "0", slow=SLOW)
     connection = HTTPConnection(*server.address, timeout=PATIENCE)
     message = modern("asked", "prompts/get", {"name": "slow"})
-    _, reply = post(connection, message, **agreeing(message))
+    _, reply = post(connection, message, **modern_headers(message))
     connection.close()
 
     (line,) = lines()
@@ -135,7 +137,7 @@ def test_no_address_on_a_unix_socket(audited, tmp_path):
     connection.sock = socket.socket(socket.AF_UNIX)
     connection.sock.connect(str(tmp_path / "socket"))
     message = modern(1, "prompts/get", {"name": "greet"})
-    response, _ = post(connection, message, **agreeing(message))
+    response, _ = post(connection, message, **modern_headers(message))
     connection.close()
 
     (line,) = lines()

@@ -42,7 +42,7 @@ def ask(city: str):
 
 
 class Verifier:
-    """Accepts one token, and maps other tokens to failures."""
+    """A verifier that accepts one token, and fails for some others."""
 
     def __init__(self):
         self.seen = []
@@ -85,7 +85,7 @@ def make_app(recipes):
 
 
 def get(application, path, method="GET", **fields):
-    """Request a document."""
+    """Request a document, and return the response."""
 
     async def send():
         return await Caller(application, method=method, path=path, **fields).result()
@@ -94,7 +94,7 @@ def get(application, path, method="GET", **fields):
 
 
 def ask(application, token=None, message=None, **fields):
-    """Request the list of prompts, or send *message*."""
+    """Request the list of prompts, or send *message*, and return the response."""
     credentials = {} if token is None else {"authorization": f"Bearer {token}"}
     return answer_to(application, message or modern(1, "prompts/list"), **credentials, **fields)
 
@@ -102,7 +102,7 @@ def ask(application, token=None, message=None, **fields):
 class TestVerifiers:
     @pytest.mark.parametrize("kind", [Verifier, AsyncVerifier])
     def test_verifier_is_called_with_the_token(self, make_app, kind):
-        """A request without a token is rejected without calling the verifier."""
+        """The verifier gets each token; a request without a token is rejected without calling it."""
         verifier = kind()
         application = make_app(verifier=verifier)
 
@@ -147,13 +147,13 @@ class TestVerifiers:
         assert verifier.seen == []
 
     def test_long_token_is_verified(self, make_app):
-        """Any token that fits into the head is passed to the verifier."""
+        """Any token that fits into the request head is passed to the verifier."""
         application = make_app(verifier=Verifier())
 
         assert ask(application, "x" * 30_000).status == 401
 
     def test_requests_have_their_own_principal(self, make_app, monkeypatch):
-        """Concurrent requests, and those of a batch, have the principal of their own token."""
+        """Each concurrent request, and each request of a batch, has the principal of its own token."""
         application = make_app(verifier=_NamingVerifier())
         seen, receive = {}, application._endpoint.receive
 
@@ -178,7 +178,9 @@ class TestVerifiers:
         assert seen == {"bob": ["bob"], "cleo": ["cleo"], "ada": ["ada0", "ada1"]}
 
     def test_every_era_needs_a_token(self, make_app):
-        """The handshake needs a token, and so does each later request: a session id is not a credential."""
+        """
+        The handshake needs a token, and so does each later request, because a session id is not a credential.
+        """
         application = make_app(verifier=Verifier())
         opened = ask(application, TOKEN, initialize("2025-11-25"))
         session = {"mcp_session_id": opened.header("mcp-session-id"), "mcp_protocol_version": "2025-11-25"}
@@ -190,7 +192,7 @@ class TestVerifiers:
 
     def test_audit_names_the_subject(self, make_app, tmp_path):
         """
-        The audit records the subject of every request: in each era, in batches, and for rejected requests.
+        The audit records the subject of every request in each era, even in batches and for rejected requests.
         """
         catalog = compile(Recipes())
         settings = Settings(
@@ -219,7 +221,7 @@ class TestVerifiers:
 
 
 class _NamingVerifier:
-    """Accepts every token as a subject; tokens in capitals belong to programs."""
+    """A verifier that returns each token as the subject; tokens in capitals belong to programs."""
 
     def verify(self, token):
         """Return the principal of *token*."""
@@ -242,7 +244,7 @@ def callers(request, tmp_path):
 
 
 class _EmptySubjectVerifier:
-    """Verifies one token as the empty subject."""
+    """A verifier that returns the empty subject for the token `nobody`."""
 
     def verify(self, token):
         """Return the principal of *token*."""
@@ -251,7 +253,7 @@ class _EmptySubjectVerifier:
 
 class TestTwoPrincipals:
     def test_session_belongs_to_its_principal(self, make_app, callers):
-        """For another principal, the session has ended, so that its client starts a new one."""
+        """A session of another principal is reported as ended, so that the client starts a new one."""
         options, (owner, stranger) = callers
         application = make_app(**options)
         opened = ask(application, owner, initialize("2025-11-25")).header("mcp-session-id")
@@ -290,8 +292,8 @@ class TestTwoPrincipals:
 
     def test_anonymous_session_belongs_to_no_principal(self, make_app):
         """
-        A session of a server without authorization is invalid at one with the same keys and authorization,
-        even for an empty subject.
+        A session from a server without authorization is invalid at a server with the same keys and
+        authorization, even for an empty subject.
         """
         key = secrets.token_bytes(32)
         opened = ask(make_app(keys=[key]), None, initialize("2025-11-25")).header("mcp-session-id")
@@ -332,7 +334,9 @@ class TestTwoPrincipals:
 
 @pytest.mark.parametrize("subject", ["\ud800", "ada\udfff"])
 def test_subject_with_a_lone_surrogate_is_rejected(make_app, subject, capfd):
-    """A verifier that returns such a subject has failed: the error is reported, and the request rejected."""
+    """
+    A verifier that returns such a subject has failed, so the error is reported, and the request rejected.
+    """
 
     class SurrogateVerifier:
         def verify(self, _token):
@@ -398,7 +402,8 @@ class TestMetadata:
 
     def test_no_metadata_without_an_issuer(self, make_app):
         """
-        Without an issuer, the challenge does not name the metadata: clients cannot get a token by themselves.
+        Without an issuer, the challenge does not name the metadata, because clients cannot get a token by
+        themselves.
         """
         application = make_app(verifier=Verifier(), public_url=RESOURCE)
 

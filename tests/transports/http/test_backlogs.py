@@ -13,7 +13,7 @@ from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.transports.http import channel
 from promptkit.transports.http.connection import Backlogs
-from tests.posting import agreeing, application, body_of, post
+from tests.posting import application, body_of, modern_headers, post
 from tests.transports.http.conftest import PATIENCE, ServerProcess
 from tests.wire import modern
 
@@ -46,7 +46,7 @@ class Transport:
 
 
 def hold(backlogs, *sizes, now=0.0):
-    """Return transports of these pending sizes, which are added one after the other."""
+    """Add transports with these pending sizes one after the other, and return them."""
     transports = [Transport(size) for size in sizes]
     for transport in transports:
         backlogs.hold(transport, now)
@@ -71,7 +71,9 @@ class TestLimit:
         assert (first.is_aborted, second.is_aborted) == (True, False)
 
     def test_single_reply_can_exceed_the_limit(self):
-        """One reply can exceed the limit, and makes room when it has been read or dropped."""
+        """
+        A single reply can exceed the limit. Once it is read or dropped, there is room for other replies.
+        """
         backlogs = Backlogs(300_000, 10.0)
         (first,) = hold(backlogs, 900_000)
         assert not first.is_aborted
@@ -135,7 +137,7 @@ def test_memory_during_and_after_a_load(tmp_path):
     command = [sys.executable, "-m", "promptkit", "serve", str(tmp_path), "--http", "0", "--no-watch"]
     server = ServerProcess([*command, "--max-held", str(40 * MIB)], tmp_path / "log.txt")
     message = modern(1, "prompts/get", {"name": "large", "arguments": {}})
-    fields = {"content-type": "application/json", **agreeing(message)}
+    fields = {"content-type": "application/json", **modern_headers(message)}
     try:
         with server.connect() as connection:
             assert len(connection.ask("/mcp", body_of(message), **fields).body) > 10_000_000
@@ -156,7 +158,7 @@ def test_memory_during_and_after_a_load(tmp_path):
 
 
 def test_memory_after_a_large_reply(monkeypatch):
-    """Free memory is returned to the system once for all large replies within some seconds."""
+    """Free memory is returned to the system once for all large replies of the last few seconds."""
     returned = []
     monkeypatch.setattr(channel, "_TRIM_AFTER_S", 0.5)
     monkeypatch.setattr(channel, "return_free_memory", lambda: returned.append(1))

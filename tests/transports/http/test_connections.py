@@ -28,7 +28,7 @@ FLOOD = b"GET /flood HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 @contextmanager
 def serving(folder, limits):
-    """A server that all tests share."""
+    """Run a server with these limits, and yield it."""
     (folder / "greet.py").write_text(GREET)
     command = [sys.executable, str(STAND_IN), json.dumps(limits), "serve", str(folder), "--http", "0"]
     server = ServerProcess(command, folder / "log.txt")
@@ -99,10 +99,7 @@ def request_status(server):
 
 
 def rejection_status(server, data):
-    """
-    Return the status with which *data* is rejected, and check that the connection is closed and others are
-    served.
-    """
+    """Check that *data* is rejected, its connection closed and others served, and return the status."""
     with server.connect() as connection:
         connection.send(data)
         reply = connection.reply()
@@ -121,7 +118,7 @@ class TestHeads:
         ids=["100 in total", "101", "10,000"],
     )
     def test_number_of_fields_is_limited(self, default_server, fields, status):
-        """A request can have a hundred fields."""
+        """A request can have at most a hundred fields."""
         data = (
             HEAD
             + b"content-length: 0\r\n"
@@ -137,7 +134,7 @@ class TestHeads:
 
     @pytest.mark.parametrize("size", [33_000, 100_000, 1_000_000])
     def test_too_large_head_is_rejected(self, default_server, size):
-        """A head can have 32 KiB, in one field or in the path."""
+        """A head can have at most 32 KiB, in one field or in the path."""
         assert rejection_status(default_server, HEAD + b"x: " + b"y" * size + b"\r\n\r\n") == 431
         assert (
             rejection_status(
@@ -250,7 +247,7 @@ class TestHeads:
         ids=lambda data: repr(data.removeprefix(HEAD))[2:40],
     )
     def test_invalid_http_is_rejected(self, default_server, data):
-        """Ambiguous requests are rejected with 400: both lengths, two lengths, two hosts, and the like."""
+        """Ambiguous requests, such as those with two lengths or two hosts, are rejected with 400."""
         assert rejection_status(default_server, data) == 400
 
     def test_http_1_0_client_gets_no_100_continue(self, default_server):
@@ -342,7 +339,9 @@ class TestPipelining:
         ids=["another", "thousands", "a body"],
     )
     def test_request_before_the_reply_is_dropped(self, following):
-        """A request before the previous reply is dropped, and that reply closes the connection."""
+        """
+        A request that arrives before the previous reply is ignored, and that reply closes the connection.
+        """
         events, tasks = [], []
         loop = SimpleNamespace(create_task=tasks.append)
         connection = HttpConnection(application, Connections(ConnectionLimits()), loop)
@@ -357,7 +356,7 @@ class TestPipelining:
         assert not connection._cycle.keep_alive
 
     def test_running_requests_delay_draining(self):
-        """A connection is at its last request while one is pending."""
+        """Connections are busy while a request is pending."""
         tasks = []
         loop = SimpleNamespace(create_task=tasks.append)
         connections = Connections(ConnectionLimits())
@@ -502,10 +501,10 @@ class TestReaders:
     @pytest.mark.parametrize(
         ("refused", "expected"), [(1, [b"503", b"eof"]), (0, [b"503", b"eof", b"close"])]
     )
-    def test_rejected_connection_ends(self, refused, expected):
+    def test_rejected_connection_is_closed(self, refused, expected):
         """
-        A rejected connection stays open until its client has read the response, unless too many do: other
-        clients need its descriptor.
+        A rejected connection stays open until its client has read the response, unless there are too many
+        such connections, because other clients need the descriptors.
         """
         events = []
         connections = Connections(ConnectionLimits(connections=0, rejected=refused))

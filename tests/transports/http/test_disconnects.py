@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from promptkit.transports.http.channel import HttpChannel
 from promptkit.transports.http.connection import ConnectionLimits, Connections, HttpConnection, RequestCycle
-from tests.posting import agreeing, application, body_of, post
+from tests.posting import application, body_of, modern_headers, post
 from tests.transports.http import recipes
 from tests.wire import modern, request
 
@@ -41,7 +41,7 @@ async def wait_until_idle(app, seconds=10.0):
 
 @asynccontextmanager
 async def serving(**options):
-    """An application on this event loop that must be idle at the end."""
+    """Yield an application on this event loop, which must be idle at the end."""
     recipes.RELEASED.clear()
     recipes.STARTED.clear()
     recipes.ENDED.clear()
@@ -251,7 +251,7 @@ class TestGarbage:
     def test_no_reference_cycles_remain(self, stays):
         """A client that disconnects during or after its request leaves no reference cycles."""
         message = get("waits", seconds=0.2 if stays else 20)
-        fields = {"host": "localhost", "content-type": "application/json", **agreeing(message)}
+        fields = {"host": "localhost", "content-type": "application/json", **modern_headers(message)}
         lines = [f"{name}: {value}" for name, value in fields.items()]
         body = body_of(message)
         lines += [f"content-length: {len(body)}", "", ""]

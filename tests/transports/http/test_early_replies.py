@@ -1,4 +1,4 @@
-"""Replies that precede the end of the body."""
+"""Replies that are sent before the whole body has arrived."""
 
 import sys
 import time

@@ -39,7 +39,7 @@ def has_ipv6():
 
 @pytest.fixture
 def listen():
-    """A function that listens; its listeners are closed after the test."""
+    """A function that opens TCP listeners, which are closed after the test."""
     opened = []
 
     def start(*arguments):
@@ -72,8 +72,8 @@ class TestTcp:
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port), 1)
 
-    def test_host_name_listens_at_all_its_addresses(self, listen):
-        """A host name with several addresses listens at all of them, on the same port."""
+    def test_host_name_with_several_addresses(self, listen):
+        """A server for a host name with several addresses listens at all of them, on the same port."""
         listeners = listen("localhost", 0)
 
         assert all(listener.is_local for listener in listeners)
@@ -109,7 +109,7 @@ class TestTcp:
             ("no-such-host.invalid", "cannot listen at 'no-such-host.invalid': "),
         ],
     )
-    def test_foreign_address_is_rejected(self, listen, host, reason):
+    def test_address_of_another_machine_is_rejected(self, listen, host, reason):
         """The error for an address of another machine names the address."""
         with pytest.raises(ListenError) as error:
             listen(host, 0)
@@ -139,7 +139,7 @@ class TestTcp:
 
     @unix_only
     def test_claimed_socket(self, listen):
-        """A worker closes the sockets of the others, so that each socket ends with its worker."""
+        """A worker closes the sockets of the others, so that each socket is closed when its worker exits."""
         (listener,) = listen("127.0.0.1", 0, 2)
         claimed = listener.claim(1)
 
@@ -217,7 +217,7 @@ class TestUnix:
         second.close()
 
 
-def access(path):
+def mode_and_group(path):
     """Return the mode and the group of a socket file."""
     status = path.lstat()
     return stat.S_IMODE(status.st_mode), status.st_gid
@@ -242,12 +242,14 @@ class TestPermissions:
         path = tmp_path / "socket"
         listener = listen_unix(str(path), **options)
 
-        assert access(path) == (mode, os.getegid())
+        assert mode_and_group(path) == (mode, os.getegid())
         listener.close()
 
     @pytest.mark.parametrize(("options", "mode"), [({}, 0o660), ({"mode": 0o600}, 0o600)])
     def test_group(self, tmp_path, options, mode):
-        """The socket belongs to the group, named or numbered, which has access unless a mode excludes it."""
+        """
+        The socket belongs to the group (a name or a number), which has access unless the mode excludes it.
+        """
         import grp
 
         own = os.getegid()
@@ -255,7 +257,7 @@ class TestPermissions:
             path = tmp_path / f"socket{number}"
             listener = listen_unix(str(path), group=name, **options)
 
-            assert access(path) == (mode, own)
+            assert mode_and_group(path) == (mode, own)
             listener.close()
 
     @as_root
@@ -268,7 +270,7 @@ class TestPermissions:
 
             def call(*arguments, **options):
                 result = original(*arguments, **options)
-                calls.append((name, *access(path)))
+                calls.append((name, *mode_and_group(path)))
                 return result
 
             monkeypatch.setattr(owner, name, call)
@@ -276,7 +278,7 @@ class TestPermissions:
         class RecordingSocket(socket.socket):
             def bind(self, address):
                 super().bind(address)
-                calls.append(("bind", *access(path)))
+                calls.append(("bind", *mode_and_group(path)))
 
         monkeypatch.setattr(socket, "socket", RecordingSocket)
         record_calls(os, "chown")
@@ -332,7 +334,7 @@ class TestPermissions:
         monkeypatch.setattr(socket.socket, "listen", listen_and_replace)
         with pytest.raises(ListenError, match="cannot listen at"):
             listen_unix(str(path), 0o666)
-        assert access(secret)[0] == 0o600
+        assert mode_and_group(secret)[0] == 0o600
 
 
 def listen_as_user(path, group):
@@ -345,7 +347,7 @@ def listen_as_user(path, group):
             os.setuid(USER)
             try:
                 listener = listen_unix(str(path), group=str(group))
-                os.write(write_end, "{:#o} {}".format(*access(path)).encode())
+                os.write(write_end, "{:#o} {}".format(*mode_and_group(path)).encode())
                 listener.close()
             except ListenError as error:
                 os.write(write_end, str(error).encode())

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from promptkit.errors.distribution import install_command
-from tests.posting import PLAIN, agreeing
+from tests.posting import PLAIN, modern_headers
 from tests.transports.http.conftest import GREET, PATIENCE
 from tests.wire import modern
 
@@ -84,7 +84,7 @@ def ask(server, name, **arguments):
     message = modern(1, "prompts/get", {"name": name, "arguments": arguments})
     connection = HTTPConnection(*server.address, timeout=PATIENCE)
     try:
-        connection.request("POST", "/mcp", json.dumps(message), {**PLAIN, **agreeing(message)})
+        connection.request("POST", "/mcp", json.dumps(message), {**PLAIN, **modern_headers(message)})
         return json.loads(connection.getresponse().read())["result"]["messages"][0]["content"]["text"]
     finally:
         connection.close()
@@ -112,7 +112,7 @@ def scrape(server, **fields):
 
 
 def monotonic_samples(families):
-    """Return the samples that never decrease: those of counters and histograms."""
+    """Return the samples of counters and histograms, which never decrease."""
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in families.values()
@@ -144,8 +144,8 @@ def wait_for(server, holds):
 @pytest.mark.timeout(120)
 def test_counters_never_decrease_while_workers_are_killed(serving, tmp_path):
     """
-    Two workers serve under load, and several are killed during continuous scrapes: no counter decreases, each
-    reply is counted, also by counters of recipes, and no files remain.
+    While two workers serve under load, several are killed during continuous scrapes. No counter decreases,
+    each reply is counted, also by counters of recipes, and no files remain.
     """
     server = serving("--metrics", "--workers", "2", greet=COUNTING)
     replies, ended = [], threading.Event()
@@ -182,10 +182,11 @@ def test_counters_never_decrease_while_workers_are_killed(serving, tmp_path):
     count = value(families, "promptkit_requests_total", method="prompts/get", outcome="ok")
     assert len(set(replies)) > 3
     assert len(replies) <= count <= len(replies) + len(clients) * len(killed)
-    assert value(families, "promptkit_prompts_total", prompt="greet") == count
+    # A worker can be killed between its two counters, before it sends the reply.
+    assert len(replies) <= value(families, "promptkit_prompts_total", prompt="greet") <= count
     assert len(replies) <= value(families, "greetings_total") <= len(replies) + len(clients) * len(killed)
     assert [path.name for path in (tmp_path / "tmp").iterdir() if path.name.startswith("promptkit-metrics-")]
-    assert server.end()[0] == 0
+    assert server.stop()[0] == 0
     assert list((tmp_path / "tmp").glob("promptkit-metrics-*")) == []
 
 
@@ -214,7 +215,9 @@ def test_no_metrics_without_the_option(serving):
 
 
 def test_access_to_metrics(serving, tmp_path):
-    """The endpoint checks the host, the origin and the token like all others, and rejections are counted."""
+    """
+    The endpoint checks the host, the origin and the token like every other one, and rejections are counted.
+    """
     tokens = tmp_path / "tokens"
     tokens.write_text(f"prometheus {TOKEN}\n")
     tokens.chmod(0o600)

@@ -63,8 +63,7 @@ def test_readiness_counts_errors(serving, tmp_path, workers):
 
 def test_strict_server_stays_ready_after_a_broken_edit(serving, tmp_path):
     """
-    A strict server does not start with errors, but an edit that breaks a recipe does not remove it from the
-    load balancer.
+    A strict server does not start with errors, but stays ready after an edit that breaks a recipe.
     """
     server = serving("--strict", greet=GREET)
     recipe = tmp_path / "recipes" / "greet.py"

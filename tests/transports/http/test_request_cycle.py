@@ -47,7 +47,7 @@ class WrittenResponse:
             self.send({"type": "http.response.body", "body": body, "more_body": left > 0})
 
     def end(self, *, keep_alive):
-        """Note that the response is complete."""
+        """Record whether the response is complete and *keep_alive* equals the cycle's."""
         self.ended = self.cycle.is_complete and self.cycle.keep_alive is keep_alive
 
     def send(self, message):
@@ -96,7 +96,7 @@ def test_head_is_written_together_with_the_body():
 
 def test_body_without_a_length_is_chunked():
     """
-    The first chunk follows the head in the same write, each other one is written as it comes, and an empty
+    The first chunk is written together with the head, later chunks are written as they arrive, and an empty
     chunk ends the body.
     """
     response = WrittenResponse(b"one", b"", b"three")

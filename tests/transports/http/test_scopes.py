@@ -16,7 +16,7 @@ METADATA = "https://prompts.example/.well-known/oauth-protected-resource/mcp"
 
 
 class ScopedVerifier:
-    """Verifies tokens that consist of a subject and scopes."""
+    """A verifier of tokens that consist of a subject and scopes."""
 
     def __init__(self):
         self.revoked = set()
@@ -49,7 +49,7 @@ def make_app(recipes):
 
 
 def ask(application, token, method, params=None, **fields):
-    """Send a request of the modern era."""
+    """Send a request of the modern era, and return the response."""
     return answer_to(application, modern(7, method, params), authorization=f"Bearer {token}", **fields)
 
 
@@ -96,7 +96,7 @@ class TestStepUp:
         assert ask(application, granted, method, params).status == 200
 
     def test_challenge_includes_granted_scopes(self, make_app):
-        """A client that requests the scopes of the challenge keeps the granted ones."""
+        """A client that requests the scopes of the challenge keeps the scopes that it already has."""
         rejected = ask(make_app(), "ada.team", "prompts/get", {"name": "rotate"})
 
         assert 'scope="admin team"' in rejected.header("www-authenticate")
@@ -246,8 +246,8 @@ class TestStreams:
     )
     def test_stream_ends_with_its_token(self, make_app, monkeypatch, change, stays_open):
         """
-        The token is checked at every keep-alive comment: a stream ends when its token is revoked or narrowed,
-        or cannot be verified and has no known expiry.
+        The token is checked at every keep-alive comment, so a stream ends when its token is revoked or
+        narrowed, or cannot be verified and has no known expiry.
         """
         verifier = ScopedVerifier()
         application = make_app(verifier=verifier)

@@ -46,14 +46,14 @@ def test_all_urls_are_reported_in_one_line(serve, tmp_path):
 
 @unix_only
 def test_unix_socket(serve, tmp_path):
-    """The server listens on the socket, and removes it at the end."""
+    """The server listens on the socket, and removes it on exit."""
     path = tmp_path / "socket"
     server = serve("--uds", str(path), "--workers", "2")
     server.wait_for("serving at")
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(str(path))
         assert Connection(sock).ask().status == 200
-    code, _ = server.end()
+    code, _ = server.stop()
 
     assert (code, path.exists()) == (0, False)
 
@@ -62,13 +62,12 @@ def test_unix_socket(serve, tmp_path):
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_signal_right_after_the_start(serve_promptkit, tmp_path, workers):
     """
-    The server reports its address only when signals stop it properly: exit code 0, and no socket file
-    remains.
+    Once the server has reported its address, a signal stops it with exit code 0, and no socket file remains.
     """
     path = tmp_path / "socket"
     for _ in range(2):
         server = serve_promptkit("--uds", str(path), "--workers", workers, greet=GREET)
-        code, _ = server.end()
+        code, _ = server.stop()
         assert (code, path.exists()) == (0, False)
 
 
@@ -109,7 +108,7 @@ def test_signal_while_recipes_load(serve, tmp_path, name):
 @unix_only
 @pytest.mark.parametrize(("options", "mode"), [([], 0o600), (["--uds-mode", "0660"], 0o660)])
 def test_mode_of_a_unix_socket(serve, tmp_path, options, mode):
-    """The socket has the requested mode, by default access for its user only, regardless of the umask."""
+    """The socket has the requested mode regardless of the umask; by default, only its user has access."""
     path = tmp_path / "socket"
     server = serve("--uds", str(path), *options, umask=0)
     server.wait_for("serving at")
@@ -124,7 +123,7 @@ def test_inherited_socket(serve):
         options = ("--fd", str(listening.fileno()), "--workers", "2")
         first = serve(*options, pass_fds=[listening.fileno()])
         assert first.get()["path"] == "/"
-        assert first.end()[0] == 0
+        assert first.stop()[0] == 0
         with first.connect() as waiting:
             waiting.request()
             second = serve(*options, pass_fds=[listening.fileno()])
@@ -134,7 +133,7 @@ def test_inherited_socket(serve):
 
 @unix_only
 def test_systemd_socket(serve):
-    """A socket-activated service uses `--fd systemd`."""
+    """With `--fd systemd`, the server listens on the socket that systemd has passed."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = serve(
             "--fd", "systemd", "--workers", "2", launcher=AS_SYSTEMD, pass_fds=[listening.fileno()]
@@ -172,12 +171,12 @@ def test_blocked_standard_error(serve, tmp_path):
             sock.connect(str(path))
             assert Connection(sock).ask("/print").status == 200
 
-    assert server.end()[0] == 0
+    assert server.stop()[0] == 0
     os.close(read_end)
 
 
 def test_threads_of_recipes_are_reported(serve):
-    """Threads that a recipe starts at import do not run in workers, which is reported."""
+    """The server reports that threads that a recipe starts at import do not run in workers."""
     source = """
     import threading
     from promptkit import prompt

@@ -27,7 +27,7 @@ def make_siblings():
 
 
 def test_messages_arrive_in_order(make_siblings):
-    """A worker receives what the others send to it, and nothing else."""
+    """A worker receives the messages that other workers send to it, and nothing else."""
     siblings, received = make_siblings(3), SimpleQueue()
     siblings.receive(1, received.put)
 

@@ -22,12 +22,12 @@ UPDATED = "notifications/resources/updated"
 
 
 def listen(number=1, **requested):
-    """Return a request for a stream of the *wanted* notifications."""
+    """Return a request for a stream of the *requested* notifications."""
     return modern(number, "subscriptions/listen", {"notifications": requested})
 
 
 def catalog_with_note(text):
-    """Return a catalog with other prompts, and a resource that contains *text*."""
+    """Return a catalog with different prompts, and a resource that contains *text*."""
 
     @resource("note://one", name="one")
     def note() -> str:
@@ -50,7 +50,7 @@ def methods(caller):
 
 
 def wait_for_methods(caller, *expected):
-    """Wait until a stream has sent all *wanted* methods."""
+    """Wait until a stream has sent all *expected* methods."""
     return caller.until(lambda answer: answer.body and set(expected) <= set(methods(caller)))
 
 
@@ -167,8 +167,7 @@ class TestListening:
 
     def test_number_of_streams_is_limited(self):
         """
-        The stream after 1,024 open ones is rejected with status 200 and code 429, and accepted once another
-        ends.
+        With 1,024 open streams, another one is rejected with status 200 and code 429 until one of them ends.
         """
 
         async def scenario(app):
@@ -297,7 +296,7 @@ class TestProgress:
         run(scenario)
 
     def test_no_progress_without_a_token_or_stream(self):
-        """Without a token, or without accepting a stream, the client gets only the JSON reply."""
+        """A client that sends no token or accepts no stream gets only the JSON reply."""
 
         async def scenario(app):
             assert (await post(app, self.steps()).result()).json["id"] == "p"

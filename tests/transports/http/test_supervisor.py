@@ -62,10 +62,10 @@ def test_workers_share_the_load(serve):
     assert len(counts) == 2
 
 
-def test_worker_that_ends_is_replaced(serve):
+def test_worker_that_exits_is_replaced(serve):
     """
-    However a worker ends (a signal or a request kills it, or it ends properly), a new worker takes its place,
-    and no connection is refused meanwhile. Standard error reports how the worker ended.
+    However a worker exits (killed by a signal or a request, or properly), a new worker replaces it, and no
+    connection is refused. Standard error reports how the worker exited.
     """
     server = serve("--http", "0", "--workers", "2")
     first, second = workers_of(server, 2)
@@ -171,7 +171,7 @@ def test_signal_to_the_parent_stops_all_workers(serve, number):
     server = serve("--http", "0", "--workers", "2")
     workers = workers_of(server, 2)
 
-    code, _ = server.end(number)
+    code, _ = server.stop(number)
 
     assert code == 0
     assert not any(map(is_alive, workers))
@@ -213,7 +213,7 @@ def test_hanging_worker_is_killed(serve):
     workers = workers_of(server, 2)
     os.kill(min(workers), signal.SIGSTOP)
 
-    code, seconds = server.end()
+    code, seconds = server.stop()
 
     assert code == 0
     assert seconds < 10
@@ -230,14 +230,14 @@ def test_second_signal_stops_all_workers_immediately(serve):
         server.process.send_signal(signal.SIGTERM)
         idle.ask_until_close()
         assert server.process.poll() is None
-        code, seconds = server.end()
+        code, seconds = server.stop()
 
     assert (code, seconds < 5) == (-signal.SIGTERM, True)
     assert not any(map(is_alive, workers))
 
 
 def test_reload_errors_are_reported_by_one_worker(serve, tmp_path):
-    """An error in a saved recipe is reported once, and again when it is saved with the error again."""
+    """An error in a saved recipe is reported once, and again if the recipe is saved again with the error."""
     server = serve("--http", "0", "--workers", "2")
     workers_of(server, 2)
     path = tmp_path / "recipes" / "more.py"
@@ -255,7 +255,7 @@ def test_reload_errors_are_reported_by_one_worker(serve, tmp_path):
 
 
 def test_replacement_worker_serves_the_current_recipes(serve, tmp_path):
-    """Each worker reloads by itself, and a later fork includes changes since the start."""
+    """Each worker reloads by itself, and a worker forked later has the changes since the start."""
     server = serve("--http", "0", "--workers", "2")
     before = workers_of(server, 2)
     (tmp_path / "recipes" / "more.py").write_text(

@@ -1,4 +1,4 @@
-"""Shutdown of a worker, which answers pending requests within limits; and problems that cause no shutdown."""
+"""How a worker shuts down and answers pending requests, and which problems do not shut it down."""
 
 import asyncio
 import errno
@@ -26,7 +26,7 @@ class Load:
         self.refused = False
 
     async def client(self, pause=0.0, *, keeps=True):
-        """Send requests, on each connection until a reply closes it, or only one."""
+        """Send requests: one per connection, or with *keeps*, on each connection until a reply closes it."""
         while not self.refused:
             try:
                 reader, writer = await asyncio.open_connection(self.host, self.port)
@@ -57,7 +57,7 @@ class Load:
 
 
 async def run_load(server):
-    """Put load on a server, stop it meanwhile, and return the counts of the clients."""
+    """Stop a server under load, and return the clients' counts."""
     load = Load(*server.address)
     tasks = [asyncio.create_task(load.client()) for _ in range(40)]
     tasks += [asyncio.create_task(load.client(0.2)) for _ in range(10)]
@@ -87,7 +87,7 @@ def test_running_requests_are_answered(serve):
     with server.connect() as connection:
         connection.request("/late?0.7")  # answered after the shutdown has started
         time.sleep(0.3)
-        code, _ = server.end()
+        code, _ = server.stop()
         reply = connection.reply()
         assert connection.wait_for_close() < 5
 
@@ -100,7 +100,7 @@ def test_grace_period_is_enforced(serve):
     with server.connect() as connection:
         connection.request("/slow?50")
         time.sleep(0.3)
-        code, seconds = server.end()
+        code, seconds = server.stop()
 
     assert (code, seconds < 10) == (0, True)
 
@@ -111,7 +111,7 @@ def test_streams_are_completed_at_shutdown(serve):
     with server.connect() as connection:
         connection.request("/stream")
         connection.read_until(b"data: started\n\n")
-        code, seconds = server.end()
+        code, seconds = server.stop()
         connection.wait_for_close()
 
     assert b"data: ended\n\n" in connection.rest
@@ -140,7 +140,7 @@ def test_silent_connections_do_not_delay_the_exit(serve):
     with server.connect() as silent, server.connect() as half, server.connect() as idle:
         half.send(b"POST / HTTP/1.1\r\nhost:")
         idle.ask()
-        code, seconds = server.end()
+        code, seconds = server.stop()
         assert (silent.wait_for_close() < 5, idle.wait_for_close() < 5) == (True, True)
 
     assert (code, seconds < 10) == (0, True)
@@ -153,7 +153,7 @@ def test_signal_stops_the_server(serve, number):
     """A signal stops the server with exit code 0, and standard error contains only the address."""
     server = serve("--http", "0")
     server.get()
-    code, seconds = server.end(number)
+    code, seconds = server.stop(number)
 
     assert (code, seconds < 5) == (0, True)
     assert server.stderr().count("\n") == 1
@@ -168,13 +168,13 @@ def test_second_signal_stops_the_server_immediately(serve):
         server.process.send_signal(signal.SIGTERM)
         idle.ask_until_close()
         assert server.process.poll() is None
-        code, seconds = server.end(signal.SIGINT)
+        code, seconds = server.stop(signal.SIGINT)
 
     assert (code, seconds < 5) == (-signal.SIGINT, True)
 
 
 class ScarceFiles:
-    """A listener while no file can be opened."""
+    """A listener that cannot accept connections while files are scarce, with its event loop."""
 
     def __init__(self):
         self.are_scarce = True

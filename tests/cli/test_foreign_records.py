@@ -1,4 +1,4 @@
-"""A note of written files that comes with an unknown repository cannot lead a command out of the folder."""
+"""A record of written files from an untrusted repository cannot lead a command out of the folder."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def review():
 SKILLS, EXPORT = ".promptkit-skills.json", ".promptkit-export.json"
 CLIENT = ["claude-code", "--skills", "--scope", "project"]
 
-#: Each command that reads a note: its arguments, the folder, the note, and the source whose entries it
+#: Each command that reads a record: its arguments, the folder, the record, and the source whose entries it
 #: removes.
 COMMANDS = {
     "install": (["install", *CLIENT, "recipes"], ".claude/skills", SKILLS, "recipes"),
@@ -57,7 +57,7 @@ WRITING = [name for name in CHANGING if "uninstall" not in name and not name.end
 
 DIGEST = sha256(b"precious").hexdigest()
 
-#: Entries of a note, as name and path. `{up}` leads from a folder in the folder to the project's
+#: Entries of a record, as name and path. `{up}` leads from a subfolder of the folder to the project's
 #: parent.
 INVALID_FILES = {
     "parent": ("own", "{up}victim.txt"),
@@ -84,8 +84,8 @@ INVALID_FILES = {
     "name: hidden": (".git", "victim.txt"),
 }
 
-#: Invalid notes.
-INVALID_NOTES = {
+#: Invalid records.
+INVALID_RECORDS = {
     "empty": b"",
     "not JSON": b"{",
     "another structure": b"[]",
@@ -124,21 +124,21 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture(params=COMMANDS)
 def command(request, project, capsys):
-    """A function that runs a command that reads a note; it has attributes such as `folder` and `note`."""
+    """A function that runs a command that reads a record; it has attributes such as `folder` and `record`."""
 
     class Command:
-        argv, within, note_name, source = COMMANDS[request.param]
+        argv, within, record_name, source = COMMANDS[request.param]
         folder = project / within
-        note = folder / note_name
+        record = folder / record_name
 
         def __call__(self):
             code = main(list(self.argv))
             captured = capsys.readouterr()
             return code, captured.out, captured.err
 
-        def write_note(self, name, files):
+        def write_record(self, name, files):
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.note.write_text(json.dumps({name: {"source": self.source, "files": files}}))
+            self.record.write_text(json.dumps({name: {"source": self.source, "files": files}}))
 
     return Command()
 
@@ -156,20 +156,20 @@ def snapshot(folder):
     }
 
 
-class TestInvalidNotes:
+class TestInvalidRecords:
     def test_path_out_of_the_folder_is_rejected(self, command, tmp_path):
-        """Nothing is written or removed, even if the digest is right, and one line names the note."""
+        """Nothing is written or removed, even if the digest is right, and one line names the record."""
         up = os.path.relpath(tmp_path, command.folder / "own") + "/"
         for entry in INVALID_FILES.values():
             name, path = (text.format(up=up, absolute=tmp_path / "victim.txt") for text in entry)
-            command.write_note(name, {path: DIGEST})
+            command.write_record(name, {path: DIGEST})
             before = snapshot(tmp_path)
 
             code, out, err = command()
 
             assert (code, out) == (1, ""), entry
             assert err.startswith("promptkit: nothing was "), entry
-            assert command.note_name in err, entry
+            assert command.record_name in err, entry
             assert err.endswith(": move it, and run the command again\n"), entry
             assert err.count("\n") == 1, entry
             assert snapshot(tmp_path) == before, entry
@@ -177,14 +177,14 @@ class TestInvalidNotes:
     def test_invalid_note_is_rejected(self, command, tmp_path):
         """Digests, numbers and lengths are validated before anything is done."""
         command.folder.mkdir(parents=True)
-        for label, data in INVALID_NOTES.items():
-            command.note.write_bytes(data)
+        for label, data in INVALID_RECORDS.items():
+            command.record.write_bytes(data)
             before = snapshot(tmp_path)
 
             code, out, err = command()
 
             assert (code, out) == (1, ""), label
-            assert f"{command.note_name} is not a valid record of written files: " in err, label
+            assert f"{command.record_name} is not a valid record of written files: " in err, label
             assert err.count("\n") == 1, label
             assert len(err) < 1000, label
             assert snapshot(tmp_path) == before, label
@@ -195,21 +195,21 @@ class TestInvalidNotes:
         """The command does not follow a link, and does not wait for a pipe."""
         command.folder.mkdir(parents=True)
         if kind == "pipe":
-            os.mkfifo(command.note)
+            os.mkfifo(command.record)
         elif kind == "folder":
-            command.note.mkdir()
+            command.record.mkdir()
         elif kind == "large":
-            with command.note.open("wb") as file:
+            with command.record.open("wb") as file:
                 file.truncate(60 << 20)
         else:
-            targets = {"link": tmp_path / "notes", "dangling link": tmp_path / "no", "device": "/dev/zero"}
-            (tmp_path / "notes").write_text("{}")
-            command.note.symlink_to(targets[kind])
+            targets = {"link": tmp_path / "records", "dangling link": tmp_path / "no", "device": "/dev/zero"}
+            (tmp_path / "records").write_text("{}")
+            command.record.symlink_to(targets[kind])
 
         code, out, err = command()
 
         assert (code, out) == (1, "")
-        assert command.note_name in err
+        assert command.record_name in err
         assert err.count("\n") == 1
         assert not (tmp_path / "no").exists()
 
@@ -220,7 +220,7 @@ class TestDigests:
     )
     def test_file_with_another_digest_is_kept(self, path, command, tmp_path):
         """The file is reported, and nothing is changed."""
-        command.write_note("own", {path: DIGEST, "other.txt": DIGEST})
+        command.write_record("own", {path: DIGEST, "other.txt": DIGEST})
         entry = command.folder / "own" / path
         entry.parent.mkdir(parents=True, exist_ok=True)
         entry.write_text("mine")
@@ -237,9 +237,9 @@ class TestDigests:
 
     @pytest.mark.parametrize("is_hidden", [False, True])
     def test_link_in_the_path_is_not_followed(self, is_hidden, command, tmp_path):
-        """A link is not followed, even if its target has the digest in the note."""
+        """A link is not followed, even if its target has the digest in the record."""
         link = ".own" if is_hidden else "link"
-        command.write_note("own", {f"{link}/victim.txt": DIGEST})
+        command.write_record("own", {f"{link}/victim.txt": DIGEST})
         (command.folder / "own").mkdir()
         (command.folder / "own" / link).symlink_to(tmp_path)
         before = snapshot(tmp_path)
@@ -254,7 +254,7 @@ class TestDigests:
     @pytest.mark.parametrize("kind", ["link", "folder", "pipe"])
     def test_special_file_is_kept(self, kind, command, tmp_path):
         """An entry that is not a regular file is kept."""
-        command.write_note("own", {"a": DIGEST})
+        command.write_record("own", {"a": DIGEST})
         entry = command.folder / "own" / "a"
         entry.parent.mkdir()
         if kind == "link":
@@ -271,18 +271,18 @@ class TestDigests:
         assert entry.exists()
 
     def test_missing_files_are_not_an_error(self, command, tmp_path):
-        """Missing files are removed from the note."""
-        command.write_note("own", {"a": DIGEST, "b/c": DIGEST})
+        """Missing files are removed from the record."""
+        command.write_record("own", {"a": DIGEST, "b/c": DIGEST})
 
         assert command()[0] == 0
 
         if "--dry-run" not in command.argv:
-            assert not command.note.exists() or "own" not in json.loads(command.note.read_text())
+            assert not command.record.exists() or "own" not in json.loads(command.record.read_text())
         assert (tmp_path / "victim.txt").exists()
 
     def test_unchanged_files_are_removed(self, command):
-        """A file with the digest of the note is removed."""
-        command.write_note("own", {"b/c": DIGEST})
+        """A file with the digest of the record is removed."""
+        command.write_record("own", {"b/c": DIGEST})
         entry = command.folder / "own" / "b" / "c"
         entry.parent.mkdir(parents=True)
         entry.write_text("precious")
@@ -293,7 +293,7 @@ class TestDigests:
     @pytest.mark.parametrize("command", CHANGING, indirect=True)
     def test_concurrently_changed_file_is_kept(self, command, monkeypatch):
         """The digest is checked again right before the removal."""
-        command.write_note("own", {"a": DIGEST})
+        command.write_record("own", {"a": DIGEST})
         entry = command.folder / "own" / "a"
         entry.parent.mkdir()
         entry.write_text("precious")
@@ -313,14 +313,14 @@ class TestDigests:
         assert entry.read_text() == "mine"
 
     @pytest.mark.parametrize("command", WRITING, indirect=True)
-    @pytest.mark.parametrize("kind", ["note", "file"])
+    @pytest.mark.parametrize("kind", ["record", "file"])
     def test_concurrently_written_file_is_kept(self, kind, command, monkeypatch):
-        """A note or file that another command has written meanwhile is not overwritten."""
+        """A record or file that another command has written in the meantime is not overwritten."""
         apply = installed_files.FolderChange.apply
         changed = []
 
         def late(change):
-            changed.append(command.note if kind == "note" else command.folder / next(iter(change.writes)))
+            changed.append(command.record if kind == "record" else command.folder / next(iter(change.writes)))
             changed[0].parent.mkdir(parents=True, exist_ok=True)
             changed[0].write_text("{}")
             apply(change)
@@ -336,7 +336,7 @@ class TestDigests:
 
 class TestSources:
     def test_control_characters_are_escaped(self, project, capsys):
-        """A source in a note can neither control the terminal nor add lines."""
+        """A source in a record can neither control the terminal nor add lines."""
         (project / "out").mkdir()
         (project / "out" / EXPORT).write_text(
             json.dumps(
@@ -364,11 +364,11 @@ class TestSources:
         assert (code, err) == (0, "") if "\ud800" not in source else (code, err.count("\n")) == (1, 1)
 
     def test_many_sources_are_removed_in_linear_time(self, project, monkeypatch):
-        """`uninstall --all` reads and writes the note once."""
+        """`uninstall --all` reads and writes the record once."""
         folder = project / ".claude" / "skills"
         folder.mkdir(parents=True)
-        note = {f"n{i}": {"source": f"s{i}", "files": {"SKILL.md": DIGEST}} for i in range(3000)}
-        (folder / SKILLS).write_text(json.dumps(note))
+        record = {f"n{i}": {"source": f"s{i}", "files": {"SKILL.md": DIGEST}} for i in range(3000)}
+        (folder / SKILLS).write_text(json.dumps(record))
 
         reads = []
         decode = installed_files.msgspec.json.decode
@@ -385,7 +385,7 @@ class TestSources:
 class TestDeepFolders:
     def test_deep_folder_is_rejected(self, command):
         """A deeply nested folder is rejected, because walking it would take quadratic time."""
-        command.write_note("own", {"a": DIGEST})
+        command.write_record("own", {"a": DIGEST})
         (command.folder / "own").joinpath(*["d"] * 200).mkdir(parents=True)
 
         code, _, err = command()

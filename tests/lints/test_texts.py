@@ -217,7 +217,7 @@ class TestForgottenF:
             ('return "Hello {name}, " "of {text}, {name}"', ["'{name}' and '{text}' are"]),
         ],
     )
-    def test_every_text_and_field_is_reported(self, body, subjects, collect_diagnostics):
+    def test_every_string_and_field_is_reported(self, body, subjects, collect_diagnostics):
         """Every affected text in a line is reported, and all its fields."""
         messages = [
             diagnostic.message
@@ -342,7 +342,7 @@ class TestBlocks:
         ids=range(9),
     )
     def test_block_on_separate_lines_is_not_reported(self, body, check_body):
-        """Not reported: blocks on separate lines, next to a possible newline or joined by blank lines."""
+        """Blocks on separate lines, next to a possible newline or joined by blank lines are not reported."""
         assert check_body(body) == []
 
     def test_blocks_are_the_markdown_fragments(self):
@@ -450,7 +450,7 @@ class TestObjects:
         ],
     )
     def test_converted_container_is_not_reported(self, annotation, body, collect_diagnostics):
-        """Not reported: values with an explicit repr, already converted, or possibly text."""
+        """Values with an explicit repr, converted values, and values that might be text are not reported."""
         body = body.replace("\n", "\n    ")
 
         source = BODY.replace("name: str,", f"held: {annotation},").replace("{body}", body)

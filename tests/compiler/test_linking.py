@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.compiler.compilation import compile_files, link, merge
+from promptkit.compiler.compilation import compile_files
+from promptkit.compiler.linking import link, merge
 from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.errors.rules import Rule
 from promptkit.loader.recipes import LoadedFile, Recipes

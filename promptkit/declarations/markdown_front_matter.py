@@ -91,7 +91,7 @@ class Field(Struct, frozen=True):
         raise self._error(name, "text", "write it on one line")
 
     def texts(self, name: str) -> list[str]:
-        """Return the value as a list of texts; a single text is split at commas."""
+        """Return the value as a list of strings; a single string is split at commas."""
         if isinstance(self.value, str):
             return [text.strip() for text in self.value.split(",") if text.strip()]
         if isinstance(self.value, list):
@@ -129,7 +129,7 @@ class Field(Struct, frozen=True):
 
 def read_fields(text: str, file: str) -> dict[str, Field]:
     """
-    Parse front matter.
+    Parse front matter, and return its fields by key.
 
     Args:
         text:
@@ -148,7 +148,7 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
     from ruamel.yaml import YAML  # slow to import, and most servers have no Markdown prompts
 
     reader = YAML(typ="safe", pure=True)
-    source = "\n".join(_with_quotes(text.split("\n")))
+    source = "\n".join(_quote_values(text.split("\n")))
     try:
         special = next(find_special(reader.parse(StringIO(source))), None)
         root = None if special else reader.compose(StringIO(source))
@@ -169,9 +169,9 @@ def read_fields(text: str, file: str) -> dict[str, Field]:
     return fields
 
 
-def _with_quotes(lines: list[str]) -> Iterator[str]:
+def _quote_values(lines: list[str]) -> Iterator[str]:
     """Yield the lines with quotes around each plain one-line value, so that YAML reads the value as text."""
-    block: int | None = None  # the indentation of the key of a block of text
+    block: int | None = None  # the indentation of the key of a block scalar
     for line, following in pairwise([*lines, ""]):
         indentation = _indentation(line)
         if block is not None and (not line.strip() or indentation > block):
@@ -201,7 +201,7 @@ def _indentation(line: str) -> int:
 
 
 def _is_collection(text: str) -> bool:
-    """Return whether a text is a YAML list or mapping on one line."""
+    """Return whether *text* is a YAML list or mapping on one line."""
     if text[0] not in "[{" or text.count("[") + text.count("{") > _MAX_BRACKETS:
         return False
     if text[0] == "{":

@@ -60,8 +60,8 @@ def project(recipes, tmp_path, monkeypatch):
     return tmp_path / "project"
 
 
-async def received(client):
-    """Return what a client receives: the names, the URIs, and a text from each folder."""
+async def fetch_all(client):
+    """Return the names of prompts and tools, the text of each prompt, and the last line of each skill."""
     prompts = [prompt.name for prompt in (await client.list_prompts()).prompts]
     tools = [tool.name for tool in (await client.list_tools()).tools]
     texts = [(await client.get_prompt(name, {"code": "x"})).messages[0].content.text for name in prompts]
@@ -85,7 +85,7 @@ def over_stdio(command, folder):
         program, *arguments = command
         server = StdioServerParameters(command=program, args=arguments, cwd=folder, env=dict(os.environ))
         async with Client(server) as client:
-            return await received(client)
+            return await fetch_all(client)
 
     return anyio.run(connect)
 
@@ -109,7 +109,7 @@ class TestServing:
 
         async def connect(url):
             async with Client(url) as client:
-                return await received(client)
+                return await fetch_all(client)
 
         with http_server(TARGETS[0], TARGETS[1], "--tools") as url:
             assert anyio.run(connect, url) == EXPECTED
@@ -157,7 +157,7 @@ class TestInstall:
         assert main(["install", "claude-code", "--scope", "project"]) == 0
 
     def test_missing_folders(self, project, home, capsys):
-        """A folder that no longer exists is reported, and the entry of a moved project is not replaced."""
+        """`install --list` reports a folder that no longer exists."""
         assert main(["install", "claude-code", *TARGETS]) == 0
         shutil.rmtree(project / "ops")
         capsys.readouterr()
@@ -166,7 +166,9 @@ class TestInstall:
         assert capsys.readouterr().out.endswith(f"missing: {project}/ops/prompts\n")
 
     def test_other_project(self, project, home, tmp_path, capsys):
-        """An entry with prefixes belongs to the project of its targets."""
+        """
+        An entry with prefixes belongs to the project of its targets, and another project cannot replace it.
+        """
         assert main(["install", "claude-code", *TARGETS]) == 0
         other = shutil.copytree(project, tmp_path / "other" / "project")
         os.chdir(other)
@@ -175,7 +177,7 @@ class TestInstall:
         assert f"serves review={project}/team/prompts of another project" in capsys.readouterr().err
 
     def test_codex(self, project, home):
-        """The words are valid in TOML as well."""
+        """The entry in Codex's TOML configuration serves both folders as well."""
         assert main(["install", "codex", *TARGETS]) == 0
         (entry,) = tomllib.loads((home / ".codex" / "config.toml").read_text())["mcp_servers"].values()
 
@@ -188,14 +190,14 @@ class TestCommands:
         (project / "pyproject.toml").write_text(CONFIGURATION, encoding="utf-8")
 
     def test_list_and_check(self, capsys):
-        """`list` and `check` have the names that clients see."""
+        """`list` shows the names that clients see, and `check` counts the prompts of both folders."""
         assert main(["check", "--render"]) == 0
         assert "2 prompts and 2 skills can be served" in capsys.readouterr().out
         assert main(["list", "--json"]) == 0
         assert [prompt["name"] for prompt in json.loads(capsys.readouterr().out)["prompts"]] == EXPECTED[0]
 
     def test_words_of_arguments(self, capsys):
-        """Where words are arguments, targets with prefixes are given with `--target`."""
+        """Commands whose words are arguments accept targets with prefixes as `--target`."""
         options = [word for target in TARGETS for word in ("--target", target)]
         assert main(["render", *options, "ops-review", "code=y"]) == 0
         assert capsys.readouterr().out == "[user]\nops reviews y\n"
@@ -211,7 +213,9 @@ class TestCommands:
         ],
     )
     def test_wrong_words(self, words, reason, capsys):
-        """A target with a prefix as a word of `render`, or two targets in different places, are errors."""
+        """
+        Passing `render` a target with a prefix as a word, or two targets in different places, is an error.
+        """
         with pytest.raises(SystemExit) as end:
             main(["render", *words])
 
@@ -243,7 +247,7 @@ class TestCommands:
         assert "ops reviews x" in line.read_text(encoding="utf-8")
 
     def test_live_commands(self, project, tmp_path):
-        """The files of a live export name targets with prefixes by options, and the command works."""
+        """The commands of a live export pass targets with prefixes as options, and work in any folder."""
         outside = tmp_path / "commands"
         assert main(["export", "claude-commands", str(outside), "--live", *targets_as_options()]) == 0
         text = (outside / "ops-review.md").read_text(encoding="utf-8")
@@ -256,7 +260,7 @@ class TestCommands:
         )
 
     def test_skills_in_a_folder(self, project, capsys):
-        """Two skills of one name cannot be in one folder: the error names both URIs."""
+        """Two skills with the same name cannot be in one folder, and the error names both URIs."""
         assert main(["export", "skills", str(project / "out")]) == 1
         err = capsys.readouterr().err
 
@@ -315,7 +319,7 @@ class TestDiff:
         }
 
     def test_configured_targets(self, repository, capsys):
-        """The configured targets are compared, each with its file of the repository."""
+        """The configured targets are compared, each with its committed version."""
         (repository / "pyproject.toml").write_text(CONFIGURATION, encoding="utf-8")
         file = repository / "ops" / "prompts" / "review.py"
         file.write_text(RECIPE.replace("code: str", "code: int"), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Lints for any function: unfilled placeholders, indentation, and objects and blocks in f-strings."""
+"""Lints for texts in functions: unfilled placeholders, indentation, and objects and blocks in f-strings."""
 
 import ast
 import builtins
@@ -6,7 +6,7 @@ import inspect
 import re
 import textwrap
 from collections import abc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import is_dataclass
 from enum import Enum
 from itertools import islice
@@ -16,7 +16,6 @@ from typing import Any, Final, get_origin
 import attrs
 import msgspec
 
-from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Report
 from promptkit.errors.rules import Rule
 from promptkit.errors.sources import Function, nodes_of, plain_pieces, segment_of
@@ -24,9 +23,7 @@ from promptkit.fragments.markdown import BLOCKS
 from promptkit.fragments.text import dedent
 from promptkit.language.content import Content
 from promptkit.language.text import Text
-from promptkit.lints.calls import lint_caller_path, lint_command, lint_format
 from promptkit.lints.conversations import get_role
-from promptkit.lints.placeholders import lint_placeholders
 from promptkit.lints.static_analysis import (
     TEXT_METHODS,
     CallResult,
@@ -47,7 +44,7 @@ _KINDS: Final[dict[Any, str]] = {
 
 def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
     """
-    Yield a description of a container in text, and a hint.
+    Yield a description and a hint if a value that is inserted into text is a container.
 
     Args:
         node:
@@ -67,7 +64,7 @@ def describe_container(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]
 
 
 def container_of(node: ast.expr, scope: Scope) -> tuple[str | None, Any]:
-    """Return the type of container that an expression is, or None, and the type of its items, if known."""
+    """Return the name of an expression's container type, or None, and the type of its items, if known."""
     if isinstance(node, ast.Name) and node.id in scope.arguments:
         return (None, None) if scope.stored[node.id] else _container(scope.arguments[node.id], scope)
     value = scope.stand_in(node)
@@ -97,12 +94,12 @@ _DEDENTS: Final = (dedent, textwrap.dedent, inspect.cleandoc)
 
 _TRIPLE_QUOTES: Final = re.compile("\"{3}|'{3}")
 
-#: The smallest indentation of a function's text that is reported: that of its code.
+#: The smallest indentation of text that is reported: the indentation of the code in a function.
 _CODE_INDENTATION: Final = 4
 
 
 def lint_indentation(node: ast.expr, report: Report) -> None:
-    """Report a literal of several lines whose lines are all indented like the code."""
+    """Report a multi-line literal whose lines are all indented like the code."""
     match node:
         case ast.Constant(str(text)):
             pass
@@ -120,7 +117,7 @@ def lint_indentation(node: ast.expr, report: Report) -> None:
 
 
 def lint_shifted_lines(call: ast.AST, scope: Scope, report: Report) -> None:
-    """Report an f-string that is dedented after a value of several lines was inserted."""
+    """Report an f-string that is dedented after inserting a value that can have several lines."""
     match call:
         case ast.Call(function, [ast.JoinedStr(parts)]) if scope.value(function) in _DEDENTS:
             is_indented = any("\n " in str(getattr(part, "value", "")) for part in parts)
@@ -168,9 +165,9 @@ _HARMLESS: Final = (
 )
 
 _FIELD: Final = re.compile(r"(?<![{$%])\{([^{}\n]+)\}(?!\})")
-#: Commands of LaTeX and escapes of patterns, which use braces.
+#: LaTeX commands and regular-expression escapes, which also use braces.
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
-#: A format specification of Python, as opposed to text after a colon in CSS or JSON.
+#: A Python format specification, as opposed to the text after a colon in CSS or JSON.
 _SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
 _JINJA: Final = re.compile(
     r"\{\{[-~]?\s*[#^]?\s*(?:(?:if|unless|each)\s+)?([A-Za-z_]\w*)[^{}]*\}\}"
@@ -183,21 +180,21 @@ _OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 #: Represents a value in an f-string.
 _VALUE: Final = "\0"
 
-#: A character of a word, and one that follows on the same line.
+#: A character of a word, and a character that follows on the same line.
 _WORD: Final = re.compile(r"\S")
 _WORD_AFTER: Final = re.compile(r"[^\S\n]*\S")
 
 _JOIN: Final = "join them: ', '.join(...)"
 
 
-def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
+def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report text that is sent with an unfilled placeholder or with the indentation of the code."""
     if not _is_plain(scope.syntax):
         return
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.makes_text(node.func):
         sent = node
-    for literal in () if sent is None else _undedented(sent, scope):
+    for literal in () if sent is None else _find_undedented(sent, scope):
         lint_indentation(literal, report)
     for holder, text in () if sent is None else _texts(sent, scope, report.location.file):
         if _PLACEHOLDER_START.search(text):
@@ -232,7 +229,7 @@ def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, 
         pending += reversed(_text_parts(node, scope))
 
 
-def _undedented(sent: ast.expr, scope: Scope) -> Iterator[ast.expr]:
+def _find_undedented(sent: ast.expr, scope: Scope) -> Iterator[ast.expr]:
     """Yield the expressions that are part of an expression's text, except those whose text is dedented."""
     pending, visited = [sent], set[ast.expr]()
     while pending:
@@ -282,7 +279,7 @@ def _check_text(node: ast.expr, text: str, scope: Scope, report: Report) -> None
 
 
 def _is_expression_of(field: str, local: set[str]) -> bool:
-    """Return whether the content of a pair of braces is an expression with *local* names."""
+    """Return whether the content of a pair of braces is an expression that uses *local* names."""
     expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
@@ -294,7 +291,7 @@ def _is_expression_of(field: str, local: set[str]) -> bool:
     return bool(names & local) and all(name in local or hasattr(builtins, name) for name in names)
 
 
-def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
+def lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
     """Report a docstring that is written as a template."""
     if not isinstance(function, Function) or not function.decorator_list or not _is_plain(function):
         return
@@ -306,7 +303,7 @@ def _lint_docstring(function: ast.AST, _scope: Scope, report: Report) -> None:
         report.add(Rule.TEMPLATE_SYNTAX, message, hint, function.body[0])
 
 
-def _lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
+def lint_blocks(string: ast.AST, scope: Scope, report: Report) -> None:
     """Report Markdown blocks that share a line of an f-string with other text or blocks."""
     parts: list[Any] = getattr(string, "values", [])
     blocks = [_block(part, scope) for part in parts]
@@ -336,8 +333,8 @@ def _block(part: Any, scope: Scope) -> str | None:
     return next((block.__name__ for block in BLOCKS if block is function), None)
 
 
-def _lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report an object in text whose text is only a repr, such as ``<function f at 0x7f...>``."""
+def lint_object(node: ast.AST, scope: Scope, report: Report) -> None:
+    """Report joined sets, and objects that text shows as a repr, such as ``<function f at 0x7f...>``."""
     match node:
         case ast.FormattedValue(value, -1, None):
             _report_object(value, "an f-string", scope, report)
@@ -368,7 +365,7 @@ def _report_object(value: ast.expr, where: str, scope: Scope, report: Report) ->
 
 
 def _describe_parts(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield a description of a list that contains an image or another part of a message."""
+    """Yield a description and a hint for a list that contains an image or another part of a message."""
     for item in list_items(scope.resolve(node)):
         value = scope.stand_in(item)
         if isinstance(value, CallResult):
@@ -377,7 +374,7 @@ def _describe_parts(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
 
 
 def _describe_object(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
-    """Yield a description of an object whose text is not useful, and a hint."""
+    """Yield a description and a hint for an object whose text is not useful."""
     value = scope.stand_in(node)
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in scope.arguments:
@@ -433,44 +430,10 @@ def _has_fields(kind: type) -> bool:
 def _describe_member(name: str, scope: Scope) -> Iterator[tuple[str, str]]:
     """Yield a description and a hint for an Enum parameter whose members are formatted as ``Class.NAME``."""
     annotation = scope.arguments[name]
-    # Not `nodes_of`, because each annotation would evict the nodes of the file from its cache.
+    # Not `nodes_of`, because each annotation would evict the file's nodes from the cache.
     for node in ast.walk(annotation) if annotation is not None else ():
         kind = scope.value(node) if isinstance(node, ast.Name) else None
         if isinstance(kind, type) and issubclass(kind, Enum) and len(kind):
             member = next(iter(kind))
             if f"{member}" == f"{kind.__name__}.{member.name}":
                 yield f"{str(member)!r}, not its value", f"write {{{name}.value}}"
-
-
-def _lint_deprecated(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a call of a prompt that its author has deprecated."""
-    match node:
-        case ast.Call(ast.Attribute(called, ("render" | "render_async"))) | ast.Call(called):
-            prompt = scope.value(called)
-            if isinstance(prompt, Prompt) and prompt.options.deprecated is not None:
-                message = f"it calls {ast.unparse(called)}(...), which is deprecated"
-                report.add(Rule.CALLS_DEPRECATED, message, prompt.options.deprecated, node)
-
-
-#: The lints of each type of node.
-LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]] = {
-    "FunctionDef": (_lint_docstring,),
-    "AsyncFunctionDef": (_lint_docstring,),
-    "Return": (_lint_text,),
-    "Yield": (_lint_text,),
-    "Call": (
-        _lint_text,
-        _lint_deprecated,
-        _lint_object,
-        lint_placeholders,
-        lint_shifted_lines,
-        lint_command,
-        lint_caller_path,
-        lint_format,
-    ),
-    "Attribute": (lint_caller_path,),
-    "JoinedStr": (_lint_blocks,),
-    "TemplateStr": (_lint_blocks,),
-    "FormattedValue": (_lint_object,),
-    "BinOp": (_lint_object,),
-}

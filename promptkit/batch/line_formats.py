@@ -1,0 +1,151 @@
+"""The formats of vendors' batch files: the body of each request, its line, and the limits of a file."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from promptkit.exports import (
+    anthropic_request,
+    gemini_request,
+    openai_chat_request,
+    openai_responses_request,
+)
+from promptkit.language.messages import Workflow
+
+#: Creates the body of a request from a workflow, the model, and further fields.
+_Body: TypeAlias = Callable[[Workflow, str | None, Mapping[str, Any]], dict[str, Any]]
+
+_MB: Final = 1_000_000
+
+#: The maximum length of an answer in tokens, which Anthropic requires.
+_MAX_TOKENS: Final = 4096
+
+#: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html
+_BEDROCK_VERSION: Final = "bedrock-2023-05-31"
+
+
+class LineFormat(Struct, frozen=True):
+    """
+    The format of a vendor's batch files, with one request per line.
+
+    Args:
+        body:
+            Creates the body of a request.
+
+        line:
+            Creates a line from an identifier and a body.
+
+        prompt_fields:
+            The fields of the body that contain the prompt.
+
+        max_lines:
+            The maximum number of lines in a file.
+
+        max_bytes:
+            The maximum size of a file in bytes.
+
+        identifier:
+            The field with the identifier.
+
+        identifier_pattern:
+            A regular expression for valid identifiers.
+
+        identifier_description:
+            A description of valid identifiers.
+
+        has_model:
+            Whether the body names the model. Otherwise, the batch job does.
+
+        model_substrings:
+            Substrings of model names; a valid name contains at least one of them.
+    """
+
+    body: _Body
+    line: Callable[[str, dict[str, Any]], dict[str, Any]]
+    prompt_fields: tuple[str, ...]
+    max_lines: int
+    max_bytes: int
+    identifier: str = "custom_id"
+    identifier_pattern: str = r"[^\x00-\x1f]{1,512}"
+    identifier_description: str = "1 to 512 characters"
+    has_model: bool = True
+    model_substrings: tuple[str, ...] = ("",)
+
+    def check_fields(self, fields: Iterable[str]) -> None:
+        """Raise ValueError if one of *fields* would replace the prompt in a request."""
+        for name in fields:
+            if name in self.prompt_fields:
+                msg = f"{name!r} is the prompt's own field: change the prompt instead"
+                raise ValueError(msg)
+
+
+def _openai(url: str, request: Callable[..., dict[str, Any]], *prompt_fields: str) -> LineFormat:
+    """Return the format of one OpenAI API: https://developers.openai.com/api/docs/guides/batch."""
+
+    def body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+        return request(workflow, **{"model": model, **fields})
+
+    def line(identifier: str, body: dict[str, Any]) -> dict[str, Any]:
+        return {"custom_id": identifier, "method": "POST", "url": url, "body": body}
+
+    return LineFormat(body, line, prompt_fields, 50_000, 200 * _MB)
+
+
+def _anthropic_body(workflow: Workflow, model: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return anthropic_request(workflow, **{"model": model, "max_tokens": _MAX_TOKENS, **fields})
+
+
+def _bedrock_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    defaults = {"anthropic_version": _BEDROCK_VERSION, "max_tokens": _MAX_TOKENS}
+    return anthropic_request(workflow, **{**defaults, **fields})
+
+
+def _gemini_body(workflow: Workflow, _: str | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body for the REST API, which has separate fields for system part and generation config."""
+    remaining = dict(fields)
+    request = gemini_request(workflow, lossy=remaining.pop("lossy", False))
+    config = request.pop("config", {})
+    if (system := config.pop("system_instruction", None)) is not None:
+        request["system_instruction"] = {"parts": [{"text": system}]}
+    if generation := {**config, **remaining.pop("generation_config", {})}:
+        request["generation_config"] = generation
+    return {**request, **remaining}
+
+
+#: The formats, by the vendors' names.
+#: Anthropic: https://platform.claude.com/docs/en/build-with-claude/batch-processing;
+#: Gemini: https://ai.google.dev/gemini-api/docs/batch-api; Bedrock:
+#: https://docs.aws.amazon.com/bedrock/latest/userguide/batch-inference-data.html and its quotas.
+LINE_FORMATS: Final[dict[str, LineFormat]] = {
+    "openai-chat": _openai("/v1/chat/completions", openai_chat_request, "messages"),
+    "openai-responses": _openai("/v1/responses", openai_responses_request, "input", "instructions"),
+    "anthropic": LineFormat(
+        _anthropic_body,
+        lambda identifier, body: {"custom_id": identifier, "params": body},
+        ("messages", "system"),
+        max_lines=100_000,
+        max_bytes=256 * _MB,
+        identifier_pattern="[a-zA-Z0-9_-]{1,64}",
+        identifier_description="1 to 64 letters, digits, - and _",
+    ),
+    "gemini": LineFormat(
+        _gemini_body,
+        lambda identifier, body: {"key": identifier, "request": body},
+        ("contents", "system_instruction"),
+        identifier="key",
+        max_lines=1_000_000,
+        max_bytes=2_000 * _MB,
+        has_model=False,
+    ),
+    "bedrock": LineFormat(
+        _bedrock_body,
+        lambda identifier, body: {"recordId": identifier, "modelInput": body},
+        ("messages", "system"),
+        identifier="recordId",
+        max_lines=50_000,
+        max_bytes=1_000 * _MB,
+        has_model=False,
+        model_substrings=("anthropic", "claude"),
+    ),
+}

@@ -1,0 +1,85 @@
+"""Rate limits, per client and per request."""
+
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from math import ceil
+from threading import Lock
+from typing import Final
+
+from promptkit.protocol.jsonrpc import TooManyRequests
+
+#: The maximum number of clients that are counted. The least recently seen client is evicted.
+MAX_SUBJECTS: Final = 10_000
+
+#: The rate limit of progress notifications per request. Users cannot read faster. If a notification is
+#: dropped, they see the next one, or the reply.
+REPORTS_PER_S: Final = 20.0
+
+
+class TokenBucket:
+    """
+    A rate limit that allows bursts of one second's tokens.
+
+    Args:
+        rate:
+            The number of tokens per second.
+
+        noun:
+            The plural noun for the error message.
+
+        clock:
+            A function that returns the time, in seconds.
+
+    See Also:
+        https://en.wikipedia.org/wiki/Token_bucket
+    """
+
+    def __init__(self, rate: float, noun: str, clock: Callable[[], float] | None = None) -> None:
+        self._rate = rate
+        self._noun = noun
+        self._clock = clock or time.monotonic
+        self._capacity = max(1.0, rate)
+        self._tokens = self._capacity
+        self._updated = self._clock()
+
+    def try_take(self) -> bool:
+        """Take a token, if one is available. Return whether a token was taken."""
+        now = self._clock()
+        self._tokens = min(self._capacity, self._tokens + (now - self._updated) * self._rate)
+        self._updated = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
+
+    def error(self) -> TooManyRequests:
+        """Return the error for a client that has exceeded the rate."""
+        msg = f"more than {self._rate:g} {self._noun} per second: try again later"
+        seconds = ceil((1 - self._tokens) / self._rate)
+        # If the error contains no delay, clients wait for a second.
+        return TooManyRequests(msg, seconds if seconds > 1 else None)
+
+
+class TokenBuckets:
+    """
+    Token buckets per subject, such as a client's address, so that clients do not use up each other's tokens.
+
+    Args:
+        rate:
+            The number of tokens per second for each subject.
+
+        noun:
+            The plural noun for the error message.
+    """
+
+    def __init__(self, rate: float, noun: str) -> None:
+        self._bucket = lru_cache(MAX_SUBJECTS)(lambda _subject: TokenBucket(rate, noun))
+        self._lock = Lock()
+
+    def take(self, subject: str) -> None:
+        """Take a token of a subject, or raise TooManyRequests if there is none."""
+        with self._lock:
+            bucket = self._bucket(subject)
+            if not bucket.try_take():
+                raise bucket.error()
