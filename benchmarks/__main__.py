@@ -68,8 +68,10 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     return options
 
 
-def _start(names: Sequence[str], makers: Mapping[str, Callable[[], T]], console: Console) -> list[T]:
-    """Return the servers that can be started, and print why the others cannot be started."""
+def _make_peers(names: Sequence[str], makers: Mapping[str, Callable[[], T]], console: Console) -> list[T]:
+    """
+    Return those peers of *names* that are available on this machine, and print why others are skipped.
+    """
     peers = []
     for name in filter(makers.__contains__, names):
         try:
@@ -101,8 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _options(arguments)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    peers = _start(options.only, PEERS if options.transport != HTTP else {}, console)
-    http_peers = _start(options.only, HTTP_PEERS if options.transport != STDIO else {}, console)
+    peers = _make_peers(options.only, PEERS if options.transport != HTTP else {}, console)
+    http_peers = _make_peers(options.only, HTTP_PEERS if options.transport != STDIO else {}, console)
     with TemporaryDirectory() as folder, Console(stderr=True).status("") as status:
         pictures.write(Path(folder))
         runner = Runner(QUICK if options.quick else FULL, Path(folder))

@@ -2,8 +2,8 @@
 Throughput and memory of ``promptkit batch``, compared with loops over an f-string, Jinja2 and LangChain.
 
 `python -m benchmarks.batch` prints medians of interleaved runs, and exits with 1 if a goal is missed. All
-programs read the same JSON lines, with three arguments each, and write files for OpenAI. They are compared by
-processor time. The gain of several processes is measured in wall-clock time, with a larger table.
+programs read the same JSON lines of three arguments each, and write files for OpenAI. The comparison uses
+processor time. The gain from several processes is measured in wall-clock time, with a larger table.
 """
 
 import json
@@ -28,7 +28,7 @@ from benchmarks.batch_loops import LOOPS, MODEL, TEXT
 Name = TypeVar("Name", str, int)
 
 ROWS: Final = 400_000
-MANY: Final = 4_000_000  # rows, to measure the gain of several processes and the memory of one
+MANY: Final = 4_000_000  # rows, to measure the gain from several processes and the memory of one
 ROUNDS: Final = 3
 
 ROOT: Final = Path(__file__).parents[1]
@@ -184,7 +184,7 @@ def batch_command(folder: Path, rows: Path, workers: int = 1) -> tuple[str, ...]
 
 def commands(folder: Path, rows: Path) -> dict[str, tuple[str, ...]]:
     """
-    Return the commands to compare, by name. They write to the folder ``out`` or the file ``out.jsonl``.
+    Return the commands to compare, by name. Each writes the folder ``out`` or the file ``out.jsonl``.
     """
     loop, out = (sys.executable, "-m", "benchmarks.batch_loops"), str(folder / "out.jsonl")
     ours = {OURS: batch_command(folder, rows), WORKERS: batch_command(folder, rows, 2)}
@@ -211,7 +211,7 @@ def _run(command: Sequence[str], folder: Path) -> Run:
 
 def remove_batch(folder: Path) -> None:
     """
-    Remove the output of a command, because the next command does not overwrite it.
+    Remove the output of a command, which the next command would not overwrite.
     """
     rmtree(folder / "out", ignore_errors=True)
     (folder / "out.jsonl").unlink(missing_ok=True)
@@ -239,7 +239,7 @@ def goals_of(
 
 def rows_a_second(runs: Sequence[Run], rows: int) -> float:
     """
-    Return the rows rendered per second of wall-clock time, by the median of the runs.
+    Return the rows rendered per second of wall-clock time, from the median of the runs.
     """
     return rows / median(run.seconds for run in runs)
 

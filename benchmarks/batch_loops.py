@@ -45,7 +45,7 @@ def jinja() -> Render:
 
 def langchain() -> Render:
     """
-    Return a function that invokes a LangChain template of one message, as in its documentation.
+    Return a function that invokes a LangChain template of one message, like LangChain's documentation.
     """
     from langchain_core.prompts import ChatPromptTemplate
 

@@ -1,4 +1,4 @@
-"""Headless Chromium without network access, and a server of `promptkit dev` for it to open."""
+"""Headless Chromium without network access, and the server of `promptkit dev` that it opens."""
 
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, sync_playwright
 #: Names of the program on various systems. The headless shell comes first, because it is the lightest.
 _NAMES: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
-#: Chromium cannot use its sandbox as root. The resolver rules block every host but this machine. The font
+#: Chromium cannot use its sandbox as root. The resolver rules block all hosts except this machine. The font
 #: options make text look the same on every machine.
 _ARGUMENTS: Final = (
     "--no-sandbox",

@@ -1,4 +1,4 @@
-"""The performance budgets of promptkit, and verdicts on whether a run kept these budgets."""
+"""The performance budgets of promptkit, and verdicts on whether a run kept them."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -42,7 +42,7 @@ class Budget:
 
     def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
         """
-        Return the ratio of the other figure to promptkit's; None if one of the figures was not measured.
+        Return the ratio of the peer's figure to promptkit's; None if either was not measured.
 
         The result is the median of the ratios of all rounds, because the clock rate of a machine can change
         between rounds by more than the margin of a budget.
@@ -91,12 +91,12 @@ class Allowance:
         return self.most / ours.median if ours else None
 
 
-def _against(peer: str, row: Row, least: float) -> Budget:
+def _budget_against(peer: str, row: Row, least: float) -> Budget:
     """Return the budget that compares promptkit with *peer* in one row."""
     return Budget(row.title, row, peer, row, least)
 
 
-def _allowed(row: Row, words: str, most: float) -> Allowance:
+def _allowance(row: Row, words: str, most: float) -> Allowance:
     """Return the allowance for one row."""
     return Allowance(row.title, row, words, most)
 
@@ -109,37 +109,37 @@ def _growth(what: str, many: Row, few: Row, most: float) -> Budget:
 LIST = listing(1_000)
 #: The budgets of the design, in the order of its table.
 BUDGETS: tuple[Budget | Allowance, ...] = (
-    _against("mcp", rows.pipelined(TYPED), 60),
-    _against("typescript", rows.pipelined(TYPED), 3),
-    _against("bare", rows.pipelined(TYPED), 0.3),
-    _against("mcp", rows.alone(TYPED), 20),
-    _against("typescript", rows.alone(TYPED), 2),
-    _against("mcp", rows.first_list(10), 4),
-    _against("typescript", rows.first_list(10), 1 / 0.7),
-    _against("mcp", rows.first_get(10), 4),
-    _against("typescript", rows.first_get(10), 1 / 0.7),
+    _budget_against("mcp", rows.pipelined(TYPED), 60),
+    _budget_against("typescript", rows.pipelined(TYPED), 3),
+    _budget_against("bare", rows.pipelined(TYPED), 0.3),
+    _budget_against("mcp", rows.alone(TYPED), 20),
+    _budget_against("typescript", rows.alone(TYPED), 2),
+    _budget_against("mcp", rows.first_list(10), 4),
+    _budget_against("typescript", rows.first_list(10), 1 / 0.7),
+    _budget_against("mcp", rows.first_get(10), 4),
+    _budget_against("typescript", rows.first_get(10), 1 / 0.7),
     _growth(
         "start to the first reply, with a recipe that imports for 10 s, and without it",
         rows.SLOW_OPENING,
         rows.OPENING,
         most=1.2,
     ),
-    _against("mcp", rows.first_get(1_000), 5),
-    _against("typescript", rows.first_get(1_000), 1 / 0.8),
-    _allowed(rows.next_to_loops(1), "1 ms", 1e-3),
-    _allowed(rows.next_to_loops(8), "8 ms", 8e-3),
-    _allowed(rows.saved_file(20), "150 ms", 0.15),
-    _allowed(rows.saved_file(2_000), "2.5 s", 2.5),
-    _allowed(rows.slowest_request(20), "50 ms", 0.05),
-    _allowed(rows.slowest_request(2_000), "50 ms", 0.05),
-    # The limit for a large reply is 1.3 times the time that the pipe takes for its bytes.
-    _against("echo", rows.alone(LIST), 1 / 1.3),
-    _against("echo", rows.alone(PICTURE), 1 / 1.3),
-    _against("mcp", rows.memory(10), 2.5),
+    _budget_against("mcp", rows.first_get(1_000), 5),
+    _budget_against("typescript", rows.first_get(1_000), 1 / 0.8),
+    _allowance(rows.next_to_loops(1), "1 ms", 1e-3),
+    _allowance(rows.next_to_loops(8), "8 ms", 8e-3),
+    _allowance(rows.saved_file(20), "150 ms", 0.15),
+    _allowance(rows.saved_file(2_000), "2.5 s", 2.5),
+    _allowance(rows.slowest_request(20), "50 ms", 0.05),
+    _allowance(rows.slowest_request(2_000), "50 ms", 0.05),
+    # The limit for a large reply is 1.3 times the time that the pipe needs for the same bytes.
+    _budget_against("echo", rows.alone(LIST), 1 / 1.3),
+    _budget_against("echo", rows.alone(PICTURE), 1 / 1.3),
+    _budget_against("mcp", rows.memory(10), 2.5),
     _growth("resident memory after images, and before", rows.LOADED, rows.memory(10), most=1.5),
-    _against("mcp", rows.http_each(1), 8),
-    _against("asgi", rows.http_each(1), 0.6),
-    _against("mcp", rows.http_slowest(1), 10),
+    _budget_against("mcp", rows.http_each(1), 8),
+    _budget_against("asgi", rows.http_each(1), 0.6),
+    _budget_against("mcp", rows.http_slowest(1), 10),
     _growth(
         "prompts/get among 10,000 prompts, and among 10",
         rows.among(TYPED, 10_000),
@@ -152,7 +152,7 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
         rows.first_list(1_000),
         most=11,
     ),
-    _allowed(rows.check_of_files(1_000), "5 s", 5),
+    _allowance(rows.check_of_files(1_000), "5 s", 5),
 )
 
 

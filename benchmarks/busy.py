@@ -29,4 +29,7 @@ def measure_loops(runner: Runner, peer: Peer, era: Era, loops: int) -> Iterator[
         session.ask(PLAIN)
         session.send(LOOP, loops)
         session.ask(PLAIN)  # the reply arrives after all loops have started
-        yield rows.next_to_loops(loops), median(session.with_pauses(PLAIN, runner.plan.least, PAUSE_S))
+        yield (
+            rows.next_to_loops(loops),
+            median(session.measure_with_pauses(PLAIN, runner.plan.least, PAUSE_S)),
+        )

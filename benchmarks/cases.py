@@ -15,7 +15,7 @@ CODE = "fn main() {}"
 @attrs.frozen
 class Case:
     """
-    A request that is measured.
+    A request to measure.
 
     Args:
         name:
@@ -28,7 +28,7 @@ class Case:
             The parameters, which are the same in both eras.
 
         content:
-            Extracts the part of a result that is compared.
+            Extracts the part of a result to compare.
 
         expected:
             The expected value of that part.
@@ -54,8 +54,10 @@ def _messages(result: Any) -> list[tuple[str, dict[str, Any]]]:
     return [(message["role"], message["content"]) for message in result["messages"]]
 
 
-def _listed(result: Any) -> dict[str, tuple[str, list[tuple[str, bool]]]]:
-    """Return the description and the arguments of each listed prompt, by name."""
+def _describe_prompts(result: Any) -> dict[str, tuple[str, list[tuple[str, bool]]]]:
+    """
+    Return, by name, each listed prompt's description, and its arguments with whether they are required.
+    """
     return {
         prompt["name"]: (
             prompt["description"],
@@ -76,7 +78,7 @@ def _get(name: str, prompt: str, arguments: dict[str, str], *expected: Any) -> C
 
 def listing(count: int) -> Case:
     """
-    Return the case of ``prompts/list`` for a server with *count* prompts.
+    Return the case for ``prompts/list`` on a server with *count* prompts.
     """
     typed = ("Review code in a language.", [("code", True), ("language", False), ("depth", False)])
     named = {
@@ -87,19 +89,19 @@ def listing(count: int) -> Case:
         "picture": ("Look at a picture.", [("caption", True)]),
     }
     generated = {f"generated_{number:05}": typed for number in range(count - len(named))}
-    return Case(f"prompts/list of {count:,}", "prompts/list", {}, _listed, named | generated)
+    return Case(f"prompts/list of {count:,}", "prompts/list", {}, _describe_prompts, named | generated)
 
 
 def echo_of(case: Case, size: int) -> Case:
     """
-    Return the case of an echo whose result has *size* bytes, the size of the result of *case*.
+    Return the case of an echo with *size* bytes, the size of the result of *case*.
     """
     return Case(f"echo of {case.name}", "echo", {"bytes": size}, len, size)
 
 
 def saved(prompt: str, edit: int) -> Case:
     """
-    Return the case of a prompt whose text contains the number of the last edit.
+    Return the case for a saved prompt, whose text contains the number of the last edit.
     """
     expected = _text(f"Review {edit}, this rust code, 3 deep.\n\n{CODE}")
     return _get(f"edit {edit}", prompt, {"code": CODE, "language": "rust", "depth": "3"}, expected)
@@ -145,7 +147,7 @@ COMPLETION = Case(
     lambda result: result["completion"]["values"],
     ["rust"],
 )
-#: The next two requests are sent to promptkit only, in the handshake era. The loop never returns.
+#: The next two requests are sent to promptkit only, and in the handshake era. The loop never returns.
 LOOP = _get("a loop", "loop", {})
 PING = Case("ping", "ping", {}, dict, {})
 #: The requests that are measured both one at a time and pipelined.

@@ -12,7 +12,7 @@ from promptkit.loader.recipes import Recipes
 PROMPTS = 1000
 
 
-def make(number: int) -> Prompt[..., str]:
+def create_prompt(number: int) -> Prompt[..., str]:
     """Return one of many prompts with three parameters."""
 
     @prompt(name=f"review_{number}")
@@ -27,9 +27,9 @@ def make(number: int) -> Prompt[..., str]:
     return review
 
 
-def compile_new() -> float:
+def time_compilation() -> float:
     """Return the time to compile new prompts, in seconds. Each prompt is compiled only once."""
-    recipes = Recipes(prompts=tuple(make(number) for number in range(PROMPTS)))
+    recipes = Recipes(prompts=tuple(create_prompt(number) for number in range(PROMPTS)))
     started = perf_counter()
     compile(recipes)
     return perf_counter() - started
@@ -42,10 +42,10 @@ def measure_best(work: Any, number: int) -> float:
 
 def measure() -> dict[str, float]:
     """Return the figures in seconds, by title."""
-    arguments = make(0).compiled.arguments
+    arguments = create_prompt(0).compiled.arguments
     texts = {"code": "fn main() {}", "language": "rust", "depth": "3"}
     return {
-        f"compile {PROMPTS} prompts of three parameters": min(compile_new() for _ in range(5)),
+        f"compile {PROMPTS} prompts of three parameters": min(time_compilation() for _ in range(5)),
         "convert three typed arguments": measure_best(lambda: arguments.read(texts), 50_000),
         **long_text.measure(),
     }

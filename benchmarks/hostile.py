@@ -1,4 +1,4 @@
-"""Check that hostile input is handled in linear time: compare each input with one sixteen times as large."""
+"""Check that hostile input takes linear time, by comparing each input with one sixteen times as large."""
 
 import gc
 import sys
@@ -13,23 +13,23 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.hostile_input import CATALOG, KINDS, OPENING, Make
+from benchmarks.hostile_input import CATALOG, KINDS, OPENING, InputFactory
 from benchmarks.report import format_figure, format_ratio
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 
 __all__ = ["MOST", "TIMES", "Growth", "measure_growth", "open_server"]
 
-#: Ratio of the sizes of the large input and the small one.
+#: Ratio of the size of the large input to that of the small input.
 TIMES = 16
 
-#: Maximum ratio of the times for these inputs: one and a half times the ratio of the sizes.
+#: Maximum ratio of the times for these inputs, which is one and a half times the ratio of the sizes.
 MOST = 24
 
 #: Times below this many seconds are too noisy to compare.
 _NOISE = 1e-3
 
-#: How often a kind of input is measured before its time counts as not linear.
+#: How often to measure a kind of input before its time counts as more than linear.
 _CHANCES: Final = 4
 
 SIZE, QUICK_SIZE = 4096, 64  # items, or characters
@@ -93,13 +93,13 @@ def _seconds(data: bytes) -> float:
         gc.enable()
 
 
-def measure_growth(kind: str, make: Make, size: int, rounds: int) -> Growth:
+def measure_growth(kind: str, create_input: InputFactory, size: int, rounds: int) -> Growth:
     """
-    Measure one kind of input, small and large in turn. Repeat this if the times do not look linear.
+    Measure one kind of input, alternating small and large. Repeat this if the times do not look linear.
 
     Large input may not fit into the processor's caches, especially while other programs run.
     """
-    small, large = make(size), make(size * TIMES)
+    small, large = create_input(size), create_input(size * TIMES)
     growth = Growth(kind, inf, inf)
     for _ in range(_CHANCES):
         times = [(_seconds(small), _seconds(large)) for _ in range(rounds)]
@@ -130,8 +130,8 @@ def table(growths: Iterable[Growth], size: int) -> Table:
     return grid
 
 
-def _chosen(kinds: Mapping[str, Make], words: str) -> Mapping[str, Make]:
-    return {kind: make for kind, make in kinds.items() if words in kind}
+def _chosen(kinds: Mapping[str, InputFactory], words: str) -> Mapping[str, InputFactory]:
+    return {kind: create_input for kind, create_input in kinds.items() if words in kind}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -156,9 +156,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
     with Console(stderr=True).status("") as status:
         growths = []
-        for kind, make in _chosen(KINDS, options.only).items():
+        for kind, create_input in _chosen(KINDS, options.only).items():
             status.update(kind)
-            growths.append(measure_growth(kind, make, size, options.rounds))
+            growths.append(measure_growth(kind, create_input, size, options.rounds))
     console.print(table(growths, size))
     return int(not all(growth.linear for growth in growths))
 

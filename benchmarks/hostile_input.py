@@ -14,10 +14,10 @@ from promptkit import Arg, Prompt, Resource, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 
-__all__ = ["CATALOG", "KINDS", "OPENING", "Make"]
+__all__ = ["CATALOG", "KINDS", "OPENING", "InputFactory"]
 
-#: A function that makes one or more lines of input of a given size.
-Make = Callable[[int], bytes]
+#: A function that creates one or more lines of input of a given size.
+InputFactory = Callable[[int], bytes]
 
 #: The modulus of the hashes of integers.
 PRIME: Final = 2**61 - 1
@@ -88,8 +88,8 @@ TEMPLATES: Final = (
 )
 
 
-def _taking(name: str, annotation: Any) -> Prompt[..., str]:
-    """Return a prompt that takes one value of a type and renders a short text."""
+def _prompt_taking(name: str, annotation: Any) -> Prompt[..., str]:
+    """Return a prompt that takes one value of a type and renders a few words."""
 
     def take(value: Any) -> str:
         return type(value).__name__
@@ -118,7 +118,7 @@ def _notes(number: int, template: str) -> Resource[..., str]:
 
 CATALOG: Final = compile(
     Recipes(
-        prompts=(*(_taking(*item) for item in TYPES.items()), complete),
+        prompts=(*(_prompt_taking(*item) for item in TYPES.items()), complete),
         resources=tuple(_notes(*item) for item in enumerate(TEMPLATES)),
     )
 )
@@ -132,21 +132,21 @@ def _request(method: str, params: Mapping[str, Any], number: int | str = 1) -> b
     return _line({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
 
-def _prompt_requests(name: str, make: Callable[[int], Any]) -> Make:
-    """Return a function that makes requests for a prompt, with a value of a given size."""
-    return lambda size: _request("prompts/get", {"name": name, "arguments": {"value": make(size)}})
+def _prompt_requests(name: str, create_value: Callable[[int], Any]) -> InputFactory:
+    """Return a function that creates requests for a prompt with a value of a given size."""
+    return lambda size: _request("prompts/get", {"name": name, "arguments": {"value": create_value(size)}})
 
 
-def _read(make: Callable[[int], str]) -> Make:
-    """Return a function that makes requests for a resource, with a URI of a given size."""
-    return lambda size: _request("resources/read", {"uri": f"notes:///{make(size * 7 // 8)}"})
+def _resource_requests(create_value: Callable[[int], str]) -> InputFactory:
+    """Return a function that creates requests for a resource, with a URI of a given size."""
+    return lambda size: _request("resources/read", {"uri": f"notes:///{create_value(size * 7 // 8)}"})
 
 
-def _complete(argument: str, make: Callable[[int], str]) -> Make:
-    """Return a function that makes requests for completion, with a text of a given size."""
+def _completion_requests(argument: str, create_value: Callable[[int], str]) -> InputFactory:
+    """Return a function that creates completion requests whose typed text has a given size."""
 
     def line(size: int) -> bytes:
-        partial = {"name": argument, "value": make(size)}
+        partial = {"name": argument, "value": create_value(size)}
         ref = {"type": "ref/prompt", "name": "complete"}
         return _request("completion/complete", {"ref": ref, "argument": partial})
 
@@ -170,7 +170,7 @@ OPENING: Final = _request(
 ) + _line({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
 #: The kinds of hostile input, by name. The server answers each with a result or an error.
-KINDS: Final[Mapping[str, Make]] = {
+KINDS: Final[Mapping[str, InputFactory]] = {
     # Hash tables.
     "set of colliding numbers": _prompt_requests("whole_set", lambda n: ",".join(_numbers(n))),
     "set of colliding Decimals": _prompt_requests("exact_set", _numbers),
@@ -227,19 +227,19 @@ KINDS: Final[Mapping[str, Make]] = {
     ),
     "unknown method": lambda n: _request("m" * n, {}),
     # URIs, none of which matches before the last template.
-    "URI of letters": _read(lambda n: "a" * n),
-    "URI of slashes": _read(lambda n: "/" * n),
-    "URI of dots": _read(lambda n: "." * n),
-    "URI of commas": _read(lambda n: "/" + "," * n),
-    "URI of escapes": _read(lambda n: "/%41" + "%41" * (n // 3)),
-    "URI of escapes that are not UTF-8": _read(lambda n: "%FF" * (n // 3)),
-    "URI of pairs": _read(lambda n: "x?" + "".join(f"k{i}=1&" for i in range(n // 8))),
-    "URI of one pair": _read(lambda n: "x?" + "a=1&" * (n // 4)),
-    "URI of questions": _read(lambda n: "?a=" * (n // 3)),
-    "URI of segments": _read(lambda n: "/a,b.c;d=e" * (n // 10)),
+    "URI of letters": _resource_requests(lambda n: "a" * n),
+    "URI of slashes": _resource_requests(lambda n: "/" * n),
+    "URI of dots": _resource_requests(lambda n: "." * n),
+    "URI of commas": _resource_requests(lambda n: "/" + "," * n),
+    "URI of escapes": _resource_requests(lambda n: "/%41" + "%41" * (n // 3)),
+    "URI of escapes that are not UTF-8": _resource_requests(lambda n: "%FF" * (n // 3)),
+    "URI of pairs": _resource_requests(lambda n: "x?" + "".join(f"k{i}=1&" for i in range(n // 8))),
+    "URI of one pair": _resource_requests(lambda n: "x?" + "a=1&" * (n // 4)),
+    "URI of questions": _resource_requests(lambda n: "?a=" * (n // 3)),
+    "URI of segments": _resource_requests(lambda n: "/a,b.c;d=e" * (n // 10)),
     # Completion.
-    "completion of a word": _complete("color", lambda n: "r" * n),
-    "completion by a function": _complete("path", lambda n: "a b" * n),
+    "completion of a word": _completion_requests("color", lambda n: "r" * n),
+    "completion by a function": _completion_requests("path", lambda n: "a b" * n),
     # Lines.
     "many lines": lambda n: _request("ping", {}) * n,
     "lines that are not JSON": lambda n: b"{]\n" * n,

@@ -1,7 +1,7 @@
 """
 The time to fill long text, to serve long text from a file, and to describe an answer type repeatedly.
 
-``python -m benchmarks.long_text`` compares each time with a baseline, and prints whether budgets are kept.
+``python -m benchmarks.long_text`` compares each time with a baseline, and prints whether it keeps its budget.
 """
 
 import sys
@@ -89,7 +89,7 @@ class Comparison:
 
 def long_text() -> str:
     """
-    Return a text of many lines, some of which have a placeholder.
+    Return text of many lines, some of which have a placeholder.
     """
     lines = [
         f"Line {number} explains how to review a change, and which files to skip." for number in range(LINES)
@@ -99,7 +99,7 @@ def long_text() -> str:
     return "\n".join(lines)
 
 
-def _compared(
+def _compare(
     what: str, ours: Callable[[], Any], baseline: str, theirs: Callable[[], Any], most: float
 ) -> Comparison:
     pairs = [(timeit(ours, number=CALLS), timeit(theirs, number=CALLS)) for _ in range(ROUNDS)]
@@ -107,7 +107,7 @@ def _compared(
     return Comparison(what, median(mine for mine, _ in pairs) / CALLS, baseline, most, ratio)
 
 
-def _served(served_prompt: Prompt[..., Any]) -> Callable[[], bytes]:
+def _request_handler(served_prompt: Prompt[..., Any]) -> Callable[[], bytes]:
     """Return a function that renders the prompt and encodes the result, as a server does for a request."""
     compiled, lowering = served_prompt.compiled, lowering_for(LATEST_HANDSHAKE)
     return lambda: lowering.result(compiled, compiled.renderer.render_sync({}))
@@ -120,9 +120,9 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
     text = long_text()
     form = text.replace("{{", "{").replace("}}", "}")
     title = f"fill a text of {LINES} lines with {len(PLACEHOLDERS)} placeholders"
-    yield _compared(title, lambda: fill(text, **VALUES), "str.format", lambda: form.format(**VALUES), 1.5)
+    yield _compare(title, lambda: fill(text, **VALUES), "str.format", lambda: form.format(**VALUES), 1.5)
     items, example = ["a", "b", "c"], Review("Fine.", [Finding("a.py", 3)])
-    yield _compared(
+    yield _compare(
         "describe an answer again",
         lambda: answer_format(Review, example),
         "bullets of three items",
@@ -143,8 +143,12 @@ def comparisons(folder: Path) -> Iterator[Comparison]:
         return fill(text, **VALUES)
 
     reads_once.set()
-    yield _compared(
-        "serve a prompt from a file", _served(from_file), "from a string", _served(from_string), 1.1
+    yield _compare(
+        "serve a prompt from a file",
+        _request_handler(from_file),
+        "from a string",
+        _request_handler(from_string),
+        1.1,
     )
 
 
@@ -155,7 +159,7 @@ def measure() -> Mapping[str, float]:
     with TemporaryDirectory() as folder:
         measured = list(comparisons(Path(folder)))
     return {
-        f"{each.what}; {each.ratio:.2f} times {each.baseline}, of {each.most}": each.seconds
+        f"{each.what}; {each.ratio:.2f} times {each.baseline}, at most {each.most}": each.seconds
         for each in measured
     }
 

@@ -1,4 +1,4 @@
-"""The time that promptkit takes with many recipe files to start, to serve a saved file, and to check."""
+"""The time that promptkit needs with many recipe files to start, to serve a saved file, and to check."""
 
 import subprocess
 import time
@@ -16,13 +16,15 @@ from benchmarks.session import Session
 from benchmarks.wire import Era
 
 PAUSE_S = 0.002  # between two requests for a saved prompt
-RELEASE_S = 2.0  # how long requests continue after the saved prompt is served
+RELEASE_S = 2.0  # seconds for which requests continue after the saved prompt is served
 EDITS = count()  # numbers that make each edit differ from all earlier ones
 
 
 def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield the times to the first list, until a saved file is served, and of the slowest request meanwhile.
+    Yield the time to the first list, and the times of the reload of a saved file.
+
+    These are the median time until the file is served, and the time of the slowest request during reloads.
     """
     folder = recipes.folder_of_files(runner.folder, files)
     with runner.start_in(folder, peer, era) as session:
@@ -40,7 +42,7 @@ def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[
 
 def _measure_reload(session: Session, case: Case) -> tuple[float, float]:
     """
-    Return the time until a file that was just saved is served, and the time of the slowest request.
+    Return the time until a newly saved file is served, and the time of the slowest request.
 
     Requests continue after the file is served, because a reload also frees the previous recipes.
     """

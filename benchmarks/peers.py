@@ -21,7 +21,7 @@ RECIPES = "RECIPES"  # placeholder in a command for the folder of recipes
 
 class AbsentError(Exception):
     """
-    A server cannot be started on this machine.
+    A server, or a program that the measurements need, is not available on this machine.
     """
 
 
@@ -51,20 +51,18 @@ class Peer:
 
     def command_for(self, recipes: Path) -> tuple[str, ...]:
         """
-        Return the command, with the folder of recipes in place of the placeholder.
+        Return the command, with the folder of recipes for the placeholder.
         """
         return tuple(str(recipes) if part == RECIPES else part for part in self.command)
 
-    def measures(self, case: Case) -> bool:
-        """
-        Return whether *case* applies to the server.
-        """
+    def supports(self, case: Case) -> bool:
+        """Return whether *case* can be measured with the server."""
         return self.content or case is PLAIN
 
 
 def program() -> tuple[str, ...]:
     """
-    Return the command of the installed program; without one, the command that runs the module.
+    Return the command of the installed program or, without it, the command that runs the module.
     """
     program = shutil.which("promptkit", path=str(Path(sys.executable).parent))
     return (program,) if program else (sys.executable, "-m", "promptkit")
@@ -77,9 +75,9 @@ def _promptkit() -> Peer:
 
 
 def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
-    """Return a function that makes the peer for a Python program that needs *package*."""
+    """Return a function that creates the peer for a Python program that needs *package*."""
 
-    def make() -> Peer:
+    def create_peer() -> Peer:
         try:
             label = f"{package} {version(package)}"
         except PackageNotFoundError:
@@ -87,7 +85,7 @@ def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
             raise AbsentError(reason) from None
         return Peer(name, label, (sys.executable, str(SERVERS / file)))
 
-    return make
+    return create_peer
 
 
 def _typescript() -> Peer:
@@ -105,8 +103,8 @@ def _typescript() -> Peer:
     return Peer("typescript", label, (node, str(program)))
 
 
-#: Functions that make the peers, by name, in the order of measurement and of the tables. The baselines come
-#: right after promptkit, because their budgets have small margins.
+#: Functions that create the peers, by name, in the order of measurement and of the tables. The baselines
+#: follow promptkit directly, because their budgets have small margins.
 PEERS: Mapping[str, Callable[[], Peer]] = MappingProxyType(
     {
         OURS: _promptkit,

@@ -15,7 +15,7 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 def draw(side: int) -> bytes:
     """
-    Return a gray, square PNG with uncompressed pixels, which is the same for every call.
+    Return a gray, square PNG with uncompressed pixels. Every call returns the same image.
     """
     noise = random.Random(side)  # noqa: S311 (the noise must be the same in every run)
     rows = b"".join(b"\0" + noise.randbytes(side) for _ in range(side))

@@ -1,7 +1,7 @@
 """
 The preview in a browser: first paint with many prompts and cases, response to key presses, page weight.
 
-`python -m benchmarks.preview` prints medians, and exits with 1 if one of them exceeds its budget.
+`python -m benchmarks.preview` prints medians, and exits with 1 if a median exceeds its budget.
 """
 
 import sys
@@ -39,7 +39,7 @@ _CASES: Final = "".join(
 )
 _RULES: Final = "\nRULES = '\\n'.join(f'- Rule {number}: use *different* words' for number in range(20))\n"
 
-#: The kB that a page has loaded over the network. Cached files count as 0.
+#: The kB that a page has loaded over the network, where cached files count as 0.
 _LOADED: Final = """
 () => [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
   .reduce((sum, entry) => sum + entry.transferSize, 0) / 1000
@@ -173,7 +173,11 @@ def _paints(page: Page, origin: str, path: str, rounds: int) -> list[float]:
 
 
 def _keys(page: Page, rounds: int) -> list[tuple[float, float]]:
-    """Type characters, each after the previous one has been painted, and return both times of each."""
+    """
+    Type characters, each once the previous one has been painted, and return two times per character.
+
+    These are the time until the page changed, and the time until the change was painted.
+    """
     times = []
     page.locator("#argument-text").press("End")
     text = "a"

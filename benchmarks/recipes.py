@@ -1,4 +1,4 @@
-"""The folders of recipes for promptkit: one for each number of prompts, as an author would write them."""
+"""The folders of recipes for promptkit, one for each number of prompts, as an author would write them."""
 
 import compileall
 import shutil
@@ -48,7 +48,7 @@ def loop() -> str:
 """,
 }
 
-#: In a folder with many files, the file that is saved repeatedly, and its prompt.
+#: The file that is saved repeatedly in a folder with many files, and its prompt.
 SAVED, SAVED_PROMPT = "generated_00000.py", "generated_00000"
 
 
@@ -63,7 +63,7 @@ def write(parent: Path, counts: Sequence[int]) -> None:
     """
     Write a folder of recipes into *parent* for each of *counts*.
 
-    All folders contain bytecode, as after a first start.
+    The folders also contain bytecode, as after a first start.
     """
     for count in counts:
         prompts = (PROMPT.format(number=number) for number in range(count - NAMED))
@@ -118,7 +118,7 @@ def _file(number: int) -> str:
 
 def save(parent: Path, files: int, edit: int) -> None:
     """
-    Save one file in the folder with *files* files; the text of its prompt contains the number of the edit.
+    Save one file in the folder with *files* files, with the number of the edit in its prompt's text.
     """
     path = folder_of_files(parent, files) / SAVED
     text = _file(0).replace("Review this", f"Review {edit}, this")

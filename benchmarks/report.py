@@ -63,7 +63,7 @@ def as_json(
     notes: Mapping[tuple[str, str], str],
     compiling: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return all results of a run as JSON values, from which the other reports are made."""
+    """Return all results of a run as JSON values, from which all other reports are generated."""
     machine = {"system": platform.system(), "machine": platform.machine(), "processors": os.cpu_count()}
     return {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
@@ -131,7 +131,7 @@ def block(content: Content) -> str:
 
 
 def render(content: Content) -> Markdown:
-    """Return all figures for the terminal, each with half the range of its rounds."""
+    """Return all figures for the terminal, with half the range of the rounds for each."""
     eras = [part for era in content["eras"] for part in _era(content, era, spread=True)]
     return Markdown("\n\n".join([*eras, _budgets(content["budgets"]), *_notes(content)]))
 
@@ -205,7 +205,7 @@ def format_cell(row: Mapping[str, Any], name: str, *, spread: bool = False) -> s
     """
     Format the figure of a server with its ratio to promptkit's.
 
-    With *spread*, half the range of the rounds is added, if there are several.
+    With *spread*, add half the range of the rounds if there are several.
     """
     figure, ours = row["servers"].get(name), row["servers"].get(OURS)
     if figure is None:
@@ -218,9 +218,9 @@ def format_cell(row: Mapping[str, Any], name: str, *, spread: bool = False) -> s
     return f"{text} ({format_ratio(figure['median'] / ours['median'])})"
 
 
-def _table(head: Sequence[str], lines: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
-    """Return a Markdown table. The columns *numbers* are right-aligned, by default all but the first."""
-    right = numbers or range(1, len(head))
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]], right_aligned: Sequence[int] = ()) -> str:
+    """Return a Markdown table. By default, all columns but the first are right-aligned."""
+    right = right_aligned or range(1, len(head))
     rule = ["---:" if column in right else "---" for column in range(len(head))]
     return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
 

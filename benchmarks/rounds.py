@@ -13,11 +13,11 @@ from benchmarks import busy, many_files, rows
 from benchmarks.cases import CASES, PICTURE, Case, listing
 from benchmarks.peers import OURS, Peer
 from benchmarks.rows import Row
-from benchmarks.runner import Runner, memory_of
+from benchmarks.runner import Runner, memory_figure
 from benchmarks.session import RefusedError, Session
 from benchmarks.wire import ERAS, Era
 
-#: Numbers of pure-Python loops that run while a quick prompt is measured.
+#: Numbers of pure-Python loops to run while measuring a quick prompt.
 LOOPS = (1, 8)
 
 
@@ -87,7 +87,7 @@ class Rounds:
         """
         Check every server, measure it in *count* rounds, and return the figures.
 
-        Requests are measured in both eras, everything else only in the first one.
+        Requests are measured in both eras, everything else only in the first era.
         """
         for era in ERAS:
             for peer in self.peers:
@@ -107,7 +107,7 @@ class Rounds:
         return self._results()
 
     def _check(self, peer: Peer, era: Era) -> None:
-        """Check which cases *peer* supports, and note the errors of the other cases."""
+        """Check which cases *peer* supports, and note the errors of all others."""
         self.report_progress(f"{peer.label}: checking its replies in the {era.name} era")
         errors = self.runner.check(peer, era)
         for name, reason in errors.items():
@@ -120,7 +120,7 @@ class Rounds:
         self.notes[peer.name, what] = reason
 
     def _serving(self, era: Era) -> list[Peer]:
-        """Return the servers that serve *era*."""
+        """Return the servers that support *era*."""
         return [peer for peer in self.peers if (era.name, peer.name) in self._cases]
 
     def _measure_starts(self, era: Era) -> None:
@@ -140,16 +140,16 @@ class Rounds:
                 sessions[peer] = open_sessions.enter_context(session)
             for case in CASES * self.runner.plan.turns:
                 for peer, session in sessions.items():
-                    if case in self._cases[era.name, peer.name] and peer.measures(case):
+                    if case in self._cases[era.name, peer.name] and peer.supports(case):
                         self._store(peer, era, self.runner.measure_case(session, case))
                     if peer.name == OURS and case is PICTURE:
                         self._echo(era, case)
             for peer, session in sessions.items():
                 if peer.content and era is ERAS[0]:
-                    self._store(peer, era, memory_of(session.memory(), rows.LOADED))
+                    self._store(peer, era, memory_figure(session.memory(), rows.LOADED))
 
     def _measure_growth(self, era: Era) -> None:
-        """Measure figures that depend on the number of prompts: start, memory, list, one prompt of many."""
+        """Measure figures that depend on the number of prompts: start, memory, list, one of many prompts."""
         with ExitStack() as open_sessions:
             sessions: dict[tuple[int, Peer], Session] = {}
             for count, peer in product(self.runner.plan.counts, self._serving(era)):
@@ -174,7 +174,7 @@ class Rounds:
                 self._store(peer, era, self.runner.measure_echo(peer, era, case, sizes[-1]))
 
     def _measure_promptkit(self, peer: Peer, era: Era) -> None:
-        """Measure what only promptkit has: quick prompts next to slow ones, saved files, a check."""
+        """Measure what only promptkit supports: quick prompts next to slow ones, saved files, `check`."""
         for loops in LOOPS:
             self._store(peer, era, busy.measure_loops(self.runner, peer, era, loops))
         for files in self.runner.plan.files:

@@ -49,7 +49,7 @@ def first_list(count: int) -> Row:
 
 def first_get(count: int) -> Row:
     """
-    Return the row for the time from the start to the first prompt, requested after a list of *count* prompts.
+    Return the row for the time from the start to the first prompt, after a list of *count* prompts.
     """
     return Row(f"start to prompts/list of {count:,} and one prompts/get", table=PROCESS)
 
@@ -63,14 +63,14 @@ def list_of_files(files: int) -> Row:
 
 def saved_file(files: int) -> Row:
     """
-    Return the row for the time from saving one of *files* files until the new content is served.
+    Return the row for the time from saving one of *files* files until the server returns the new content.
     """
     return Row(f"a saved file among {files:,} until it is served", table=PROCESS)
 
 
 def slowest_request(files: int) -> Row:
     """
-    Return the row for the time of the slowest request during the reload after saving one of *files* files.
+    Return the row for the slowest request during the reload after saving one of *files* files.
     """
     return Row(f"the slowest request while a saved file among {files:,} is reloaded", table=PROCESS)
 
@@ -98,28 +98,28 @@ def memory(count: int) -> Row:
 
 def alone(case: Case) -> Row:
     """
-    Return the row for the median time of *case*, one at a time.
+    Return the row for the median time of *case*, with one request at a time.
     """
     return Row(f"{case.name}: median")
 
 
 def slowest(case: Case) -> Row:
     """
-    Return the row for the 99th percentile of the time of *case*, one at a time.
+    Return the row for the 99th percentile of the time of *case*, with one request at a time.
     """
     return Row(f"{case.name}: 99th percentile")
 
 
 def pipelined(case: Case) -> Row:
     """
-    Return the row for the time per request of *case*, for many requests that are sent together.
+    Return the row for the time per request of *case*, with many requests sent together.
     """
     return Row(f"{case.name}: pipelined")
 
 
 def among(case: Case, count: int) -> Row:
     """
-    Return the row for the median time of *case*, one at a time, for a server with *count* prompts.
+    Return the row for the median time of *case*, one request at a time, on a server with *count* prompts.
     """
     return Row(f"{case.name}, one of {count:,} prompts: median", table=PROCESS)
 

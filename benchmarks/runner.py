@@ -1,4 +1,4 @@
-"""The runner, which starts servers and measures one figure at a time, and its plan."""
+"""A runner that starts servers and measures one figure at a time, and its plan."""
 
 import math
 import os
@@ -27,31 +27,32 @@ class Plan:
             Approximate duration of the measurement of each figure.
 
         least:
-            Minimum number of requests that are sent one at a time.
+            Minimum number of requests to send one at a time.
 
         most:
-            Maximum number of requests, both one at a time and pipelined.
+            Maximum number of requests, whether one at a time or pipelined.
 
         sizes:
-            Numbers of prompts of a server. The first is used for all figures except growth.
+            Numbers of prompts per server. The first is used for all figures except growth.
 
         many:
-            An additional number of prompts for promptkit; other servers would take a minute to start.
+            An additional number of prompts for promptkit only, because other servers would take a minute to
+            start.
 
         files:
-            Numbers of recipe files with which the reload of a saved file is measured.
+            Numbers of recipe files for measuring the reload of a saved file.
 
         checked:
             Number of recipe files to check.
 
         saves:
-            Number of times that a file is saved.
+            Number of times to save a file.
 
         starts:
-            Number of times that each server is started with a few prompts.
+            Number of times to start each server with a few prompts.
 
         turns:
-            Number of times that each case and each list is measured.
+            Number of times to measure each case and each list.
     """
 
     seconds: float
@@ -134,7 +135,9 @@ class Runner:
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
-        Return the errors of *peer* by the names of the failing cases; by None if it fails the whole era.
+        Return the errors of *peer*, by the name of the failing case.
+
+        The key None means that *peer* does not support the era.
         """
         size = self.plan.sizes[0]
         errors: dict[str | None, str] = {}
@@ -163,24 +166,24 @@ class Runner:
         Yield the figures of one case, after a warm-up.
         """
         plan = self.plan
-        session.one_at_a_time(case, plan.seconds / 10, 3, plan.most)
-        times = sorted(session.one_at_a_time(case, plan.seconds, plan.least, plan.most))
+        session.measure_one_at_a_time(case, plan.seconds / 10, 3, plan.most)
+        times = sorted(session.measure_one_at_a_time(case, plan.seconds, plan.least, plan.most))
         yield rows.alone(case), median(times)
         yield rows.slowest(case), times[math.ceil(len(times) * 0.99) - 1]
         count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
-        session.pipelined(case, plan.least)
-        yield rows.pipelined(case), session.pipelined(case, count)
+        session.measure_pipelined(case, plan.least)
+        yield rows.pipelined(case), session.measure_pipelined(case, count)
         if case is PICTURE:
             yield _size(session, case)
 
     def measure_size(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """
-        Yield the start times of a server with *count* prompts, and its memory once it is idle.
+        Yield the start times of a server with *count* prompts, and its memory when idle.
         """
         yield from _measure_first_replies(session, count)
-        session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
+        session.measure_one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
         session.wait_until_idle()
-        yield from memory_of(session.memory(), rows.memory(count))
+        yield from memory_figure(session.memory(), rows.memory(count))
 
     def measure_list(self, session: Session, peer: Peer, count: int) -> Iterator[tuple[Row, float]]:
         """
@@ -189,25 +192,31 @@ class Runner:
         case = listing(count)
         _check(session, peer, case)  # also a warm-up
         yield _size(session, case)
-        yield rows.alone(case), median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
+        yield (
+            rows.alone(case),
+            median(session.measure_one_at_a_time(case, self.plan.seconds, 5, self.plan.most)),
+        )
 
     def measure_among(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """
-        Yield the median time of one prompt of a server with *count* prompts.
+        Yield the median time of a single prompt on a server with *count* prompts.
         """
-        times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
+        times = session.measure_one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
         yield rows.among(TYPED, count), median(times)
 
     def measure_echo(self, peer: Peer, era: Era, case: Case, size: float) -> Iterator[tuple[Row, float]]:
         """
-        Yield the median time of the echo *peer* for the result of *case*, which has *size* KiB.
+        Yield the median time of the echo server *peer* for *size* KiB, the size of the result of *case*.
         """
         with self.start(peer, era, self.plan.sizes[0]) as session:
             echo = echo_of(case, round(size * 1024))
             if not echo.has_expected_content(session.ask(echo)):  # also a warm-up
                 reason = f"it does not answer with {size:.1f} KiB"
                 raise RefusedError(reason)
-            yield rows.alone(case), median(session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most))
+            yield (
+                rows.alone(case),
+                median(session.measure_one_at_a_time(echo, self.plan.seconds, 5, self.plan.most)),
+            )
 
 
 def _measure_first_replies(session: Session, count: int) -> Iterator[tuple[Row, float]]:
@@ -219,21 +228,21 @@ def _measure_first_replies(session: Session, count: int) -> Iterator[tuple[Row, 
 
 
 def _size(session: Session, case: Case) -> tuple[Row, float]:
-    """Return the size of a result."""
+    """Send *case* once, and return the row and the size of the result in KiB."""
     return rows.size(case), len(session.ask(case)) / 1024
 
 
-def memory_of(memory: float | None, row: Row) -> Iterator[tuple[Row, float]]:
+def memory_figure(memory: float | None, row: Row) -> Iterator[tuple[Row, float]]:
     """
-    Yield a figure of memory, if the system provides it.
+    Yield the figure for memory, if the system provides it.
     """
     if memory is not None:
         yield row, memory
 
 
 def _check(session: Session, peer: Peer, case: Case) -> None:
-    """Send *case* once. Raises RefusedError if the reply is an error, or not the expected content."""
-    if peer.measures(case):
+    """Send *case* once. Raises RefusedError if the reply is an error, or has unexpected content."""
+    if peer.supports(case):
         result = session.ask(case)
         if peer.content and not case.has_expected_content(result):
             reason = "its reply has other content"

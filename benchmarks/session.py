@@ -28,7 +28,7 @@ class RefusedError(Exception):
 
 class Session:
     """
-    A server that has been started and has answered the first request of an era.
+    A running server that has answered the first request of an era.
 
     Args:
         command:
@@ -134,7 +134,7 @@ class Session:
         requests = (self._era.request(UNREAD + number, case.method, case.params) for number in range(count))
         self._write(b"".join(requests))
 
-    def one_at_a_time(self, case: Case, seconds: float, least: int, most: int) -> list[float]:
+    def measure_one_at_a_time(self, case: Case, seconds: float, least: int, most: int) -> list[float]:
         """
         Send requests one at a time, and return the time of each, in seconds.
 
@@ -161,7 +161,7 @@ class Session:
                 times.append(self._time(case, len(times)))
         return times
 
-    def with_pauses(self, case: Case, count: int, pause: float) -> list[float]:
+    def measure_with_pauses(self, case: Case, count: int, pause: float) -> list[float]:
         """
         Send *count* requests with a pause before each, and return the time of each, in seconds.
 
@@ -189,7 +189,7 @@ class Session:
     def _on_one_processor(self) -> Iterator[None]:
         """Run client and server on one processor, if the system allows it."""
         # Only one of the two processes works at a time. On two processors, each request would wake a
-        # processor twice, which would add the same time for every server.
+        # processor twice, adding the same time for every server.
         tasks = Path(f"/proc/{self._process.pid}/task")
         if not hasattr(os, "sched_setaffinity") or not tasks.exists():
             yield
@@ -201,11 +201,12 @@ class Session:
         finally:
             _confine(tasks, all_processors)
 
-    def pipelined(self, case: Case, count: int) -> float:
+    def measure_pipelined(self, case: Case, count: int) -> float:
         """
         Send *count* requests without waiting for replies, and return the seconds per request.
 
-        Long replies are counted but not stored, because storing takes longer than reading. Errors are short.
+        Only short replies are checked for errors, because errors are never long. Long replies are counted but
+        not stored, because storing takes longer than reading.
 
         Raises:
             RefusedError: If a reply is an error, or is missing.
@@ -242,7 +243,7 @@ class Session:
             time.sleep(SETTLE_S)
 
     def _processor_time(self) -> str:
-        """Return the processor time of the process, or an empty string if the system does not provide it."""
+        """Return the processor time of the process; ``""`` if the system does not provide it."""
         status = Path(f"/proc/{self._process.pid}/stat")
         return " ".join(status.read_text().rpartition(")")[2].split()[11:13]) if status.exists() else ""
 
@@ -254,7 +255,7 @@ class Session:
             started = time.perf_counter()
             with suppress(BrokenPipeError):
                 self._stdin.close()
-            self._process.wait()  # a timeout here would poll; the timer limits the time
+            self._process.wait()  # a timeout would poll; the timer limits the wait
             elapsed = time.perf_counter() - started
         self._stdout.close()
         return elapsed

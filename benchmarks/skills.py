@@ -1,8 +1,8 @@
 """
-Skills: a page of the list of many skills, and a file of one, compared with an echo.
+The time to list many skills, and to read a file of a skill, compared with an echo server.
 
-`python -m benchmarks.skills` prints medians of ratios that were measured in turns, and exits with 1 if one of
-them exceeds its budget.
+`python -m benchmarks.skills` prints medians of ratios from interleaved measurements, and exits with 1 if a
+median exceeds its budget.
 """
 
 import os
@@ -109,7 +109,7 @@ def _session(command: tuple[str, ...]) -> Session:
 
 
 def _median(session: Session, case: Case) -> float:
-    return median(session.one_at_a_time(case, 0.5, 5, 2_000))
+    return median(session.measure_one_at_a_time(case, 0.5, 5, 2_000))
 
 
 def _columns(pairs: list[tuple[float, float]]) -> tuple[list[float], list[float]]:

@@ -1,4 +1,4 @@
-"""The TypeScript server, whose packages are installed once into a cache outside the checkout."""
+"""The TypeScript server. Its packages are installed once, into a cache outside the checkout."""
 
 import hashlib
 import os

@@ -48,7 +48,7 @@ class Era:
 
     def request(self, number: int | None, method: str, params: dict[str, Any]) -> bytes:
         """
-        Return a request as a line of JSON; if *number* is None, return a notification.
+        Return a request, or a notification if *number* is None, as a line of JSON.
         """
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": {**params, **self.meta}}
         if number is not None:

@@ -14,7 +14,7 @@ from benchmarks.peers import OURS, RECIPES, SERVERS, AbsentError, Peer
 #: Placeholders in a command for the port and the number of workers.
 PORT, WORKERS = "PORT", "WORKERS"
 
-#: Options that make uvicorn do as little work as possible. The lifespan stays on, because frameworks need it.
+#: Options that make uvicorn do as little work as possible. Lifespan stays on, because frameworks need it.
 _UVICORN = (
     *("--http", "httptools", "--loop", "uvloop", "--interface", "asgi3", "--ws", "none"),
     *("--no-access-log", "--log-level", "error", "--no-proxy-headers", "--no-server-header"),
@@ -51,7 +51,7 @@ class HttpPeer:
 
     def command_for(self, recipes: Path, port: int, workers: int) -> tuple[str, ...]:
         """
-        Return the command, with values in place of the placeholders.
+        Return the command, with values for the placeholders.
         """
         values = {RECIPES: str(recipes), PORT: str(port), WORKERS: str(workers)}
         return tuple(values.get(part, part) for part in self.command)
@@ -62,29 +62,29 @@ def _promptkit() -> HttpPeer:
     return HttpPeer(OURS, OURS, (*served, "--http", PORT, "--workers", WORKERS), workers=2)
 
 
-def under_uvicorn(server: str, *options: str) -> tuple[str, ...]:
+def uvicorn_command(server: str, *options: str) -> tuple[str, ...]:
     """
-    Return the command that serves an ASGI application from a module in `SERVERS`.
+    Return the command that runs an ASGI application from a module in `SERVERS`.
     """
     address = ("--host", "127.0.0.1", "--port", PORT, "--workers", WORKERS)
     return (sys.executable, "-m", "uvicorn", "--app-dir", str(SERVERS), server, *address, *_UVICORN, *options)
 
 
 def _application(name: str, server: str) -> Callable[[], HttpPeer]:
-    """Return a function that makes the peer for an ASGI application of a Python framework."""
+    """Return a function that creates the peer for an ASGI application of a Python framework."""
 
-    def make() -> HttpPeer:
+    def create_peer() -> HttpPeer:
         peer: Peer = peers.PEERS[name]()  # raises AbsentError if the package is not installed
-        return HttpPeer(name, peer.label, under_uvicorn(server, "--factory"), workers=2)
+        return HttpPeer(name, peer.label, uvicorn_command(server, "--factory"), workers=2)
 
-    return make
+    return create_peer
 
 
 def _constant() -> HttpPeer:
     if find_spec("uvicorn") is None:
         reason = "uvicorn is not installed: run pip install -e '.[bench]'"
         raise AbsentError(reason)
-    command = under_uvicorn("constant:application", "--lifespan", "off")
+    command = uvicorn_command("constant:application", "--lifespan", "off")
     return HttpPeer("asgi", "raw ASGI", command, workers=2, content=False)
 
 
@@ -93,7 +93,7 @@ def _typescript() -> HttpPeer:
     return HttpPeer("typescript", peer.label, (*peer.command, PORT))
 
 
-#: Functions that make the peers, by name, in the order of the tables.
+#: Functions that create the peers, by name, in the order of the tables.
 HTTP_PEERS: Mapping[str, Callable[[], HttpPeer]] = MappingProxyType(
     {
         OURS: _promptkit,

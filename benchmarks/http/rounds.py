@@ -1,4 +1,4 @@
-"""Interleaved rounds over HTTP, which measure the servers in turn with one worker and with two."""
+"""Interleaved rounds over HTTP, which measure the servers in turn, with one worker and with two."""
 
 import os
 from collections import defaultdict
@@ -55,7 +55,7 @@ def cores() -> tuple[set[int] | None, set[int] | None]:
     """
     Return the processors for a server with one worker, and those for wrk.
 
-    Both are None, which means any, if there is only one processor.
+    If there is only one processor, both are None, which means any processor.
     """
     if not hasattr(os, "sched_getaffinity") or len(processors := sorted(os.sched_getaffinity(0))) < 2:
         return None, None
@@ -116,7 +116,7 @@ class HttpRounds:
         }
 
     def _answers_correctly(self, peer: HttpPeer) -> bool:
-        """Start *peer* once, and return whether its reply is correct. Note the reason if it is not."""
+        """Start *peer* once, and return whether its reply is correct. If not, note the reason."""
         self.report_progress(f"{peer.label}: checking its replies over HTTP")
         try:
             with self._start(peer, 1, free_port()) as server:
@@ -169,7 +169,9 @@ class HttpRounds:
 
 
 def _measure_first(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
-    """Yield the start time of a server with one worker, and the median time with one connection."""
+    """
+    Yield the start time of a server with one worker, and the median time of a request over one connection.
+    """
     yield rows.HTTP_OPENING, server.opened
     load(server.port, POST, seconds=plan.warm_up, processors=cores()[1])
     single = load(server.port, POST, seconds=plan.warm_up, connections=1, processors=cores()[1])

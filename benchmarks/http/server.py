@@ -1,4 +1,4 @@
-"""A server over HTTP, with its replies, its processor time and its memory."""
+"""A server over HTTP, and measurements of its processor time and its memory."""
 
 import http.client
 import os
@@ -67,7 +67,7 @@ def free_port() -> int:
 @contextmanager
 def confined(processors: set[int] | None) -> Iterator[None]:
     """
-    Run the processes started in the block on *processors* only; on any processor if *processors* is None.
+    Run processes that are started in the block on *processors* only, or on any if *processors* is None.
     """
     if processors is None:
         yield
@@ -82,7 +82,7 @@ def confined(processors: set[int] | None) -> Iterator[None]:
 
 class HttpServer:
     """
-    A server that has been started, and has answered a first request.
+    A running server that has answered a first request.
 
     Args:
         command:
@@ -182,7 +182,8 @@ class HttpServer:
         Send one request, and check the content of the reply.
 
         Raises:
-            RefusedError: If the content is not as expected.
+            RefusedError:
+                If there is no reply, or its status or content is not as expected.
         """
         body = self.ask(post)
         try:
@@ -206,7 +207,7 @@ class HttpServer:
         return sum(map(_proportional_set, self._pids())) / 1024
 
     def _pids(self) -> list[int]:
-        """Return the ids of the process and its descendants."""
+        """Return the process ids of the server and its descendants."""
         pids = [self._process.pid]
         for pid in pids:
             for children in Path(f"/proc/{pid}/task").glob("*/children"):

@@ -1,7 +1,7 @@
 """
-A baseline: a loop that reads requests and writes the same replies as the other servers.
+A baseline, a loop that reads requests and writes the same replies as the other servers.
 
-It does not validate or report errors, and converts arguments only as far as a prompt needs them.
+It does not validate input or report errors, and converts arguments only as far as a prompt needs them.
 """
 
 import os
@@ -126,7 +126,7 @@ def write(data: bytes) -> None:
 
 
 def main() -> None:
-    """Answer every line that has an id until the input ends."""
+    """Answer every line that has an id, until the end of the input."""
     partial = b""
     while chunk := os.read(0, 65536):
         *lines, partial = (partial + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""The lower baseline: it returns each request unchanged, or a result of the size that the request names."""
+"""The lower baseline, which returns each request unchanged, or a result of the size in the request."""
 
 import os
 import re
@@ -7,7 +7,7 @@ find_size = re.compile(rb'"bytes":([0-9]+)').search
 
 
 def main() -> None:
-    """Return every line that has an id until the input ends."""
+    """Return every line that has an id, until the end of the input."""
     partial = padding = b""
     while chunk := os.read(0, 65536):
         *lines, partial = (partial + chunk).split(b"\n")

@@ -69,7 +69,7 @@ def picture(caption: str) -> list[Message]:
     return [Message(caption), Message(Image(data=read("picture.png"), format="png").to_image_content())]
 
 
-def make(number: int) -> Prompt:
+def create_prompt(number: int) -> Prompt:
     """Return one of the many prompts that make a list long."""
 
     def generated(code: str, language: Language = "python", depth: int = 1) -> str:
@@ -80,7 +80,7 @@ def make(number: int) -> Prompt:
 
 
 for each in range(int(os.environ["BENCHMARK_PROMPTS"]) - NAMED):
-    server.add_prompt(make(each))
+    server.add_prompt(create_prompt(each))
 
 
 @server.completion

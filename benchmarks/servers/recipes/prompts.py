@@ -1,4 +1,4 @@
-"""The five named prompts as recipes, served by promptkit. The generated prompts are in a separate file."""
+"""The five named prompts as recipes for promptkit. A separate file contains the generated prompts."""
 
 import os
 from functools import cache
