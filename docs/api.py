@@ -18,7 +18,9 @@ Parameters = dict[str, tuple[str, bool]]
 
 
 def describe() -> dict[str, Any]:
-    """Return the version, and the parameters of each public object that can be called."""
+    """
+    Return the version, and the parameters of each public object; None for an object that users do not call.
+    """
     objects = {path: _parameters(node, value) for path, node, value in public_objects()}
     return {"version": VERSION, "objects": dict(sorted(objects.items()))}
 
@@ -32,7 +34,7 @@ def _parameters(node: Any, value: Any) -> Parameters | None:
 
 
 def breaking_changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """Return what works with the *old* API, and no longer with the *new* one."""
+    """Return a description of each change from *old* to *new* that breaks code written for the *old* API."""
     changes = []
     for path, before in old.items():
         if path not in new:

@@ -61,13 +61,13 @@ def render_section() -> str:
         for name, row in sorted(rows.items(), key=lambda item: titles[item[0]].lower())
     ]
     untested = sorted((title for name, title in titles.items() if name not in rows), key=str.lower)
-    note = f"No test runs these clients with this prompt, as of {_LOOKED}: {', '.join(untested)}."
+    note = f"As of {_LOOKED}, these clients are not tested with this prompt: {', '.join(untested)}."
     introduction = _INTRODUCTION.replace("{recipe}", RECIPE.lstrip())
     return f"{introduction}{''.join(lines)}\n{fill(note, _WIDTH, break_on_hyphens=False)}\n"
 
 
 def render() -> str:
-    """Return the page with the section as it should be."""
+    """Return the page with the section rendered from the observations."""
     return _SECTION.sub(lambda _: render_section(), PAGE.read_text(encoding="utf-8"))
 
 

@@ -119,7 +119,7 @@ def render() -> str:
 
 
 def public_objects() -> Iterator[tuple[str, Any, Any]]:
-    """Yield the path of each public object and member, what griffe knows of it, and the object."""
+    """Yield the path, the griffe object and the Python object of each public object and member."""
     package = griffe.load("promptkit", search_paths=[ROOT], allow_inspection=False)
     for lines in _SECTIONS.values():
         for path, members in _objects(lines.split("\n")):
@@ -143,7 +143,7 @@ def _objects(lines: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _render_object(package: Any, path: str, members: list[str]) -> Iterator[str]:
-    """Yield the lines of an object and its *members*, or of all if none are named."""
+    """Yield the Markdown of an object and its *members*, or all its public members if *members* is empty."""
     module, _, name = path.rpartition(".")
     value = getattr(import_module(module), name)
     found = _resolve(package, value)
@@ -162,7 +162,7 @@ def _public_members(found: Any) -> list[str]:
 
 
 def _resolve(package: Any, value: Any) -> Any:
-    """Return what griffe knows of a Python object."""
+    """Return the griffe object of a Python object."""
     path = f"{value.__module__}.{value.__qualname__}".removeprefix("promptkit.")
     found = package[path]
     return found.final_target if found.is_alias else found
@@ -209,7 +209,7 @@ def _items(items: Iterable[tuple[object, str]]) -> Iterator[str]:
 
 
 def _signature(found: Any, name: str, value: Any) -> str:
-    """Return the code that declares an object, without its body; nothing for an attribute without a type."""
+    """Return the code that declares an object, without its body; empty for an attribute without a type."""
     if found.is_attribute:
         return f"{name}: {found.annotation}" if found.annotation is not None else ""
     if found.is_function and any("cached_property" in str(decorator.value) for decorator in found.decorators):
@@ -237,7 +237,7 @@ def constructor_of(found: Any, value: Any) -> griffe.Function | None:
 
 
 def _attrs_constructor(found: Any, value: Any) -> griffe.Function:
-    """Return the constructor that attrs makes: names and defaults of the class, types of the source."""
+    """Return the constructor that attrs makes, with the defaults of the class and the types in the source."""
     parameters = [
         griffe.Parameter(
             parameter.name,

@@ -1,7 +1,7 @@
 """
 Write promptkit/schemas: JSON Schemas with which editors complete settings. Run `python -m docs.schemas`.
 
-They come from the tables that the code checks settings with, and from the help of `serve`.
+They are built from the tables by which the code checks settings, and from the help of `serve`.
 """
 
 import json
