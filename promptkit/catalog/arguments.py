@@ -11,7 +11,7 @@ from promptkit.catalog.completion import Completer
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
-from promptkit.types.descriptions import default_clause, join_description
+from promptkit.types.descriptions import default_clause, example_clause, join_description
 from promptkit.types.error_messages import invalid_value, reason_of, shortened
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, plain
@@ -366,8 +366,7 @@ def _clauses(argument: Argument, form: str) -> Iterator[str]:
     yield form
     if arg.timezone is not None:
         yield f"in {arg.timezone} unless it has an offset"
-    if examples := ", ".join(map(_text, argument.examples)):
-        yield f"for example {examples}"
+    yield example_clause(map(_text, argument.examples))
     defaults = filter(lambda text: text not in ("", "[]", "{}"), map(_text, _defaults(argument)))
     yield default_clause(arg.env, defaults)
 

@@ -34,15 +34,9 @@ from promptkit.language.files import TextRead, collecting, texts_read
 from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
-from promptkit.server.direct_calls import (
-    CANCEL_GRACE_S,
-    AuthorCall,
-    CallTimeoutError,
-    explain_failure,
-    make_renderer,
-    time_limit,
-)
+from promptkit.server.direct_calls import CANCEL_GRACE_S, AuthorCall, explain_failure, make_renderer
 from promptkit.server.lookup import name_of
+from promptkit.server.timeouts import CallTimeoutError, time_limit
 
 #: Encodes results for a client of the latest handshake revision.
 LOWERING: Final = lowering_for(LATEST_HANDSHAKE)

@@ -25,7 +25,7 @@ from promptkit.language.annotations import Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
 from promptkit.types.constraints import DefaultZone
-from promptkit.types.descriptions import default_clause, join_description
+from promptkit.types.descriptions import default_clause, example_clause, join_description
 from promptkit.types.error_messages import short, shortened
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
@@ -177,7 +177,7 @@ def _format_default(parameter: Parameter) -> str:
 def _description(parameter: Parameter, reader: Reader) -> str | None:
     """Return the author's description, with details in parentheses, for clients; None if both are empty."""
     arg = parameter.arg
-    examples = f"for example {', '.join(map(_format_value, arg.examples))}" if arg.examples else ""
+    examples = example_clause(map(_format_value, arg.examples))
     shows_default = not (parameter.required or arg.secret) and _is_worth_showing(parameter.default)
     default = default_clause(arg.env, [_format_value(parameter.default)] if shows_default else ())
     return join_description(arg.description, (reader.hint, examples, default)) or None

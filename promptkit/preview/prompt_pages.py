@@ -35,7 +35,7 @@ from promptkit.preview.rendering import (
 from promptkit.preview.rendering_changes import BASE_LABELS, Comparisons
 from promptkit.preview.tabs import TABS, TabContent, build_tab
 from promptkit.preview.templating import prompt_path, render_template
-from promptkit.server.direct_calls import CallTimeoutError, time_limit
+from promptkit.server.timeouts import CallTimeoutError, time_limit
 
 
 @attrs.frozen

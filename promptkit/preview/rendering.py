@@ -30,14 +30,9 @@ from promptkit.language.messages import Workflow
 from promptkit.lints.linter import without_suppressed
 from promptkit.lints.placeholders import lint_texts_read
 from promptkit.preview.media import Upload
-from promptkit.server.direct_calls import (
-    AuthorCall,
-    CallTimeoutError,
-    explain_failure,
-    make_renderer,
-    time_limit,
-)
+from promptkit.server.direct_calls import AuthorCall, explain_failure, make_renderer
 from promptkit.server.elicitation import askable_arguments
+from promptkit.server.timeouts import CallTimeoutError, time_limit
 
 if TYPE_CHECKING:  # most recipes have no skills
     from promptkit.catalog.skills import CompiledSkill

@@ -40,9 +40,10 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.server.direct_calls import make_renderer, time_limit
+from promptkit.server.direct_calls import make_renderer
 from promptkit.server.elicitation import askable_arguments, elicitation_params, form_arguments
 from promptkit.server.identity import UNKNOWN
+from promptkit.server.timeouts import time_limit
 
 #: The label of each request format, and the method of the vendor's SDK that accepts it.
 _VENDORS: Final = {

@@ -1,4 +1,4 @@
-"""Calls to authors' code by commands and the preview, with the time limits and errors of a server."""
+"""Calls to authors' code by commands and the preview, and the messages of calls that fail."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -13,37 +13,10 @@ from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError
 from promptkit.errors.tracebacks import authors_line
 from promptkit.language.context import cancelled_by
 from promptkit.language.messages import Workflow
-from promptkit.protocol.limits import Limits
+from promptkit.server.timeouts import CallTimeoutError
 
 #: How long cancelled asynchronous code may take to clean up, in seconds.
 CANCEL_GRACE_S: Final = 1.0
-
-
-class CallTimeoutError(Exception):
-    """
-    An author's function has not returned in time.
-
-    The message continues a sentence that starts with the function's name.
-
-    Attributes:
-        line:
-            The author's line that was running, if known.
-    """
-
-    line: Location | None = None
-
-    @classmethod
-    def after(cls, seconds: float, line: Location | None = None) -> "CallTimeoutError":
-        """Return the error for a call that was at *line* when its limit of *seconds* had passed."""
-        at = "" if line is None else f", and was at {line}"
-        error = cls(f"took longer than its limit of {seconds:g} s{at}")
-        error.line = line
-        return error
-
-
-def time_limit(prompt: CompiledPrompt | None = None) -> float:
-    """Return the time limit of a call, in seconds: the prompt's own limit, or the default of `serve`."""
-    return (prompt and prompt.timeout) or Limits().timeout
 
 
 def make_renderer(

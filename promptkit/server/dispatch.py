@@ -40,9 +40,10 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.server.pending import PendingRequest, reply_to, timeout_error
+from promptkit.server.pending import PendingRequest, reply_to
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.threads import Clock, DaemonThread, Watchdog
+from promptkit.server.timeouts import timeout_error
 from promptkit.server.waiting_queue import WaitingQueue, queue_full_error
 from promptkit.standard_error import say
 

@@ -18,9 +18,8 @@ from promptkit.errors.exceptions import (
     PromptError,
     PromptkitError,
     UnsendableMediaError,
-    shortened,
 )
-from promptkit.errors.tracebacks import authors_line, format_exception
+from promptkit.errors.tracebacks import format_exception
 from promptkit.language.context import RequestCancelledError
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, Reply, encode_error, encode_result
@@ -114,28 +113,6 @@ class PendingRequest(Struct, eq=False):
         return encode_error(request.id, error)
 
 
-def timeout_error(pending: PendingRequest, describe_import: Callable[[], str]) -> InternalError:
-    """
-    Return the error for a request whose deadline has passed, and print it with the line that is executing.
-
-    The function *describe_import* returns a suffix that names the recipe that is being imported, or ``""``.
-    """
-    request, about = pending.request, pending.about
-    description = request.method if about is None else f"{about.arguments.kind} {name_of(about)!r}"
-    message, at = f"{description} took longer than its limit of {pending.limit:g} s", ""
-    if pending.is_waiting and (progress := describe_import()):
-        message = f"the recipes are still being imported after {pending.limit:g} s{progress}"
-    elif pending.is_waiting:
-        message = f"{description} waited longer than {pending.limit:g} s for other prompts (--max-renders)"
-    else:
-        file = "" if about is None else about.location.file
-        line = authors_line(pending.thread, pending.coroutine, file)
-        at = "" if line is None else f", and was at {line}"
-    identifier = shortened(request.id) if isinstance(request.id, str) else request.id
-    say(f"error {_create_error_id(request)} in {request.method}, request {identifier!r}: {message}{at}")
-    return InternalError(f"{message} (error {request.error_id})")
-
-
 def reply_to(
     pending: PendingRequest, work: Callable[[PendingRequest], bytes | None], limit: float = inf
 ) -> Reply | None:
@@ -203,7 +180,7 @@ def _internal_error(pending: PendingRequest, error: BaseException) -> InternalEr
     """
     Print *error* on stderr with a new id. Return an error for the client that contains only this id.
     """
-    error_id = _create_error_id(pending.request)
+    error_id = create_error_id(pending.request)
     description = _describe(pending.request, find_target(pending.request, pending.snapshot.catalog))
     say(f"error {error_id} in {description}:\n{_format_trace(pending, error)}")
     return InternalError(f"{description} failed (error {error_id})")
@@ -217,7 +194,7 @@ def _format_trace(pending: PendingRequest, error: BaseException) -> str:
     return trace.rstrip()
 
 
-def _create_error_id(request: Request) -> str:
+def create_error_id(request: Request) -> str:
     """Create an error id, which appears on standard error, in the audit log and in the reply."""
     request.error_id = os.urandom(4).hex()
     return request.error_id

@@ -41,6 +41,12 @@ def join_description(words: str | None, clauses: Iterable[str]) -> str:
     return f"{words} ({details})" if words and details else words or details
 
 
+def example_clause(examples: Iterable[str]) -> str:
+    """Describe the author's examples; return ``""`` for none."""
+    words = ", ".join(examples)
+    return words and f"for example {words}"
+
+
 def default_clause(variable: str | None, values: Iterable[str]) -> str:
     """Describe the default: an environment variable, a value, or both; return ``""`` for neither."""
     sources = [f"from ${variable}", *values] if variable else [*values]

@@ -10,7 +10,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.errors.diagnostics import Location
 from promptkit.fragments import fit, optional
 from promptkit.preview.rendering import LimitedCalls, call, render
-from promptkit.server.direct_calls import CallTimeoutError
+from promptkit.server.timeouts import CallTimeoutError
 
 STILL_RUNNING = (
     "has 4 calls that are still running, and synchronous functions cannot be stopped: "

@@ -5,7 +5,8 @@ import pytest
 from promptkit import PromptError, prompt
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, ResultError
-from promptkit.server.direct_calls import AuthorCall, CallTimeoutError, explain_failure, make_renderer
+from promptkit.server.direct_calls import AuthorCall, explain_failure, make_renderer
+from promptkit.server.timeouts import CallTimeoutError
 
 
 async def fails():
