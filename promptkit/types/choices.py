@@ -14,6 +14,7 @@ from typing import Any, Final, get_args
 from msgspec import structs
 
 from promptkit.errors.suggestions import nearest
+from promptkit.types.caching import cached_by_type
 from promptkit.types.enum_sources import meanings_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.scalar_parsers import Read
@@ -45,6 +46,7 @@ def meaning_of(choice: Any) -> str:
     return meanings_of(type(choice)).get(choice.name or "", "") if isinstance(choice, Enum) else ""
 
 
+@cached_by_type
 def enum_reader(annotation: type[Enum]) -> Reader | None:
     """Return a reader of the values and names of an enumeration; None if it has no members."""
     if not len(annotation):
@@ -103,6 +105,7 @@ def enum_converter(annotation: type[Enum]) -> Read:
     return convert
 
 
+@cached_by_type
 def literal_reader(annotation: Any) -> Reader:
     """
     Return a reader of a ``Literal``. None is not one of its values: null means that the argument is missing.
