@@ -54,7 +54,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str | None:
     return None if suggestion is None else f"did you mean {suggestion!r}?"
 
 
-def missing_name_hint(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
+def missing_name_hint(name: str, module: str) -> str | None:
     """Return a hint for a *name* that *module* does not define; None if there is no hint."""
     exports = public_names() if module.partition(".")[0] == "promptkit" else {}
     if name in exports:
@@ -68,11 +68,7 @@ def missing_name_hint(name: str, module: str) -> str | None:  # noqa: PLR0911 (a
     if exports:
         near = nearest(name, exports)
         return None if near is None else f"did you mean {near!r} from {exports[near].__name__}?"
-    if getattr(getattr(loaded, "__spec__", None), "_initializing", False):
-        return "two files import each other: move the shared code to a third file"
-    if getattr(loaded, "__file__", None) is None:  # a folder
-        return f"no file next to the recipe is called {name}.py: correct the name"
-    return f"correct the name: {module} has no {name!r}"
+    return None
 
 
 def public_names() -> dict[str, ModuleType]:

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterable, Sequence
-from inspect import Parameter, signature
+from inspect import signature
 from itertools import dropwhile
 from pathlib import Path
 from traceback import FrameSummary, extract_tb, format_exception_only, walk_tb
@@ -55,43 +55,13 @@ def hint_for_missing_module(name: str, file: Path) -> str:
 
 
 def _describe_not_found(name: str, file: Path) -> str:
-    """Return a hint that names the searched folders, and a similarly named module if there is one."""
-    folder = file.absolute().parent
-    searched = (
-        f"next to the recipe, in the project's root {project_root(folder)}, or installed for {sys.executable}"
+    """Return a hint that names the searched folders."""
+    root = project_root(file.absolute().parent)
+    return (
+        f"there is no {name!r} next to the recipe, in the project's root {root}, or installed for "
+        f"{sys.executable}: put a module of your own into one of these folders; "
+        f"for a third-party package, check its name, and install it with {pip()}"
     )
-    own_hint = "put a module of your own into one of these folders"
-    package_hint = f"for a third-party package, check its name, and install it with {pip()}"
-    advice = f"there is no {name!r} {searched}: {own_hint}; {package_hint}"
-    sibling = nearest(name, [path.stem for path in folder.glob("*.py") if path != file])
-    if sibling is not None:
-        return f"did you mean {sibling!r}, which is next to the recipe? {advice}"
-    return advice
-
-
-def hint_for_hidden_module(name: str, folder: Path) -> str | None:
-    """
-    Return a hint if the imported module *name* hides a module of the author; otherwise None.
-
-    Args:
-        name:
-            The dotted name. Only its first part can be hidden.
-
-        folder:
-            The folder of the recipes. The author's modules are in this folder or in the root of its project.
-    """
-    top = name.partition(".")[0]
-    module = sys.modules.get(top)
-    paths = [*filter(None, [getattr(module, "__file__", None)]), *getattr(module, "__path__", ())]
-    if not paths:
-        return None
-    locations = {Path(os.path.realpath(path)) for path in paths}
-    for parent in (os.path.realpath(folder), os.path.realpath(project_root(folder))):
-        for own in (Path(parent, f"{top}.py"), Path(parent, top)):
-            is_module = own.is_file() or any(own.glob("*.py"))
-            if is_module and not any(path.is_relative_to(own) for path in locations):
-                return f"{top!r} is {paths[0]}, which hides {own}: rename yours, or uninstall the other"
-    return None
 
 
 def _suggest_install(module: str) -> str | None:
@@ -102,7 +72,6 @@ def _suggest_install(module: str) -> str | None:
 
 _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
-_MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
 
 
 def import_hint(file: Path, error: BaseException) -> str:
@@ -118,13 +87,9 @@ def import_hint(file: Path, error: BaseException) -> str:
     return hint or "correct the line; the other recipes are still served"
 
 
-def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, PLR0911 (a list of cases)
+def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a list of cases)
     match error:
         case ImportError() if hint := _hint_for_misnamed(file, error):
-            return hint
-        case ImportError(name=str(name)) | AttributeError(obj=ModuleType(__name__=str(name))) if (
-            hint := hint_for_hidden_module(name, file.parent)
-        ):
             return hint
         case ModuleNotFoundError(name=str(name)):
             return hint_for_missing_module(name, file)
@@ -143,10 +108,8 @@ def _find_hint(file: Path, error: BaseException) -> str | None:  # noqa: C901, P
             return f"set {name} where the server is started, or write os.environ.get({name!r}, '...')"
         case TypeError() if match := _UNEXPECTED.search(str(error)):
             return _hint_for_unknown_option(match[1], match[2])
-        case TypeError() if hint := operand_hint(error):
-            return hint
-        case TypeError() if match := _MISCALLED.search(str(error)):
-            return _hint_for_call(match[1])
+        case TypeError():
+            return operand_hint(error)
     return None
 
 
@@ -156,16 +119,12 @@ def _last_frame(error: BaseException) -> FrameType:
 
 
 def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
-    """Return a hint for a file or folder that cannot be imported because of its name."""
-    folder, name = file.parent, str(error.name)
+    """Return a hint for a file that cannot be imported because of its name, or of its place in a package."""
     if "beyond top-level package" in str(error):
-        return f"pass the folder {folder.parent} instead of a folder below it, or do not import from above it"
+        above = file.parent.parent
+        return f"pass the folder {above} instead of a folder below it, or do not import from above it"
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
-    if error.path and Path(error.path).parent == file.with_suffix(""):
-        return f"rename the file, or the folder {file.stem!r} next to it"
-    if "." in folder.name and name.endswith(f".{folder.name.partition('.')[0]}"):
-        return f"rename the folder: a module's name has no dot, as in {folder.name.replace('.', '_')!r}"
     return None
 
 
@@ -175,28 +134,16 @@ def _hint_for_missing_attribute(name: str, owner: Any) -> str | None:
     if isinstance(owner, ModuleType):
         return missing_name_hint(name, owner.__name__)
     is_ours = isinstance(owner, type | FunctionType) and owner.__module__.startswith("promptkit.")
-    other_hint = (foreign_name_hint("names", name) or _hint_for_call(owner.__name__)) if is_ours else None
-    return did_you_mean(name, dir(owner)) or other_hint
+    return did_you_mean(name, dir(owner)) or (foreign_name_hint("names", name) if is_ours else None)
 
 
 def _hint_for_missing_file(path: str, file: Path) -> str:
     """Return a hint for a relative *path* that the recipe *file* cannot open."""
     folder = file.absolute().parent
-    message, advice = f"it was looked up in {Path.cwd()}", f"write Path(__file__).parent / {path!r}"
-    if (folder / path).exists():
-        return f"{message}, but is next to the recipe: {advice}"
-    return f"{message}; if it belongs next to the recipe, in {folder}, {advice}"
-
-
-def _hint_for_call(name: str) -> str | None:
-    """Return how to call *name* if promptkit defines that function; otherwise None."""
-    if name in ("Prompt", "Resource"):
-        return f"decorate the function with @{name.lower()}"
-    if (home := public_names().get(name)) is None:
-        return None
-    full = signature(getattr(home, name))
-    bare = [parameter.replace(annotation=Parameter.empty) for parameter in full.parameters.values()]
-    return f"write it as {name}{full.replace(parameters=bare, return_annotation=full.empty)}"
+    return (
+        f"it was looked up in {Path.cwd()}; if it belongs next to the recipe, in {folder}, "
+        f"write Path(__file__).parent / {path!r}"
+    )
 
 
 def _hint_for_unknown_option(name: str, option: str) -> str | None:
@@ -207,17 +154,13 @@ def _hint_for_unknown_option(name: str, option: str) -> str | None:
         return hint
     parameters = signature(getattr(home, name)).parameters.values()
     options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    usage = f"{name} takes {', '.join(options)}" if options else _hint_for_call(name)
-    return did_you_mean(option, options) or usage
+    return did_you_mean(option, options) or f"{name} takes {', '.join(options) or 'no options'}"
 
 
 _DECORATORS: Final = frozenset({"prompt", "resource", "skill"})
 
-#: The parts that are removed from Python's message: the path of the module, and the suggestion that some
-#: versions add, because the hint already contains one.
-_CUT: Final = re.compile(
-    r"(?:\. Did you (?:mean|forget)\b[^?]*\?| \((?:[^()]+\.(?:py|pyd|so)|unknown location)\))+$"
-)
+#: The suggestion that some versions of Python add to a message. The hint already contains one.
+_SUGGESTION: Final = re.compile(r"\. Did you (?:mean|forget)\b[^?]*\?$")
 
 
 def diagnose_import(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
@@ -329,7 +272,7 @@ def _diagnose_unserved_file(path: str) -> Diagnostic | None:
 
 
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
-    text = _CUT.sub("", format_exception_only(error)[-1].strip())
+    text = _SUGGESTION.sub("", format_exception_only(error)[-1].strip())
     hint, location = import_hint(file, error), _location_of(error, file, folder)
     return _import_failed(file, f"cannot be imported: {text}", hint, location)
 

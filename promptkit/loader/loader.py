@@ -27,7 +27,7 @@ from promptkit.files.reading import HashedBytes
 from promptkit.language.files import collecting, files_read
 from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases, mentions_prompts
 from promptkit.loader.finder import Execution, Executions, RecipeFinder
-from promptkit.loader.import_errors import diagnose_import, diagnose_unserved, hint_for_hidden_module
+from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.packages import import_package, imported_files, install_finders
 from promptkit.loader.recipes import LoadedFile, Recipes, collect_declarations, named_declarations
 from promptkit.loader.targets import (
@@ -496,9 +496,8 @@ class ModuleImport(Struct, frozen=True):
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             missing = error.name if type(error) is ModuleNotFoundError else None
             if missing and f"{self.name}.".startswith(f"{missing}."):
-                hidden = hint_for_hidden_module(self.name, Path())
-                advice = f"; {hidden}" if hidden else suggest(self.name)
-                raise LoadError(self.target, f"there is no such folder, file or module{advice}") from None
+                reason = f"there is no such folder, file or module{suggest(self.name)}"
+                raise LoadError(self.target, reason) from None
             diagnostic = diagnose_import(Path(self.name), None, error)
             return Recipes(by_file=[LoadedFile(Path(self.name), diagnostics=(diagnostic,))])
         file = Path(getattr(module, "__file__", None) or self.name)
