@@ -14,8 +14,8 @@ _IGNORABLE: Final = "ignorable error"
 #: Codes of rules that were removed. They are never used again.
 RETIRED: Final = frozenset(
     (
-        *("PK104", "PK204", "PK221", "PK222", "PK227", "PK240", "PK241", "PK311", "PK314", "PK315"),
-        *("PK316", "PK322", "PK505", "PK616"),
+        *("PK104", "PK204", "PK210", "PK221", "PK222", "PK227", "PK240", "PK241", "PK311", "PK314"),
+        *("PK315", "PK316", "PK322", "PK340", "PK505", "PK616"),
     )
 )
 
@@ -63,7 +63,6 @@ class Rule(Enum):
         "an object inserted into text although its string form is not meant for readers",
         _WARNING,
     )
-    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ only in case", _WARNING
     FIRST_MESSAGE = "PK211", "a first message that is not user text", _WARNING
     UNSENDABLE_FILE = "PK212", "a media file that cannot be read or is too large for clients", _WARNING
     BAD_SCOPE = "PK213", "scopes that cannot be granted"
@@ -102,7 +101,6 @@ class Rule(Enum):
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
     CALLERS_PATH = "PK331", "a file whose path comes from a caller and is not confined to a folder", _WARNING
-    CALLS_DEPRECATED = "PK340", "a call of a deprecated prompt", _WARNING
     BAD_TEMPLATE = "PK401", "an invalid URI template"
     TEMPLATE_MISMATCH = "PK402", "a URI template that does not match its function"
     DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"

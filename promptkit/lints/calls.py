@@ -1,4 +1,4 @@
-"""Lints for calls: deprecated prompts, commands, paths of callers, `str.format`, and `Text` of `typing`."""
+"""Lints for calls: commands, paths of callers, `str.format`, and `Text` of `typing`."""
 
 import ast
 import glob
@@ -19,16 +19,6 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Audio, Image
 from promptkit.lints.static_analysis import Scope, list_choices
-
-
-def lint_deprecated(node: ast.AST, scope: Scope, report: Report) -> None:
-    """Report a call to a prompt that its author has deprecated."""
-    match node:
-        case ast.Call(ast.Attribute(called, ("render" | "render_async"))) | ast.Call(called):
-            prompt = scope.value(called)
-            if isinstance(prompt, Prompt) and prompt.options.deprecated is not None:
-                message = f"it calls {ast.unparse(called)}(...), which is deprecated"
-                report.add(Rule.CALLS_DEPRECATED, message, prompt.options.deprecated, node)
 
 
 def lint_typing_text(tree: ast.Module, report: Report) -> None:

@@ -23,7 +23,6 @@ from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tr
 from promptkit.lints.calls import (
     lint_caller_path,
     lint_command,
-    lint_deprecated,
     lint_format,
     lint_typing_text,
 )
@@ -45,7 +44,6 @@ _LINTS: Final[Mapping[str, tuple[Callable[[ast.AST, Scope, Report], None], ...]]
     "Yield": (lint_text,),
     "Call": (
         lint_text,
-        lint_deprecated,
         lint_object,
         lint_placeholders,
         lint_shifted_lines,

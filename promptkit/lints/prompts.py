@@ -245,8 +245,7 @@ def accepts(argument: Argument, value: Any) -> bool:
 
 def with_lints(catalog: Catalog) -> Catalog:
     """Return *catalog* with the diagnostics of cases, of descriptions, and of combinations of items."""
-    diagnostics = [*catalog.diagnostics, *_lint_similar_names(catalog.prompts)]
-    diagnostics += _lint_template_scopes(catalog.resources)
+    diagnostics = [*catalog.diagnostics, *_lint_template_scopes(catalog.resources)]
     diagnostics += _lint_descriptions(catalog.prompts)
     for item in catalog.declared:
         diagnostics += lint_cases(item)
@@ -254,17 +253,6 @@ def with_lints(catalog: Catalog) -> Catalog:
         diagnostics += [*lint_skill_names(catalog), *lint_routing(catalog)]
     diagnostics.sort(key=lambda diagnostic: (diagnostic.location, diagnostic.rule.value, diagnostic.message))
     return catalog.with_diagnostics(diagnostics)
-
-
-def _lint_similar_names(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
-    first: dict[str, CompiledPrompt] = {}
-    for prompt in sorted(prompts, key=lambda prompt: (prompt.location, prompt.name)):
-        earlier = first.setdefault(prompt.name.casefold(), prompt)
-        if earlier is not prompt:
-            owner = Owner(f"prompt {prompt.name!r}", prompt.location)
-            message = f"{earlier.name!r}, at {earlier.location}, differs only in case"
-            hint = "rename one of them, so that users can tell them apart"
-            yield owner.diagnostic(Rule.NAMES_DIFFER_IN_CASE, message, hint, "def")
 
 
 def _lint_descriptions(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:

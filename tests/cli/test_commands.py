@@ -151,21 +151,20 @@ class TestCheck:
         """
         recipes(
             silent="from promptkit import prompt\n\n@prompt\ndef silent():\n    'Only a docstring.'\n",
-            twin="from promptkit import prompt\n\n@prompt\ndef Silent():\n    return 'x'\n",
+            greet="from promptkit import prompt\n\n@prompt\ndef greet(to: str):\n    return 'Hello {to}'\n",
         )
         monkeypatch.chdir(tmp_path)
-
-        twin = "'silent', at recipes/silent.py:3"
+        unfilled = "'{to}' is sent literally: its string has no f prefix"
 
         code, out, _ = run("check")
 
         assert (code, out.splitlines()) == (
             1,
             [
+                f"recipes/greet.py:5: warning PK207: prompt 'greet': {unfilled}",
+                "    add the prefix f to the string, and double the braces that are part of the text: {{ }}",
                 "recipes/silent.py:4: error PK205: prompt 'silent': it never returns or yields anything",
                 "    return text or messages, or yield them",
-                f"recipes/twin.py:4: warning PK210: prompt 'Silent': {twin}, differs only in case",
-                "    rename one of them, so that users can tell them apart",
                 "1 prompt can be served, 1 error, 1 warning",
             ],
         )

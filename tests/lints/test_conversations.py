@@ -3,11 +3,9 @@
 import pytest
 
 from promptkit import Image, assistant, prompt, system, user
-from promptkit.compiler.compilation import compile
 from promptkit.errors.rules import Rule
 from promptkit.language.media import MAX_IMAGE_BYTES
 from promptkit.lints.prompts import lint_first_message
-from promptkit.loader.recipes import Recipes
 
 HEAD = """
 from pathlib import Path
@@ -265,29 +263,3 @@ class TestFiles:
     def test_valid_and_unknown_files_are_not_reported(self, call, folder, check_body):
         """Valid files, and paths that depend on a value, are not reported."""
         assert check_body(f"return user(name, {call})") == []
-
-
-class TestNames:
-    def test_names_that_differ_only_in_case_are_reported(self, collect_diagnostics):
-        """Names that differ only in case are reported at the second one, with the first's location."""
-        recipe = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
-
-        (diagnostic,) = collect_diagnostics(first=recipe.format("Review"), second=recipe.format("review"))
-
-        assert diagnostic.rule is Rule.NAMES_DIFFER_IN_CASE
-        assert diagnostic.message == "prompt 'review': 'Review', at recipes/first.py:2, differs only in case"
-
-    def test_names_that_differ_in_a_letter_are_not_reported(self, collect_diagnostics):
-        """Names that differ in a letter are not reported."""
-        recipe = "from promptkit import prompt\n@prompt(name='{}')\ndef say(): return 'x'\n"
-
-        assert collect_diagnostics(first=recipe.format("Review"), second=recipe.format("preview")) == ()
-
-    def test_names_that_differ_only_in_case_are_served(self):
-        """
-        Prompts whose names differ only in case are both served, because serving does not check for this.
-        """
-        twins = [prompt(name=name)(lambda: "x") for name in ("a", "A")]
-
-        assert sorted(compile(Recipes(prompts=tuple(twins)), lint=True)) == ["A", "a"]
-        assert compile(Recipes(prompts=tuple(twins))).diagnostics == ()

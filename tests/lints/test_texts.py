@@ -81,10 +81,6 @@ def other(text: str = "x") -> str:
     return text
 
 
-@prompt(deprecated="use other")
-def old(text: str = "x") -> str:
-    return text
-
 """
 
 BODY = """
@@ -534,28 +530,6 @@ class TestUnsendable:
     )
     def test_sendable_value_is_not_reported(self, body, check_body):
         """Values that can be sent are not reported."""
-        assert check_body(body) == []
-
-
-class TestDeprecated:
-    @pytest.mark.parametrize(
-        "body",
-        [
-            "return old(text)",
-            "return old.render(text)",
-            "async def later():\n    return await old.render_async(text)\nreturn text",
-        ],
-        ids=["called", "rendered", "awaited"],
-    )
-    def test_call_of_a_deprecated_prompt_is_reported(self, body, check_body):
-        """A call of a deprecated prompt is reported in every form, with the author's hint."""
-        assert check_body(body) == [(Rule.CALLS_DEPRECATED, "use other")]
-
-    @pytest.mark.parametrize(
-        "body", ["return other(text)", "return old.__name__", "return other.render(text)"]
-    )
-    def test_other_uses_are_not_reported(self, body, check_body):
-        """Calls of other prompts and mentions of a deprecated prompt are not reported."""
         assert check_body(body) == []
 
 

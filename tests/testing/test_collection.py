@@ -417,7 +417,7 @@ DELICATE = {
     "twin": """
         from promptkit import prompt
 
-        @prompt(name="Review")
+        @prompt(name="review")
         def upper():
             return "x"
     """,
@@ -490,13 +490,13 @@ class TestComparedWithCheck:
         project("finding", "unserved", folder="recipes/_drafts")
         project(folder="recipes", test_forgotten=RECIPES["finding"].replace("greet", "forgotten"))
         (pytester.path / "pyproject.toml").write_text(
-            "[tool.promptkit]\nignore = ['PK210']\nclients = ['zed']\n"
+            "[tool.promptkit]\nignore = ['PK207']\nclients = ['zed']\n"
         )
 
         by_check, by_pytest, result = run_both(*target)
 
-        assert {code for _, _, code in by_check} >= {"PK101", "PK103", "PK107", "PK207", "PK211", "PK501"}
-        assert "PK210" not in result.stdout.str()
+        assert {code for _, _, code in by_check} >= {"PK101", "PK103", "PK107", "PK202", "PK211", "PK501"}
+        assert "PK207" not in result.stdout.str()
         assert by_pytest == by_check
         assert "drafts" not in result.stdout.str()
         assert "recipes/ops/deep/unserved.py::unserved" in result.stdout.str()
