@@ -26,9 +26,6 @@ N = TypeVar("N", bound=ast.AST)
 #: Nodes with their own scope, whose ``return`` and ``yield`` do not belong to the function around them.
 SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
-#: Nodes without children, which are nearly half of the nodes of a file.
-_LEAVES: Final = (ast.Name, ast.Constant)
-
 
 class Span(NamedTuple):
     """A part of a line. Lines and columns are counted from 1, in characters; *end* is exclusive."""
@@ -84,10 +81,7 @@ def nodes_of(tree: ast.AST, *kinds: type[N]) -> list[N]:
 
 @lru_cache(maxsize=8)  # several lints walk the same tree
 def _nodes_of(tree: ast.AST) -> list[ast.AST]:
-    nodes = [tree]
-    for node in nodes:
-        nodes += nodes_below(node)
-    return nodes
+    return list(ast.walk(tree))
 
 
 def own_nodes(function: ast.AST, *kinds: type[N]) -> list[N]:
@@ -103,21 +97,7 @@ def _own_nodes(function: ast.AST) -> list[ast.AST]:
     while pending:
         nodes.append(node := pending.pop())
         if not isinstance(node, SCOPES):
-            pending += reversed(nodes_below(node))
-    return nodes
-
-
-def nodes_below(node: ast.AST) -> list[ast.AST]:
-    """Return the child nodes of a node, except operators and contexts, which have no children."""
-    if isinstance(node, _LEAVES):
-        return []
-    nodes: list[ast.AST] = []
-    for field in node._fields:
-        value = getattr(node, field, None)
-        if isinstance(value, list):
-            nodes += [item for item in value if isinstance(item, ast.AST)]
-        elif isinstance(value, ast.AST) and value._fields:
-            nodes.append(value)
+            pending += reversed(list(ast.iter_child_nodes(node)))
     return nodes
 
 

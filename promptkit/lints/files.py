@@ -19,7 +19,7 @@ from promptkit.declarations.prompts import Prompt
 from promptkit.declarations.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
 from promptkit.errors.rules import Rule
-from promptkit.errors.sources import SCOPES, Function, nodes_below, nodes_of, tree_of
+from promptkit.errors.sources import SCOPES, Function, nodes_of, tree_of
 from promptkit.lints.calls import (
     lint_caller_path,
     lint_command,
@@ -129,7 +129,7 @@ def _executed_children(node: ast.AST) -> list[ast.AST]:
             return [node.target, *filter(None, [node.value])]
         case ast.If(ast.Constant(value)) if not value:
             return [*node.orelse]
-    return nodes_below(node)
+    return list(ast.iter_child_nodes(node))
 
 
 def _nodes_outside_body(node: Function | ast.ClassDef | ast.Lambda) -> list[ast.AST]:
