@@ -120,11 +120,13 @@ def _last_frame(error: BaseException) -> FrameType:
 
 def _hint_for_misnamed(file: Path, error: ImportError) -> str | None:
     """Return a hint for a file that cannot be imported because of its name, or of its place in a package."""
+    folder = file.parent
     if "beyond top-level package" in str(error):
-        above = file.parent.parent
-        return f"pass the folder {above} instead of a folder below it, or do not import from above it"
+        return f"pass the folder {folder.parent} instead of a folder below it, or do not import from above it"
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
+    if "." in folder.name and str(error.name).endswith(f".{folder.name.partition('.')[0]}"):
+        return f"rename the folder: a module's name has no dot, as in {folder.name.replace('.', '_')!r}"
     return None
 
 

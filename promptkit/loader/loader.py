@@ -340,10 +340,9 @@ def load(
     markdown = [(split_prefix(name)[0], *find_markdown(name)) for name in names if is_markdown_target(name)]
     others = [name for name in names if not is_markdown_target(name)]
     module_targets = [name for name in others if not _add_folder(name, folders)]
-    finders = list[RecipeFinder]()
-    modules = [_module_in(name, before_import, finders, cases=cases) for name in module_targets]
-    if folders:
-        finders += install_finders([Path(path) for path in folders])
+    for name in module_targets:
+        _check_module_target(name)
+    finders = install_finders([Path(path) for path in folders]) if folders else []
     file_names = [
         [*folder.names, *(_cases_in(path, folder) if cases else ())] for path, folder in folders.items()
     ]
@@ -353,7 +352,7 @@ def load(
         for finder, names, folder in zip(finders, file_names, folders.values(), strict=True)
     ]
     loaded_folders = [part.finish() for part in imports]
-    loaded_modules = [part.finish() for part in modules]
+    loaded_modules = [_import_module(name, before_import, finders, cases=cases) for name in module_targets]
     parts = [*loaded_folders, *loaded_modules]
     by_file = [
         loaded.with_prefix(folder.prefix_of(loaded.file))
@@ -437,83 +436,53 @@ def _check_overlap(target: str, path: str, folders: Mapping[str, _Folder]) -> No
             )
 
 
-def _module_in(
-    target: str, before_import: Callable[[Path], None], finders: list[RecipeFinder], *, cases: bool
-) -> "ModuleImport":
-    name, attribute = split_target(target)
+def _check_module_target(target: str) -> None:
+    """Raise LoadError if a target that is not a file or a folder cannot be a module either."""
+    name, _ = split_target(target)
     prefix, equals, _ = name.partition("=")
     if equals and not {os.sep, "/"}.intersection(prefix):
         reason = f"there is no such file or folder, and {prefix!r} is not a prefix: {PREFIX_RULE}"
         raise LoadError(target, reason)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(target, f"there is no such file or folder{suggest(name)}")
-    return ModuleImport(target, name, attribute, before_import, finders, cases)
 
 
-class ModuleImport(Struct, frozen=True):
+def _import_module(
+    target: str, before_import: Callable[[Path], None], finders: list[RecipeFinder], *, cases: bool
+) -> Recipes:
     """
-    The import of a module given by its dotted name. The module is imported as a whole.
+    Import the module of a target as Python would in the current folder, and return its declarations.
 
-    Args:
-        target:
-            The target as the user named it.
+    If the module is a package, its finder is appended to *finders*, the finders of this load.
 
-        name:
-            The dotted name of the module.
-
-        attribute:
-            The object to load from it; ``""`` for all declarations.
-
-        before_import:
-            See `load`.
-
-        finders:
-            The finders that this load has created so far. If the module is a package, its finder is appended.
-
-        cases:
-            Whether to import the case files in a package.
+    Raises:
+        LoadError: If the module does not exist, or does not contain the object.
     """
-
-    target: str
-    name: str
-    attribute: str
-    before_import: Callable[[Path], None]
-    finders: list[RecipeFinder]
-    cases: bool
-
-    def finish(self) -> Recipes:
-        """
-        Import the module as Python would in the current folder, and return its declarations.
-
-        Raises:
-            LoadError: If the module does not exist, or does not contain the object.
-        """
-        _extend_path(self.name)
-        declared: list[Decorated] = []
-        try:
-            with collecting(declarations, declared):
-                module = importlib.import_module(self.name)
-        except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
-            missing = error.name if type(error) is ModuleNotFoundError else None
-            if missing and f"{self.name}.".startswith(f"{missing}."):
-                reason = f"there is no such folder, file or module{suggest(self.name)}"
-                raise LoadError(self.target, reason) from None
-            diagnostic = diagnose_import(Path(self.name), None, error)
-            return Recipes(by_file=[LoadedFile(Path(self.name), diagnostics=(diagnostic,))])
-        file = Path(getattr(module, "__file__", None) or self.name)
-        if self.attribute:
-            return Recipes(by_file=[named_declarations(self.target, file, module, self.attribute)])
-        if file.name == "__init__.py":
-            files = _find_in(str(file.parent), self.target, runs_all=True)
-            names = ("__init__.py", *files.names, *(files.cases if self.cases else ()))
-            explicit_names = {"__init__.py": ""}
-            (finder,) = install_finders([file.parent], self.finders)
-            self.finders.append(finder)
-            return FolderImport(
-                finder, names, self.before_import, explicit_names, files=files, keep=True
-            ).finish()
-        own = [declaration for declaration in declared if declaration.__module__ == self.name]
-        return Recipes(by_file=[collect_declarations(file, module, own, self.name)])
+    name, attribute = split_target(target)
+    _extend_path(name)
+    declared: list[Decorated] = []
+    try:
+        with collecting(declarations, declared):
+            module = importlib.import_module(name)
+    except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
+        missing = error.name if type(error) is ModuleNotFoundError else None
+        if missing and f"{name}.".startswith(f"{missing}."):
+            reason = f"there is no such folder, file or module{suggest(name)}"
+            raise LoadError(target, reason) from None
+        diagnostic = diagnose_import(Path(name), None, error)
+        return Recipes(by_file=[LoadedFile(Path(name), diagnostics=(diagnostic,))])
+    file = Path(getattr(module, "__file__", None) or name)
+    if attribute:
+        return Recipes(by_file=[named_declarations(target, file, module, attribute)])
+    if file.name == "__init__.py":
+        files = _find_in(str(file.parent), target, runs_all=True)
+        names = ("__init__.py", *files.names, *(files.cases if cases else ()))
+        explicit_names = {"__init__.py": ""}
+        (finder,) = install_finders([file.parent], finders)
+        finders.append(finder)
+        return FolderImport(finder, names, before_import, explicit_names, files=files, keep=True).finish()
+    own = [declaration for declaration in declared if declaration.__module__ == name]
+    return Recipes(by_file=[collect_declarations(file, module, own, name)])
 
 
 def _extend_path(name: str) -> None:

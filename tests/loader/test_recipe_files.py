@@ -178,7 +178,7 @@ class TestSubfolders:
     @pytest.mark.parametrize(
         ("files", "file", "hint"),
         [
-            (["x.py", "x/__init__.py"], "x.py", "rename the file, or the folder 'x' next to it"),
+            (["x.py", "x/__init__.py"], "x.py", "correct the line; the other recipes are still served"),
             (["v1.2/y.py"], "v1.2/y.py", "rename the folder: a module's name has no dot, as in 'v1_2'"),
         ],
     )
