@@ -1,6 +1,5 @@
 """Shared base classes of prompts, resources and skills."""
 
-import copyreg
 import functools
 import inspect
 import sys
@@ -15,7 +14,6 @@ from typing import Any, ClassVar, Final, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakKeyDictionary
 
 from promptkit.catalog.cases import Case
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.diagnostics import Location
 from promptkit.types.functions import copy_mutable_defaults
 
@@ -57,13 +55,6 @@ class SavedCases:
 
     def __hash__(self) -> int:
         return hash(SavedCases)
-
-
-#: Imports the module on first use, because the module itself imports the loader.
-_packages: Final = partial(import_module, "promptkit.loader.packages")
-
-# Registered here, because the catalog does not depend on declarations.
-copyreg.pickle(CompiledPrompt, lambda compiled: _packages().reduce_compiled(compiled))
 
 
 #: The declarations that are made while the loader imports a module; None at other times.
@@ -108,7 +99,8 @@ class Decorated:
         return SavedCases()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        reduced: tuple[Any, ...] = _packages().reduce_declaration(self)
+        packages = import_module("promptkit.loader.packages")  # it imports this module
+        reduced: tuple[Any, ...] = packages.reduce_declaration(self)
         return reduced
 
     def __copy__(self) -> Self:

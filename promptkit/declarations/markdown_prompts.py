@@ -201,7 +201,6 @@ def _declare(body: Body, fields: Mapping[str, Field], report: Report) -> Markdow
     declared = MarkdownPrompt(
         function, options, {}, body=body, fields=fields, file_errors=tuple(report.found)
     )
-    vars(function)["__declaration__"] = declared  # pickling cannot find it, because no module contains it
     _last_read[str(body.file), str(body.root)] = declared
     for case in cases:
         declared.saved.add(case)

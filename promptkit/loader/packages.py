@@ -10,14 +10,12 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from importlib.util import find_spec
-from inspect import unwrap
 from pathlib import Path
 from pickle import PicklingError
 from threading import RLock
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.declarations.base import Decorated, imported_declarations
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import LoadError
@@ -263,31 +261,11 @@ def reduce_declaration(declared: Any) -> tuple[Any, ...]:
     """
     location, kind, key = _locate_module(declared.__module__ or ""), type(declared), _key_of(declared)
     if _find_declared(*location, kind, key) is not declared:
-        raise _pickling_error(repr(declared), declared)
+        reason = f"other processes cannot find it by name in module {declared.__module__!r}"
+        hint = "define it at the top level of a module, with a different name from all others there"
+        msg = f"{declared!r} cannot be pickled: {reason}: {hint}"
+        raise PicklingError(msg)
     return declared_at, (*location, kind, key)
-
-
-def reduce_compiled(compiled: CompiledPrompt) -> tuple[Any, ...]:
-    """
-    Return the result of `object.__reduce__` for a compiled prompt, which is recompiled from its `Prompt`.
-
-    Raises:
-        PicklingError: If its module declares no such prompt.
-    """
-    function = unwrap(compiled.renderer.function)
-    prompt = getattr(function, "__declaration__", None)  # set on the functions of Markdown prompts
-    if prompt is None:
-        prompt = _find_declared(*_locate_module(function.__module__ or ""), Prompt, compiled.own_name)
-    own = None if prompt is None else prompt.compile()[0]
-    if own is None or not (own is compiled or own.with_prefix(compiled.prefix) == compiled):
-        description = f"<compiled prompt {compiled.name!r} at {compiled.location}>"
-        raise _pickling_error(description, function)
-    return _restore_compiled, (prompt, compiled.prefix)
-
-
-def _restore_compiled(prompt: Prompt[..., Any], prefix: str) -> CompiledPrompt:
-    """Return a compiled prompt that was pickled by reference."""
-    return prompt.compiled.with_prefix(prefix) if prefix else prompt.compiled
 
 
 def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str) -> Any:
@@ -328,12 +306,6 @@ def declared_at(folder: str, package: str, inner: str, kind: type[Any], key: str
         reason = f"module {package + inner!r} has no {kind.__name__.lower()} {key!r}, which was pickled"
         raise LoadError(folder or package, f"{reason}: give every process the same files at the same path")
     return declared
-
-
-def _pickling_error(description: str, function: Any) -> PicklingError:
-    reason = f"other processes cannot find it by name in module {function.__module__!r}"
-    hint = "define it at the top level of a module, with a different name from all others there"
-    return PicklingError(f"{description} cannot be pickled: {reason}: {hint}")
 
 
 def _key_of(declared: Any) -> str:

@@ -28,7 +28,6 @@ from promptkit import (
     system,
     user,
 )
-from promptkit.compiler.compilation import compile
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors import LoadError
 from promptkit.language.messages import make_workflow
@@ -150,14 +149,6 @@ class TestInOneProcess:
         }
         assert {name: round_trip(declaration) for name, declaration in declared.items()} == declared
 
-    def test_compiled_prompt_is_the_same_object(self, folder):
-        """Compiled prompts and their methods can be pickled."""
-        catalog = compile(str(folder))
-
-        assert all(round_trip(compiled) is compiled for compiled in catalog.prompts)
-        assert len(catalog.prompts) == 7
-        assert round_trip(own.compiled.render)({"name": "Ada"}).text == "This module greets Ada."
-
     def test_declaration_is_found_after_another_load(self, recipes):
         """A declaration is still found after another folder was loaded, without loading anything again."""
         source = "from promptkit import prompt\n\n@prompt\ndef one() -> str:\n    return {!r}\n"
@@ -177,14 +168,11 @@ class TestInOneProcess:
         }
 
     def test_markdown_prompt_is_the_same_object(self, tmp_path):
-        """A Markdown prompt and its compiled form unpickle as the same objects."""
+        """A Markdown prompt unpickles as the same object."""
         (tmp_path / "fix.prompt.md").write_text("Fix {{issue}}.")
         (declared,) = load(tmp_path).prompts
-        compiled = declared.compiled
 
         assert round_trip(declared) is declared
-        assert round_trip(compiled) is compiled
-        assert copy.deepcopy(compiled) is compiled
 
 
 class TestPicklingErrors:
@@ -207,9 +195,6 @@ class TestPicklingErrors:
             f"<prompt 'local' at {location}> cannot be pickled: other processes cannot find it by name "
             f"in module {__name__!r}: define it at the top level of a module, with a different name from all "
             "others there"
-        )
-        assert self.catch_message(local.compiled) == self.catch_message(local).replace(
-            "<prompt", "<compiled prompt"
         )
 
     def test_prompt_from_before_a_reload_cannot_be_pickled(self, folder, monkeypatch):
@@ -364,14 +349,15 @@ class TestSpawn:
         }
 
     def test_markdown_prompt_renders_in_another_process(self, tmp_path):
-        """A compiled Markdown prompt renders in another process, as long as its file exists."""
+        """A Markdown prompt renders in another process, as long as its file exists."""
         file = tmp_path / "shelf" / "fix.prompt.md"
         file.parent.mkdir()
         file.write_text("Fix {{issue}}.")
-        (tmp_path / "pickled").write_bytes(pickle.dumps(compile(str(file.parent))["fix"]))
+        (declared,) = load(file.parent).prompts
+        (tmp_path / "pickled").write_bytes(pickle.dumps(declared))
         script = "import pickle\nwith open('pickled', 'rb') as file: prompt = pickle.load(file)\n"
 
-        rendered = run_python("-c", f"{script}print(prompt.render({{'issue': 'it'}}).text)", cwd=tmp_path)
+        rendered = run_python("-c", f"{script}print(prompt.render(issue='it').text)", cwd=tmp_path)
         file.unlink()
         absent = run_python(
             "-c",

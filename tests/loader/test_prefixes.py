@@ -1,7 +1,6 @@
 """Targets with a prefix: how they are parsed, and the names of their prompts, tools and skills."""
 
 import os
-import pickle
 
 import pytest
 
@@ -255,15 +254,6 @@ class TestNames:
         assert review.__name__ == "review"
         assert str(review("x")) == "team x"
         assert review.compiled.name == "review"
-
-    def test_pickled_prompts(self, two_folders):
-        """A compiled prompt is pickled by reference, with its prefix."""
-        prompt = compile(two_folders)["ops-review"]
-
-        copy = pickle.loads(pickle.dumps(prompt))  # noqa: S301 (our own bytes)
-
-        assert copy == prompt
-        assert copy.name == copy.arguments.owner == "ops-review"
 
 
 class TestErrors:
