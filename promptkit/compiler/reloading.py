@@ -112,7 +112,6 @@ class Reloader:
         self._is_settled, self._is_watching, self._next_look = True, True, 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
-        self._skipped: tuple[str, ...] = ()
 
     @property
     def watches(self) -> bool:
@@ -182,7 +181,6 @@ class Reloader:
     def _watch(self) -> None:
         """Watch the folders until one of them is replaced, or the set of folders changes."""
         watched = self._find_files()
-        self._report_skipped(watched)
         with closing(changes_in(watched.folders_to_watch, self._stop, DEBOUNCE)) as rounds:
             for paths in rounds:
                 if due := self._is_due(paths):
@@ -331,11 +329,6 @@ class Reloader:
         self._reported, self.invalid = catalog.diagnostics, catalog.invalid_files
         if message and not self.is_quiet:
             say(message)
-
-    def _report_skipped(self, watched: WatchedFiles) -> None:
-        for reason in watched.skipped if watched.skipped != self._skipped else ():
-            say(f"changes are not detected in {reason}")
-        self._skipped = watched.skipped
 
 
 def _call(action: str, function: Callable[[Catalog], None], catalog: Catalog) -> None:

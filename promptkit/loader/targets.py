@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from promptkit.errors.suggestions import nearest
 from promptkit.files.reading import is_foreign
 from promptkit.loader.discovery import (
     PROJECT_MARKERS,
@@ -248,23 +247,19 @@ def package_of(folder: str | Path) -> tuple[str, tuple[str, ...]]:
 
 def suggest(target: str) -> str:
     """
-    Return a suffix for an error that suggests folders with recipes near *target*; ``""`` if there are none.
+    Return a suffix for an error that names folders with recipes near *target*; ``""`` if there are none.
     """
     starts = (os.path.dirname(target.rstrip("/" + os.sep)) or ".", ".")
-    folders = [folder for start in starts for folder in _recipes_below(start)]
-    near = {os.path.normpath(folder): folder for folder in map(display_path, folders)}
-    # A parent folder serves the same recipes. With the limited depth, there is one level of parents at most.
-    parents = [parent for parent in map(os.path.dirname, folders) if parent not in starts]
-    candidates = {os.path.normpath(folder): folder for folder in map(display_path, parents)} | near
-    if (suggestion := nearest(os.path.normpath(target), candidates)) is not None:
-        return f"; did you mean {candidates[suggestion]!r}?"
-    names = [*map(repr, near.values())][:_MAX_SUGGESTIONS] + ["others"] * (len(near) > _MAX_SUGGESTIONS)
+    folders = [os.path.normpath(folder) for start in starts for folder in folders_with_recipes(start)]
+    near = list(map(display_path, dict.fromkeys(folders)))
+    names = [*map(repr, near[:_MAX_SUGGESTIONS])] + ["others"] * (len(near) > _MAX_SUGGESTIONS)
     return f"; there are recipes in {', '.join(names)}" if near else ""
 
 
 def recipes_near(folder: str | Path) -> list[str]:
     """Return the folders with recipes below *folder*; if there are none, those next to it."""
-    return _recipes_below(folder) or _recipes_below(os.path.dirname(os.path.abspath(folder)))
+    parent = os.path.dirname(os.path.abspath(folder))
+    return folders_with_recipes(str(folder)) or folders_with_recipes(parent)
 
 
 def display_path(folder: str) -> str:
@@ -274,10 +269,6 @@ def display_path(folder: str) -> str:
         is_root = os.getcwd() == os.path.abspath(os.sep)  # every path is below the root
         folder = folder if is_root or relative.startswith(os.pardir) else relative
     return os.path.join(folder, "")
-
-
-def _recipes_below(folder: str | Path) -> list[str]:
-    return folders_with_recipes(str(folder))
 
 
 def _is_package(folder: str) -> bool:

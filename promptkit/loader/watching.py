@@ -42,15 +42,11 @@ class WatchedFiles(Struct, frozen=True):
 
         scanned:
             The folders in which new files count as well, each with the suffix that their names must have.
-
-        skipped:
-            The folders that could not be scanned, with the reason.
     """
 
     files: Stamps
     folders: Mapping[str, tuple[int, int] | None]
     scanned: Mapping[str, str]
-    skipped: tuple[str, ...] = ()
 
     @property
     def folders_to_watch(self) -> list[str]:
@@ -115,7 +111,7 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
             The paths of other files that the recipes have read.
     """
     files, link_targets = dict[str, Stamp | None](), list[str]()
-    scanned, skipped = dict[str, str](), list[str]()
+    scanned = dict[str, str]()
     for folder, suffix in folders.items():
         path = os.path.realpath(folder)
         walk = FolderWalk(path, depth=0 if suffix else inf, private=True, project=root_for_links(path))
@@ -127,12 +123,10 @@ def find_files(folders: Mapping[Path, str], read: Iterable[str] = ()) -> Watched
             if entry.is_symlink():  # an edit changes the link's target
                 link_targets.append(resolve_link(path))
         scanned |= dict.fromkeys(walk.entered, suffix)
-        skipped += [f"{path!a}: {reason}" for path, reason in walk.skipped]
-        skipped += [f"{path!a}: its name is not UTF-8" for path in walk.entered if not _is_unicode(path)]
     outside = [path for path in dict.fromkeys((*link_targets, *read)) if path and path not in files]
     files.update({path: file_stamp(path) for path in outside})
     parents = {*map(str, folders), *scanned, *map(os.path.dirname, outside)}
-    return WatchedFiles(files, {path: _identity(path) for path in parents}, scanned, tuple(skipped))
+    return WatchedFiles(files, {path: _identity(path) for path in parents}, scanned)
 
 
 def _is_unicode(path: str) -> bool:

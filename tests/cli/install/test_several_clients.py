@@ -122,7 +122,7 @@ class TestClientsAndTargets:
         code, _, err = promptkit("install", "cursor", "vscode", target)
 
         assert code == 2
-        assert err.endswith("nor a module that a client can import; did you mean 'prompts/'?\n")
+        assert err.endswith("nor a module that a client can import; there are recipes in 'prompts/'\n")
         assert not config_path("cursor").exists()
 
     def test_client_named_twice(self, project, run_json):
