@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import PurePath
 from string import Formatter
 from typing import Any, Final
@@ -18,7 +19,7 @@ from promptkit.errors.sources import Function, nodes_of, own_nodes
 from promptkit.errors.suggestions import nearest
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Audio, Image
-from promptkit.lints.static_analysis import Scope, list_choices
+from promptkit.lints.static_analysis import Scope, list_choices, walk_parts
 
 
 def lint_typing_text(tree: ast.Module, report: Report) -> None:
@@ -178,17 +179,9 @@ def _find_opened_path(node: ast.AST, scope: Scope) -> ast.expr | None:
 
 def _parameters_in_path(path: ast.expr, scope: Scope) -> list[str]:
     """Return the parameters that are a part of a path and accept any text."""
-    pending, visited, names = [path], set[ast.expr](), list[str]()
-    while pending:
-        if (node := pending.pop()) in visited:  # several names can lead to the same expression
-            continue
-        visited.add(node)
-        if isinstance(node, ast.Name) and (values := _values_of(node, scope)):
-            pending += values
-        elif isinstance(node, ast.Name) and _is_any_text(scope.arguments.get(node.id), scope):
-            names.append(node.id)
-        pending += _path_parts(node, scope)
-    return list(dict.fromkeys(names))
+    parts = walk_parts(path, partial(_path_parts, scope=scope))
+    names = [part.id for part in parts if isinstance(part, ast.Name) and not _values_of(part, scope)]
+    return [name for name in dict.fromkeys(names) if _is_any_text(scope.arguments.get(name), scope)]
 
 
 def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
@@ -201,6 +194,8 @@ def _values_of(name: ast.Name, scope: Scope) -> list[ast.expr]:
 def _path_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
     """Return the expressions that make up a path."""
     match node:
+        case ast.Name():
+            return _values_of(node, scope)
         case ast.JoinedStr(parts):
             return [part.value for part in parts if isinstance(part, ast.FormattedValue)]
         case ast.BinOp(left, ast.Div() | ast.Add(), right):

@@ -26,7 +26,7 @@ from promptkit.language.placeholders import (
     placeholders_in,
 )
 from promptkit.language.text import Text
-from promptkit.lints.static_analysis import Scope
+from promptkit.lints.static_analysis import Scope, is_none, type_members
 from promptkit.loader.targets import display_path
 
 #: Functions and methods that preserve placeholders.
@@ -214,14 +214,12 @@ def _join_choices(parts: list[list[str]]) -> list[str]:
 def _literal_choices(annotation: ast.expr | None, scope: Scope) -> list[str]:
     """Return the strings in the `Literal` that annotates a parameter; an empty list for other types."""
     choices: list[Any] = []
-    match annotation:
-        case ast.Subscript(kind, choice) if scope.value(kind) is Literal:
+    match type_members(annotation):
+        case [ast.Subscript(kind, choice)] if scope.value(kind) is Literal:
             nodes = choice.elts if isinstance(choice, ast.Tuple) else [choice]
             choices = [getattr(node, "value", None) for node in nodes]
-        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_])):
-            return _literal_choices(inner, scope)
-        case _ if get_origin(alias := scope.value(annotation)) is Literal:
-            choices = list(get_args(alias))
+        case [alias] if get_origin(value := scope.value(alias)) is Literal:
+            choices = list(get_args(value))
     return choices if all(isinstance(choice, str) for choice in choices) else []
 
 
@@ -255,14 +253,9 @@ def _rejected_values(node: ast.expr, scope: Scope) -> _Rejected:
 
 def _values_of_type(annotation: ast.expr | None, scope: Scope) -> _Rejected:
     """Return which of None, False and True the type of a parameter contains."""
-    match annotation:
-        case ast.Constant(None) | ast.Subscript(ast.Name("Optional") | ast.Attribute(attr="Optional")):
-            return _NONE
-        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_])):
-            return _values_of_type(inner, scope)
-        case ast.BinOp(left, ast.BitOr(), right):
-            return _values_of_type(left, scope) | _values_of_type(right, scope)
-    return _BOOLS if scope.value(annotation) is bool else _NOTHING
+    members = type_members(annotation)
+    bools = _BOOLS if any(scope.value(member) is bool for member in members) else _NOTHING
+    return bools | _NONE if any(map(is_none, members)) else bools
 
 
 def _is_tested(name: str, scope: Scope) -> bool:

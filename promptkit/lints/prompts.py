@@ -30,7 +30,14 @@ from promptkit.language.validation import hint_for, is_role_tuple
 from promptkit.lints.cases import lint_cases
 from promptkit.lints.conversations import SentMessages, content_kind, get_role
 from promptkit.lints.skills import lint_routing, lint_skill_names
-from promptkit.lints.static_analysis import Scope, Unawaited, execution_paths, list_choices, list_items
+from promptkit.lints.static_analysis import (
+    Scope,
+    Unawaited,
+    execution_paths,
+    is_none,
+    list_choices,
+    list_items,
+)
 from promptkit.loader.targets import display_path
 from promptkit.types.functions import notes_of
 from promptkit.types.kinds import fits
@@ -84,7 +91,7 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
     """Report a function that never returns or yields anything, unless it always raises."""
     body: list[ast.stmt] = getattr(scope.syntax, "body", [])
     returned = [node.value for node in own_nodes(scope.syntax, ast.Return) if node.value is not None]
-    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or not all(map(_is_none, returned)):
+    if own_nodes(scope.syntax, ast.Yield, ast.YieldFrom) or not all(map(is_none, returned)):
         return
     if all(way and isinstance(way[-1], ast.Raise) for way in execution_paths(body)):
         return
@@ -96,10 +103,6 @@ def _lint_empty_result(scope: Scope, report: Report) -> None:
         case ast.Expr(ast.Call() | ast.JoinedStr() | ast.BinOp() as location):
             hint = "put 'return' before this line"
     report.add(Rule.NO_MESSAGE, "it never returns or yields anything", hint, location)
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _lint_values(scope: Scope, report: Report) -> None:

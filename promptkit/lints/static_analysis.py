@@ -307,6 +307,35 @@ def _is_above(value: ast.expr, name: ast.Name) -> bool:
     return (value.end_lineno or 0, value.end_col_offset or 0) <= (name.lineno, name.col_offset)
 
 
+def walk_parts(node: ast.expr, parts_of: Callable[[ast.expr], Sequence[ast.expr]]) -> Iterator[ast.expr]:
+    """Yield an expression and, recursively, the parts of each; *parts_of* returns the parts of one."""
+    pending, visited = [node], set[ast.expr]()
+    while pending:
+        if (part := pending.pop()) not in visited:  # several names can lead to the same expression
+            visited.add(part)
+            yield part
+            pending += reversed(parts_of(part))
+
+
+def type_members(annotation: ast.expr | None) -> list[ast.expr]:
+    """Return the members of a type, of which only a union has several, without ``Annotated``."""
+    match annotation:
+        case None:
+            return []
+        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_])):
+            return type_members(inner)
+        case ast.Subscript(ast.Name("Optional") | ast.Attribute(attr="Optional"), inner):
+            return [*type_members(inner), ast.Constant(None)]
+        case ast.BinOp(left, ast.BitOr(), right):
+            return [*type_members(left), *type_members(right)]
+    return [annotation]
+
+
+def is_none(node: ast.expr) -> bool:
+    """Return whether an expression is the literal ``None``."""
+    return isinstance(node, ast.Constant) and node.value is None
+
+
 def list_choices(node: ast.expr) -> list[ast.expr]:
     """Return the alternatives of a conditional or boolean expression; none for other expressions."""
     match node:

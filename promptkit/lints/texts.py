@@ -9,6 +9,7 @@ from collections import abc
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from enum import Enum
+from functools import partial
 from itertools import islice
 from types import ModuleType
 from typing import Any, Final, get_origin
@@ -29,8 +30,11 @@ from promptkit.lints.static_analysis import (
     CallResult,
     Scope,
     Unawaited,
+    is_none,
     list_choices,
     list_items,
+    type_members,
+    walk_parts,
 )
 
 #: Names of container types.
@@ -75,16 +79,14 @@ def container_of(node: ast.expr, scope: Scope) -> tuple[str | None, Any]:
 def _container(annotation: ast.expr | None, scope: Scope) -> tuple[str | None, Any]:
     """Return the name of an annotation's container type, or None, and the type of its items."""
     item: ast.expr | None = None
-    match annotation:
-        case (
-            ast.Subscript(ast.Name("Annotated"), ast.Tuple([inner, *_]))
-            | ast.Subscript(ast.Name("Optional"), inner)
-            | ast.BinOp(inner, ast.BitOr(), ast.Constant(None))
-        ):
-            return _container(inner, scope)
-        case ast.Subscript(annotation, ast.Tuple([item, *_]) | item):
+    match [member for member in type_members(annotation) if not is_none(member)]:
+        case [ast.Subscript(container, ast.Tuple([item, *_]) | item)]:
             pass
-    value = scope.value(annotation)
+        case [container]:
+            pass
+        case _:
+            return None, None
+    value = scope.value(container)
     kind = get_origin(value) or value  # resolves an alias, or a name of typing
     return _KINDS.get(kind) if isinstance(kind, type) else None, scope.value(item)
 
@@ -139,23 +141,14 @@ def _has_lines(part: ast.FormattedValue, scope: Scope) -> bool:
 def _may_have_lines(node: ast.expr, scope: Scope) -> bool:
     match scope.resolve(node):
         case ast.Name(name) if name in scope.arguments and not scope.stored[name]:
-            return _takes_text(scope.arguments[name], scope)
+            members = type_members(scope.arguments[name])
+            return any(scope.value(member) in (str, Text) for member in members)
         case ast.Call(ast.Attribute(ast.Constant(str(separator)), "join")):
             return "\n" in separator
         case ast.Call(function):
             called: Any = scope.value(function)
             return (getattr(called, "__module__", None) or "").startswith("promptkit.fragments")
     return False
-
-
-def _takes_text(annotation: ast.expr | None, scope: Scope) -> bool:
-    """Return whether a parameter accepts any text."""
-    match annotation:
-        case ast.Subscript(ast.Name("Annotated"), ast.Tuple([kind, *_])):
-            return _takes_text(kind, scope)
-        case ast.BinOp(left, ast.BitOr(), right):
-            return _takes_text(left, scope) or _takes_text(right, scope)
-    return scope.value(annotation) in (str, Text)
 
 
 #: Decorators that do not change what a function returns.
@@ -194,9 +187,11 @@ def lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
     sent = getattr(node, "value", None)  # of a return or a yield
     if isinstance(node, ast.Call) and scope.makes_text(node.func):
         sent = node
-    for literal in () if sent is None else _find_undedented(sent, scope):
-        lint_indentation(literal, report)
-    for holder, text in () if sent is None else _texts(sent, scope, report.location.file):
+    if sent is None:
+        return
+    for part in walk_parts(sent, partial(_undedented_parts, scope=scope)):
+        lint_indentation(part, report)
+    for holder, text in _texts(sent, scope, report.location.file):
         if _PLACEHOLDER_START.search(text):
             _check_text(holder, text, scope, report)
 
@@ -209,11 +204,7 @@ def _is_plain(syntax: ast.AST) -> bool:
 
 def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, str]]:
     """Yield the literal strings that are part of an expression's text, each with its node."""
-    pending, visited = [sent], set[ast.expr]()
-    while pending:
-        if (node := pending.pop()) in visited:  # several names can lead to the same expression
-            continue
-        visited.add(node)
+    for node in walk_parts(sent, partial(_text_parts, scope=scope)):
         match node:
             case ast.Constant(str(text)):
                 yield node, text
@@ -226,19 +217,12 @@ def _texts(sent: ast.expr, scope: Scope, file: str) -> Iterator[tuple[ast.expr, 
                     yield from ((node, piece) for piece in plain_pieces(file, node))
             case ast.Name() if isinstance(text := scope.value(node), str):
                 yield node, text
-        pending += reversed(_text_parts(node, scope))
 
 
-def _find_undedented(sent: ast.expr, scope: Scope) -> Iterator[ast.expr]:
-    """Yield the expressions that are part of an expression's text, except those whose text is dedented."""
-    pending, visited = [sent], set[ast.expr]()
-    while pending:
-        if (node := pending.pop()) in visited:
-            continue
-        visited.add(node)
-        if not (isinstance(node, ast.Call) and scope.value(node.func) in _DEDENTS):
-            yield node
-            pending += reversed(_text_parts(node, scope))
+def _undedented_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:
+    """Return the expressions whose text becomes part of an expression's text and keeps its indentation."""
+    is_dedented = isinstance(node, ast.Call) and scope.value(node.func) in _DEDENTS
+    return [] if is_dedented else _text_parts(node, scope)
 
 
 def _text_parts(node: ast.expr, scope: Scope) -> list[ast.expr]:

@@ -84,6 +84,7 @@ def test_path_of_a_caller_is_reported(body, reported, find_reported_parameters):
         "return (FOLDER / f'{count}.md').read_text()",
         "return (FOLDER / pattern).read_text()",
         "return checked(path).read_text()",
+        "path = checked(path); return path.read_text()",
         "file = (FOLDER / path).resolve(); assert file.is_relative_to(FOLDER); return file.read_text()",
         "return text.strip().replace('open', 'x')",
         "file = FOLDER; a = file / file; b = a / a; c = b / b; d = c / c; return d.read_text()",
