@@ -3,7 +3,6 @@
 import ast
 import builtins
 import inspect
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
@@ -138,22 +137,6 @@ class Scope:
         return {*self.arguments, *self.stored, *bound, *(outer.local if outer else ())}
 
     @cached_property
-    def imported(self) -> Mapping[str, Any]:
-        """The values of names imported in the function or in enclosing functions; None if not loaded yet."""
-        if isinstance(self.syntax, ast.Module):
-            return {}
-        values = dict[str, Any](self.outer.imported if self.outer else {})
-        nodes: list[ast.Import | ast.ImportFrom] = own_nodes(self.syntax, ast.Import, ast.ImportFrom)
-        for node, alias in ((each, alias) for each in nodes for alias in each.names):
-            name = alias.asname or alias.name.partition(".")[0]
-            if isinstance(node, ast.Import):
-                values[name] = sys.modules.get(alias.name if alias.asname else name)
-            else:
-                module = None if node.level else sys.modules.get(node.module or "")
-                values[name] = vars(module).get(alias.name) if isinstance(module, ModuleType) else None
-        return values
-
-    @cached_property
     def assigned(self) -> Mapping[str, list[ast.expr]]:
         """The expressions that are assigned or added to each name."""
         values = defaultdict[str, list[ast.expr]](list)
@@ -202,10 +185,8 @@ class Scope:
         return [value for value in values if _is_above(value, name)]
 
     def value(self, node: ast.expr | None) -> Any:
-        """Return the value of a dotted name of the module or of an import, or None."""
+        """Return the value of a dotted name of the module, or None."""
         match node:
-            case ast.Name(id=name) if name in self.imported:
-                return self.imported[name]
             case ast.Name(id=name) if name not in self.variables:
                 return self.module.get(name, getattr(builtins, name, None))
             case ast.Attribute(value=owner, attr=attribute):

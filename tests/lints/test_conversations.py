@@ -1,4 +1,4 @@
-"""Lints of the content that a prompt sends, as far as its source shows it, and of names in a catalog."""
+"""Lints of the content that a prompt sends, as far as its source shows it."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 from promptkit import Arg, Audio, EmbeddedResource, Image, ResourceLink, prompt, resource
-from promptkit import assistant, cache_point, user
+from promptkit import assistant, cache_point, system, user
 from promptkit.fragments import section
 
 HERE = Path(__file__).parent
@@ -67,7 +67,7 @@ class TestSystem:
         A system part without a turn is reported. A turn that a generator returns after the system part
         counts.
         """
-        reported = check_body(f"from promptkit import system\n{body}")
+        reported = check_body(body)
 
         assert [rule for rule, _ in reported] == [Rule.NO_MESSAGE] * is_reported
 
