@@ -1,9 +1,7 @@
 """Temporary files and folders that only the user of this process can read."""
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from tempfile import TemporaryFile, mkdtemp
+from tempfile import TemporaryDirectory, TemporaryFile, mkdtemp
 from typing import IO
 
 
@@ -17,14 +15,9 @@ def remove_scratch_folder(folder: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def scratch_folder(prefix: str) -> Iterator[str]:
-    """Create a temporary folder, yield its path, and remove it afterwards. Raises OSError on failure."""
-    folder = create_scratch_folder(prefix)
-    try:
-        yield folder
-    finally:
-        remove_scratch_folder(folder)
+def scratch_folder(prefix: str) -> TemporaryDirectory[str]:
+    """Create a temporary folder that a ``with`` block removes at its end. Raises OSError on failure."""
+    return TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
 
 
 def open_unnamed_file(prefix: str) -> IO[bytes]:
