@@ -13,7 +13,7 @@ from promptkit.declarations.options import check_sendable
 from promptkit.declarations.signature import Parameter, Signature, read_signature
 from promptkit.declarations.unusable_types import (
     describe_non_type,
-    find_unsupported_constraints,
+    find_unsupported_constraint,
     hint_for_unreadable,
     unreadable_part,
 )
@@ -104,10 +104,10 @@ def _report_type(parameter: Parameter, report: Report) -> None:
     detail = "" if path == name else f": {path} is of type {type_name(part)}"
     message = f"no client can fill parameter {name!r} of type {type_name(annotation)}{detail}"
     hint = _IN_ANNOTATED if isinstance(annotation, Arg) else hint_for_unreadable(part)
-    if (bounds := find_unsupported_constraints(part)) is not None:
-        names, hint = bounds
+    if (unsupported := find_unsupported_constraint(part)) is not None:
+        constraint, hint = unsupported
         kind, location = type_name(part.__origin__), "" if path == name else f" at {path}"
-        message = f"parameter {name!r} has constraints{location} that {kind} does not support: {names}"
+        message = f"parameter {name!r} has a constraint{location} that {kind} does not support: {constraint}"
     elif (non_type := describe_non_type(part)) is not None:
         description, hint = non_type
         problem = f"has {description} at {path}" if path != name else f"is annotated with {description}"

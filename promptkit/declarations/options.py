@@ -227,21 +227,17 @@ def check_scopes(scopes: object, report: Report) -> None:
         report:
             Receives the diagnostics.
     """
-    if isinstance(scopes, str):
-        message = f"scopes must be a list of strings, not the string {scopes!r}"
-        report.add(Rule.BAD_SCOPE, message, _scopes_hint(scopes.split()))
-    elif not isinstance(scopes, list | tuple | set | frozenset):
-        report.add(
-            Rule.BAD_SCOPE, f"scopes must be a list of strings, not {describe(scopes)}", _scopes_hint(())
-        )
-    else:
-        for scope in scopes:
-            if not is_scope(scope):
-                message = (
-                    f"{scope!r} is not a scope: a scope consists of ASCII characters other than "
-                    f"spaces, double quotes and backslashes"
-                )
-                report.add(Rule.BAD_SCOPE, message, _scopes_hint(str(scope).split()))
+    if not isinstance(scopes, list | tuple | set | frozenset):
+        message = f"scopes must be a list of strings, not {describe(scopes)}"
+        report.add(Rule.BAD_SCOPE, message, _scopes_hint(scopes.split() if isinstance(scopes, str) else ()))
+        return
+    for scope in scopes:
+        if not is_scope(scope):
+            message = (
+                f"{scope!r} is not a scope: a scope consists of ASCII characters other than "
+                f"spaces, double quotes and backslashes"
+            )
+            report.add(Rule.BAD_SCOPE, message, _scopes_hint(str(scope).split()))
 
 
 def _scopes_hint(scopes: Iterable[str]) -> str:

@@ -4,7 +4,7 @@ from collections import abc
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from types import ModuleType, NoneType
-from typing import Annotated, Any, Final, NotRequired, Required, get_args, get_origin
+from typing import Any, Final, NotRequired, Required, get_args, get_origin
 
 import msgspec
 
@@ -28,9 +28,6 @@ _GENERAL: Final = (
 
 #: Hint for a type that accepts any value, and for an annotation that is not a type.
 _FOR_TEXT: Final = "write the intended type: str takes any text"
-
-#: The bounds of `msgspec.Meta`.
-_BOUNDS: Final = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern", "tz")
 
 #: Modules of standard containers and iterators.
 _GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
@@ -74,9 +71,9 @@ def describe_non_type(annotation: Any) -> tuple[str, str] | None:
     return describe(annotation), _FOR_TEXT
 
 
-def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
+def find_unsupported_constraint(annotation: Any) -> tuple[str, str] | None:
     """
-    Return the names of the constraints that a type does not support, and a hint; None if it supports all.
+    Return the name of a constraint that a type does not support, and a hint; None if it supports all.
 
     Args:
         annotation:
@@ -84,24 +81,16 @@ def find_unsupported_constraints(annotation: Any) -> tuple[str, str] | None:
     """
     if not is_constrained(annotation) or reader_of(kind := annotation.__origin__) is None:
         return None
-    notes = [note for note in annotation.__metadata__ if isinstance(note, msgspec.Meta)]
-    bounds = {name: value for note in notes for name in _BOUNDS if (value := getattr(note, name)) is not None}
-    names = ", ".join(name for name, value in bounds.items() if not _accepts_bound(kind, name, value))
-    if not names:
+    try:
+        msgspec.json.Decoder(annotation)
+    except TypeError as error:  # such as: Can only set `ge` on a numeric type
+        name = str(error).split("`")[1]
+    else:
         return None
     if is_union(kind):
         member = type_name(plain(get_args(kind)[0]))
-        return names, f"constrain the intended member, as in Annotated[{member}, ...] | ..."
-    return names, f"remove {names} and check the value in the function"
-
-
-def _accepts_bound(kind: Any, name: str, value: Any) -> bool:
-    """Return whether a type can have a bound."""
-    try:
-        msgspec.json.Decoder(Annotated[kind, msgspec.Meta(**{name: value})])
-    except TypeError:
-        return False
-    return True
+        return name, f"constrain the intended member, as in Annotated[{member}, ...] | ..."
+    return name, f"remove {name} and check the value in the function"
 
 
 def _unreadable_parts(annotation: Any, path: str, ancestors: tuple[Any, ...]) -> Iterator[tuple[Any, str]]:

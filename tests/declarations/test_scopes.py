@@ -38,9 +38,9 @@ def test_no_scopes_are_needed_by_default():
 @pytest.mark.parametrize(
     ("scopes", "message", "hint"),
     [
-        ("admin", "scopes must be a list of strings, not the string 'admin'", "scopes=['admin']"),
-        ("a b", "scopes must be a list of strings, not the string 'a b'", "scopes=['a', 'b']"),
-        ("", "scopes must be a list of strings, not the string ''", "scopes=['reviews:read']"),
+        ("admin", "scopes must be a list of strings, not a str ('admin')", "scopes=['admin']"),
+        ("a b", "scopes must be a list of strings, not a str ('a b')", "scopes=['a', 'b']"),
+        ("", "scopes must be a list of strings, not a str ('')", "scopes=['reviews:read']"),
         (None, "scopes must be a list of strings, not None", "scopes=['reviews:read']"),
         (
             ["a b"],

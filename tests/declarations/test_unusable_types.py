@@ -259,37 +259,37 @@ LEAVE = "remove {} and check the value in the function"
     [
         (
             Annotated[decimal.Decimal, msgspec.Meta(ge=0, le=30)],
-            "has constraints that Decimal does not support: ge, le",
+            "has a constraint that Decimal does not support: ge",
             LEAVE,
         ),
         (
             Annotated[dt.date, msgspec.Meta(gt=0)],
-            "has constraints that date does not support: gt",
+            "has a constraint that date does not support: gt",
             LEAVE,
         ),
         (
             Annotated[str, msgspec.Meta(lt=0)],
-            "has constraints that str does not support: lt",
+            "has a constraint that str does not support: lt",
             LEAVE,
         ),
         (
             Annotated[int, msgspec.Meta(pattern="x")],
-            "has constraints that int does not support: pattern",
+            "has a constraint that int does not support: pattern",
             LEAVE,
         ),
         (
             Annotated[dt.date, msgspec.Meta(tz=True)],
-            "has constraints that date does not support: tz",
+            "has a constraint that date does not support: tz",
             LEAVE,
         ),
         (
             list[Annotated[decimal.Decimal, msgspec.Meta(ge=0)]],
-            "has constraints at order[...] that Decimal does not support: ge",
+            "has a constraint at order[...] that Decimal does not support: ge",
             LEAVE,
         ),
         (
             Annotated[int | None, msgspec.Meta(ge=0)],
-            "has constraints that int | None does not support: ge",
+            "has a constraint that int | None does not support: ge",
             "constrain the intended member, as in Annotated[int, ...] | ...",
         ),
     ],
