@@ -221,9 +221,6 @@ def _resolve(
     files: Sequence[CompiledFile], owners: Owners
 ) -> tuple[dict[Key, Declaration], list[tuple[CompiledFile, Diagnostic]]]:
     """Return the declaration of each key, and a diagnostic for each duplicate of the same age."""
-    by_key = {declaration.key: declaration for file in files for declaration in file.declarations}
-    if len(by_key) == sum(len(file.declarations) for file in files):
-        return by_key, []
     claims = [(declaration.key, file, declaration) for file in files for declaration in file.declarations]
     first, duplicates = dict[Key, _Claim](), []
     for claim in sorted(claims, key=lambda claim: _precedence(claim, owners)):

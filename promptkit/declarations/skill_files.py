@@ -127,9 +127,6 @@ def read_files(locations: Mapping[str, str], root: Path) -> dict[str, HashedByte
             raise SkillError(msg, "correct its path, or make it readable") from None
         except ValueError:  # meanwhile, a link has replaced the file
             raise _link_error(path) from None
-        except OSError as error:
-            msg = f"{path!r} cannot be stored: {error.strerror}"
-            raise SkillError(msg, "free some disk space") from None
         remaining -= len(data)
         _check_size(MAX_BYTES - remaining)
     return contents

@@ -21,17 +21,13 @@ if TYPE_CHECKING:
 _PACKAGE: Final = str(Path(__file__).parents[1])
 _STANDARD_LIBRARY: Final = str(Path(os.__file__).parent)
 
-#: Libraries that validate and convert authors' values.
-_LIBRARIES: Final = frozenset({"attr", "attrs", "cattr", "cattrs", "msgspec", "typeguard"})
-
 
 def format_exception(error: BaseException) -> str:
     """
     Format *error* and its causes with the author's frames only. Causes without such frames are omitted.
 
-    If no frame is the author's, as with recipes in an installed package, only the frames of packages other
-    than promptkit are kept. If there are none either, the error is not in a recipe, and all frames are kept.
-    A `ResultError` has no traceback, because its function has already returned.
+    If no frame is the author's, as with recipes in an installed package, all frames are kept. A `ResultError`
+    has no traceback, because its function has already returned.
     """
     if isinstance(error, ResultError):
         return f"{error}\n"
@@ -39,7 +35,7 @@ def format_exception(error: BaseException) -> str:
 
     traceback = TracebackException.from_exception(error)
     files = {frame.filename for exception in _chain(traceback) for frame in exception.stack}
-    if visible := set(filter(is_authors_file, files)) or set(filter(_is_of_another_package, files)):
+    if visible := set(filter(is_authors_file, files)):
         _keep_frames(traceback, visible)
     return "".join(traceback.format())
 
@@ -87,19 +83,7 @@ def is_authors_file(file: str) -> bool:
     """
     if file.startswith("<") or not INSTALLED.isdisjoint(Path(file).parts):
         return False
-    return not (_is_below(file, _PACKAGE) or _is_below(file, _STANDARD_LIBRARY))
-
-
-def _is_of_another_package(file: str) -> bool:
-    """Return whether *file* is in an installed package that is neither promptkit nor one of its libraries."""
-    parts = Path(file).parts
-    is_ours = _is_below(file, _PACKAGE) or not _LIBRARIES.isdisjoint(parts)
-    return not is_ours and not INSTALLED.isdisjoint(parts)
-
-
-def _is_below(file: str, folder: str) -> bool:
-    """Return whether *file* is below *folder*, or is generated code."""
-    return file.startswith((folder + os.sep, "<frozen ", "<attrs generated ", "<cattrs generated "))
+    return not file.startswith((_PACKAGE + os.sep, _STANDARD_LIBRARY + os.sep))
 
 
 def _chain(root: "TracebackException") -> Iterator["TracebackException"]:

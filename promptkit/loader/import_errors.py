@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from inspect import signature
 from itertools import dropwhile
 from pathlib import Path
@@ -29,7 +29,7 @@ from promptkit.errors.sources import Function, span_at, tree_of
 from promptkit.errors.suggestions import nearest
 from promptkit.errors.tracebacks import is_authors_file
 from promptkit.language.text import Text
-from promptkit.loader.discovery import DiscoveredFiles, is_cases
+from promptkit.loader.discovery import DiscoveredFiles, is_cases, mentions_prompts
 from promptkit.loader.recipes import LoadedFile
 from promptkit.loader.targets import display_path, project_root
 
@@ -206,9 +206,7 @@ def _import_failed(
     return Diagnostic(Rule.IMPORT_FAILED, message, hint, location or Location(str(file)))
 
 
-def diagnose_unserved(
-    files: DiscoveredFiles, likely: Iterable[str], loaded: Sequence[LoadedFile]
-) -> list[LoadedFile]:
+def diagnose_unserved(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
     """
     Return diagnostics for files and folders that cannot be served.
 
@@ -216,12 +214,9 @@ def diagnose_unserved(
         files:
             The files of the folder.
 
-        likely:
-            The files that are not recipes because of their names, although they seem to define prompts.
-
         loaded:
-            The declarations of the recipes. A likely file is not reported if a recipe has imported it,
-            because its prompts are then served.
+            The declarations of the recipes. A file whose name is not a recipe's is not reported if a recipe
+            has imported it, because its prompts are then served.
     """
     diagnostics = {
         path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable
@@ -245,7 +240,7 @@ def diagnose_unserved(
     served.update(definition.location.file for file in loaded for definition in file.definitions)
     diagnostics |= {
         path: diagnostic
-        for path in likely
+        for path in filter(mentions_prompts, files.unserved)
         if path not in served and (diagnostic := _diagnose_unserved_file(path))
     }
     return [LoadedFile(Path(path), diagnostics=(diagnostic,)) for path, diagnostic in diagnostics.items()]

@@ -25,7 +25,7 @@ from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import HashedBytes
 from promptkit.language.files import collecting, files_read
-from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases, mentions_prompts
+from promptkit.loader.discovery import DiscoveredFiles, find_recipes, is_cases
 from promptkit.loader.finder import Execution, Executions, RecipeFinder
 from promptkit.loader.import_errors import diagnose_import, diagnose_unserved
 from promptkit.loader.packages import import_package, imported_files, install_finders
@@ -219,7 +219,7 @@ class FolderImport:
             by_file = [*failed, failure]
         read = imported_files().union(map(self._path, self.names if failure is None else ["__init__.py"]))
         if self._files is not None:
-            by_file += _report_unserved_files(self._files, by_file)
+            by_file += diagnose_unserved(self._files, by_file)
             for skill, paths in self._load_skills(self._files):
                 by_file.append(skill)
                 read |= paths
@@ -289,13 +289,6 @@ def _import_file(name: str, file: Path, executions: Executions) -> ModuleType:
         msg = f"{executed.file} is imported instead"
         raise ImportError(msg, name=name, path=executed.file)
     return module
-
-
-def _report_unserved_files(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:
-    likely = [path for path in files.unserved if mentions_prompts(path)]
-    if not (likely or files.unreadable or files.skipped or files.outside or files.hidden):
-        return []
-    return diagnose_unserved(files, likely, loaded)
 
 
 def load(
