@@ -109,15 +109,9 @@ def _check_seconds(name: str, value: float | None) -> None:
         raise ValueError(msg)
 
 
-def _check_deprecated(value: object) -> None:
-    if value is None:
-        return
-    hint = "write deprecated='use NAME'"
-    if not isinstance(value, str):
-        msg = f"deprecated must be a str that names the replacement, not {type(value).__name__}: {hint}"
-        raise TypeError(msg)
-    if not value.strip():
-        msg = f"deprecated is blank, but must name the replacement: {hint}"
+def _check_deprecated(value: str | None) -> None:
+    if value is not None and not value.strip():
+        msg = "deprecated is blank, but must name the replacement: write deprecated='use NAME'"
         raise ValueError(msg)
 
 
@@ -156,7 +150,7 @@ class Options(Struct, frozen=True, kw_only=True):
     sample: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("name", "title", "description", "version"):
+        for name in ("name", "title", "description", "version", "deprecated"):
             check_optional_text(name, getattr(self, name))
         for name in ("timeout", "cache"):
             _check_seconds(name, getattr(self, name))

@@ -187,9 +187,6 @@ class Checks(Struct, frozen=True):
         """
         Return the diagnostics of a catalog compiled with lints, including those for the target clients.
         """
-        if not self.clients:
-            return catalog.diagnostics
-
         by_client = (diagnostic for client in self.clients for diagnostic in lint_client(client, catalog))
         return (*catalog.diagnostics, *by_client)
 

@@ -67,7 +67,9 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
     try:
         locations, entered = paths_below(folder)
         read.update(locations.values(), entered)
-        _check_name(locations)
+        if SKILL_FILE not in locations:  # in another case, or removed in the meantime
+            msg = f"its main file is not called {SKILL_FILE!r}"
+            raise SkillError(msg, f"rename it to {SKILL_FILE}")  # noqa: TRY301 (reported below)
         files = read_files(locations, main_file.parent)
     except SkillError as error:
         report = Report(f"skill {main_file.parent.name!r}", Location(str(main_file)))
@@ -78,17 +80,6 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         _skill(Path(folder, inner), base, _files_below(inner, files)) for inner in _skill_folders(files)
     )
     return LoadedFile(main_file, skills=skills), read
-
-
-def _check_name(paths: Iterable[str]) -> None:
-    """Raise SkillError unless one of *paths* has the exact name ``SKILL.md``."""
-    if SKILL_FILE not in paths:
-        similar = next((path for path in paths if path.lower() == SKILL_FILE.lower()), None)
-        if similar is None:
-            msg = f"it has no {SKILL_FILE}"
-            raise SkillError(msg, f"add {SKILL_FILE}")
-        msg = f"it has {similar!r} instead of {SKILL_FILE!r}"
-        raise SkillError(msg, f"rename it to {SKILL_FILE}")
 
 
 def _skill_folders(files: Iterable[str]) -> list[str]:
