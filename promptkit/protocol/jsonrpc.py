@@ -93,22 +93,9 @@ class UnsupportedVersion(JsonRpcError):
 
 
 class TooManyRequests(JsonRpcError):
-    """
-    The server has reached a limit. The same request may succeed later.
-
-    Args:
-        message:
-            One sentence for the client's user.
-
-        retry_after:
-            Seconds until the client may retry; None if unknown.
-    """
+    """The server has reached a limit. The same request may succeed later."""
 
     code = 429  # outside the ranges that JSON-RPC and MCP reserve; the status code of HTTP for the same error
-
-    def __init__(self, message: str, retry_after: int | None = None) -> None:
-        super().__init__(message, UNSET if retry_after is None else {"retryAfter": retry_after})
-        self.retry_after = retry_after
 
 
 class InternalError(JsonRpcError):
@@ -149,15 +136,11 @@ class Reply(Struct, gc=False, frozen=True):
 
         code:
             The code of an error.
-
-        retry_after:
-            Seconds until the client may retry, if the error specifies it.
     """
 
     line: bytes
     outcome: str = "ok"
     code: int | None = None
-    retry_after: int | None = None
 
 
 #: The reply to a cancelled request.
@@ -208,7 +191,7 @@ def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> Re
     codes = (code for kind, code in _CODES.items() if isinstance(error, kind))
     code = error.code if isinstance(error, JsonRpcError) else next(codes)
     line = encode(_Failure("2.0", request_id, _Error(code, format_message(error), _data(error)))) + b"\n"
-    return Reply(line, "error", code, error.retry_after if isinstance(error, TooManyRequests) else None)
+    return Reply(line, "error", code)
 
 
 def format_message(error: PromptkitError) -> str:

@@ -310,7 +310,7 @@ def _progress_sender(
     if not meta or meta.progress_token is None:
         return None
     has_messages = request.revision.progress_messages
-    bucket = TokenBucket(REPORTS_PER_S, "progress reports")
+    bucket = TokenBucket(REPORTS_PER_S)
 
     def report(progress: float, total: float | None, message: str | None) -> None:
         if not bucket.try_take():

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from math import ceil
 from threading import Lock
 from typing import Final
 
@@ -25,9 +24,6 @@ class TokenBucket:
         rate:
             The number of tokens per second.
 
-        noun:
-            The plural noun for the error message.
-
         clock:
             A function that returns the time, in seconds.
 
@@ -35,9 +31,8 @@ class TokenBucket:
         https://en.wikipedia.org/wiki/Token_bucket
     """
 
-    def __init__(self, rate: float, noun: str, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, rate: float, clock: Callable[[], float] | None = None) -> None:
         self._rate = rate
-        self._noun = noun
         self._clock = clock or time.monotonic
         self._capacity = max(1.0, rate)
         self._tokens = self._capacity
@@ -53,13 +48,6 @@ class TokenBucket:
         self._tokens -= 1
         return True
 
-    def error(self) -> TooManyRequests:
-        """Return the error for a client that has exceeded the rate."""
-        msg = f"more than {self._rate:g} {self._noun} per second: try again later"
-        seconds = ceil((1 - self._tokens) / self._rate)
-        # If the error contains no delay, clients wait for a second.
-        return TooManyRequests(msg, seconds if seconds > 1 else None)
-
 
 class TokenBuckets:
     """
@@ -74,12 +62,12 @@ class TokenBuckets:
     """
 
     def __init__(self, rate: float, noun: str) -> None:
-        self._bucket = lru_cache(MAX_SUBJECTS)(lambda _subject: TokenBucket(rate, noun))
+        self._message = f"more than {rate:g} {noun} per second: try again later"
+        self._bucket = lru_cache(MAX_SUBJECTS)(lambda _subject: TokenBucket(rate))
         self._lock = Lock()
 
     def take(self, subject: str) -> None:
         """Take a token of a subject, or raise TooManyRequests if there is none."""
         with self._lock:
-            bucket = self._bucket(subject)
-            if not bucket.try_take():
-                raise bucket.error()
+            if not self._bucket(subject).try_take():
+                raise TooManyRequests(self._message)

@@ -607,7 +607,7 @@ class TestRates:
     def test_token_bucket(self):
         """A bucket starts full, refills over time, and never exceeds its capacity."""
         now = 0.0
-        bucket = TokenBucket(10, "requests", lambda: now)
+        bucket = TokenBucket(10, lambda: now)
 
         def take_all():
             count = 0
@@ -643,16 +643,6 @@ class TestRates:
             True,
         ]
         assert buckets._bucket.cache_info().currsize == MAX_SUBJECTS
-
-    def test_retry_after(self):
-        """If the wait is longer than a second, the error states it."""
-        now = 0.0
-        bucket = TokenBucket(0.1, "requests", lambda: now)
-        allowed = bucket.try_take()
-        now = 4.5
-
-        assert (allowed, bucket.try_take()) == (True, False)
-        assert bucket.error().data == {"retryAfter": 6}
 
     @pytest.mark.usefixtures("stopped_clock")
     @pytest.mark.parametrize("revision", REVISIONS)

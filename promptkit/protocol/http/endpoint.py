@@ -359,7 +359,4 @@ def response_to(reply: Reply, *, modern: bool) -> HttpResponse:
     """
     code, body = reply.code, reply.line[:-1]
     status = _STATUSES.get(code, 200) if modern or code in _INVALID_MESSAGE else 200
-    if code != TooManyRequests.code:
-        return HttpResponse(status, body, (JSON_BODY,))
-    retry = RETRY if reply.retry_after is None else (RETRY[0], b"%d" % reply.retry_after)
-    return HttpResponse(status, body, (JSON_BODY, retry))
+    return HttpResponse(status, body, (JSON_BODY, RETRY) if code == TooManyRequests.code else (JSON_BODY,))

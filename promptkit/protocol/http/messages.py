@@ -17,7 +17,7 @@ JSON_BODY: Final = (b"content-type", JSON)
 #: The header that closes the connection after the response.
 CLOSE: Final = (b"connection", b"close")
 
-#: The header with the default delay before a client may retry.
+#: The header with the delay before a client may retry, in seconds.
 RETRY: Final = (b"retry-after", b"1")
 
 #: The path of the MCP endpoint. A trailing slash is accepted, because clients do not follow a redirect with a

@@ -348,9 +348,7 @@ class TestLimits:
 
     @pytest.mark.parametrize("method", ["prompts/list", "completion/complete"])
     def test_rate_limit_is_per_address(self, method):
-        """
-        Requests from one address are rejected until the time in Retry-After; other addresses are served.
-        """
+        """Requests from one address are rejected; other addresses are served."""
         app = application(recipes.catalog(), rate=0.01, completions=0.01)
         params = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": ""}}
         message = modern(1, method, params if method == "completion/complete" else None)
@@ -367,7 +365,6 @@ class TestLimits:
         answers = asyncio.run(ask_all())
         assert [answer.status for answer in answers] == [200] * 4
         assert [answer.code for answer in answers] == [None, 429, None, None]
-        assert 95 <= int(answers[1].header("retry-after")) <= 100
         app.close(0)
 
     def test_concurrent_renderings_are_limited(self):
