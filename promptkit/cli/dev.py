@@ -149,7 +149,7 @@ def _serve_pages(
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt
-    return Exit.FAILED if worker.cannot_accept else Exit.OK
+    return Exit.OK
 
 
 class _Pages(Struct):

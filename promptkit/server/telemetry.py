@@ -62,11 +62,6 @@ class Telemetry:
             description="Duration of requests, from arrival to reply.",
             explicit_bucket_boundaries_advisory=_BOUNDS,
         )
-        self._rejections = meter.create_counter(
-            "promptkit.http.refusals",
-            unit="{request}",
-            description="HTTP requests that were rejected before their body was parsed.",
-        )
         self._transport = {"network.transport": transport}
         if transport == TCP:
             self._transport["network.protocol.name"] = "http"
@@ -92,10 +87,6 @@ class Telemetry:
             self._end(span, started, attributes | target_attributes, reply)
 
         return end
-
-    def count_rejection(self, status: int) -> None:
-        """Count an HTTP request that was rejected with a status."""
-        self._rejections.add(1, {"http.response.status_code": status})
 
     def close(self) -> None:
         """Flush the exporters."""

@@ -111,7 +111,6 @@ class Application:
         self._siblings: tuple[Siblings, int] | None = None
         self._authorizer = authorizer = settings.authorizer
         self._metrics = settings.metrics
-        self._counters = [each for each in (settings.telemetry, settings.metrics) if each is not None]
         self._routes: dict[str, Callable[[Head, Scope], Awaitable[HttpResponse]]] = {}
         self._routes |= dict.fromkeys(_HEALTH, self._health)
         if settings.metrics is not None:
@@ -157,7 +156,8 @@ class Application:
                 return self._server
             settings = self._settings
             # Each process opens the audit log itself.
-            audits = [] if settings.audit is None else [Audit(settings.audit)]
+            audit = None if settings.audit is None else Audit(settings.audit)
+            observers = (audit, settings.telemetry, settings.metrics)
             server = SharedServer(
                 self._catalog,
                 discard,
@@ -168,7 +168,7 @@ class Application:
                 changes=settings.changes,
                 limits=settings.limits,
                 signer=RequestStateSigner(self._ring),
-                observers=[*audits, *self._counters],
+                observers=[each for each in observers if each is not None],
                 scopes=settings.scopes,
                 count_waiting=bool if self._metrics is None else self._metrics.count_waiting,
             )
@@ -209,8 +209,8 @@ class Application:
         if self._server is not None:
             self._server.close(grace)
         self._inbox.reject_late_messages()
-        for counter in self._counters:
-            counter.close()
+        if self._settings.telemetry is not None:
+            self._settings.telemetry.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one ASGI request."""
@@ -284,9 +284,8 @@ class Application:
         self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]
     ) -> None:
         """Send a response that was created outside the server's threads. Count it if it is an error."""
-        if response.status >= 400 and head.path not in _HEALTH:
-            for counter in self._counters:
-                counter.count_rejection(response.status)
+        if self._metrics is not None and response.status >= 400 and head.path not in _HEALTH:
+            self._metrics.count_rejection(response.status)
         await self._send(head, response, send, fields)
 
     async def _send(self, head: Head, response: HttpResponse, send: Send, fields: Iterable[Field]) -> None:
