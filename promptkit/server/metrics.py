@@ -60,7 +60,6 @@ class Metrics:
         self._requests = counter("requests", "Requests, by outcome.", ("method", "outcome", "code"))
         prompts_help = "Requests for prompts, as prompts or as tools, by outcome."
         self._prompts = counter("prompts", prompts_help, ("prompt", "outcome", "code"))
-        self._reloads = counter("reloads", "Reloads that changed the served recipes.")
         refusals_help = "HTTP requests that were rejected before their body was parsed."
         self._refusals = counter("http_refusals", refusals_help, ("status",))
 
@@ -100,11 +99,6 @@ class Metrics:
     def count_rejection(self, status: int) -> None:
         """Count an HTTP request that was rejected with a status."""
         self._refusals.labels(status).inc()
-
-    def count_reload(self) -> None:
-        """Count a reload. Only the first worker counts, because every worker reloads."""
-        if self._worker == "0":
-            self._reloads.inc()
 
     def text(self, invalid: int) -> bytes:
         """Return the metrics from all workers; *invalid* is the number of recipes with errors."""

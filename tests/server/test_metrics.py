@@ -150,14 +150,6 @@ class TestWorkers:
 
         assert read_samples(metrics)["promptkit_prompts_total", "", "ok", "review"] == 5
 
-    def test_reloads_are_counted_once(self, metrics):
-        """Each worker reloads, but only one worker counts the reload."""
-        for worker in ("0", "1"):
-            metrics.serve_as(worker)
-            metrics.count_reload()
-
-        assert read_samples(metrics)["promptkit_reloads_total",] == 1
-
     def test_recipes_with_errors_are_a_gauge(self, metrics):
         """The number of recipes with errors is the latest one, whichever worker reports it."""
         values = []

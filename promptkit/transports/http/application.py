@@ -129,8 +129,6 @@ class Application:
         server = self.start()
         server.replace(catalog)
         self._offer(server)
-        if self._metrics is not None:
-            self._metrics.count_reload()
 
     def join(self, siblings: "Siblings", number: int) -> None:
         """
