@@ -7,7 +7,6 @@ report lines that could not be written. Nothing else in `serve` loads logging.
 
 import json
 import os
-import re
 import stat
 import time
 from collections.abc import Callable
@@ -29,8 +28,6 @@ from promptkit.standard_error import say
 #: The limits on text from clients, in characters, and on the number of arguments.
 MAX_TEXT: Final = 64
 MAX_ARGUMENTS: Final = 64
-
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}(?=:)")
 
 
 class Audit:
@@ -163,7 +160,7 @@ def _sender_fields(address: str | None, principal: Principal | None) -> dict[str
 
 def _target_fields(target: RequestTarget | None) -> dict[str, Any]:
     """Return the prompt or resource of a request, and the sizes of its arguments."""
-    # A URI contains argument values, so log its template, or its scheme and length if it matches no template.
+    # A URI contains argument values, so log its template; None if it matches no template.
     if target is None:
         return {}
     arguments = {"arguments": _argument_sizes(target)}
@@ -171,15 +168,7 @@ def _target_fields(target: RequestTarget | None) -> dict[str, Any]:
         is_deprecated = isinstance(target.item, CompiledPrompt) and target.item.deprecated is not None
         deprecation = {"deprecated": True} if is_deprecated else {}
         return {"prompt": _shorten(target.identifier), **deprecation, **arguments, **_unknown_fields(target)}
-    if target.name is not None:
-        return {"resource": target.name, **arguments}
-    scheme = _SCHEME.match(target.identifier)
-    return {
-        "resource": None,
-        "scheme": scheme and scheme.group(),
-        "size": len(target.identifier),
-        **arguments,
-    }
+    return {"resource": target.name, **arguments}
 
 
 def _argument_sizes(target: RequestTarget) -> dict[str, int | None]:

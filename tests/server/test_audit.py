@@ -194,8 +194,6 @@ class TestRecords:
                 {"uri": "cellar://wine"},
                 {
                     "resource": None,
-                    "scheme": "cellar",
-                    "size": 13,
                     "arguments": {},
                     "outcome": "error",
                     "code": -32002,
@@ -206,8 +204,6 @@ class TestRecords:
                 {"uri": "no scheme"},
                 {
                     "resource": None,
-                    "scheme": None,
-                    "size": 9,
                     "arguments": {},
                     "outcome": "error",
                     "code": -32002,
