@@ -38,28 +38,23 @@ def read_keys(text: str) -> tuple[bytes, ...]:
     Raises:
         InvalidSecretsError: If there is no key, or if a key cannot be read or has fewer than 32 bytes.
     """
-    lines = enumerate(text.split("\n"), start=1)
-    words = ((number, word.strip()) for number, line in lines for word in line.partition("#")[0].split(","))
-    keys = [_read_key(word, f"line {number}") for number, word in words if word]
+    keys = list[bytes]()
+    for number, line in enumerate(text.split("\n"), start=1):
+        for word in filter(None, map(str.strip, line.partition("#")[0].split(","))):
+            key = _decode(word)
+            if len(key) < MIN_KEY_BYTES:
+                problem = f"line {number}: a key has at least {MIN_KEY_BYTES} bytes, in base64 or hexadecimal"
+                msg = f"{problem}; to generate one, run: {MAKE_A_KEY}"
+                raise InvalidSecretsError(msg)
+            keys.append(key)
     if not keys:
         msg = f"there is no key; to generate one, run: {MAKE_A_KEY}"
         raise InvalidSecretsError(msg)
     return tuple(keys)
 
 
-def _read_key(text: str, location: str) -> bytes:
-    key = _decode(text)
-    if key is None:
-        msg = f"{location}: the key is neither base64 nor hexadecimal; to generate one, run: {MAKE_A_KEY}"
-        raise InvalidSecretsError(msg)
-    if len(key) < MIN_KEY_BYTES:
-        problem = f"{location}: a key of {len(key)} bytes can be guessed"
-        msg = f"{problem}; to generate one of {MIN_KEY_BYTES}, run: {MAKE_A_KEY}"
-        raise InvalidSecretsError(msg)
-    return key
-
-
-def _decode(text: str) -> bytes | None:
+def _decode(text: str) -> bytes:
+    """Return the bytes of a key; none if the text is neither base64 nor hexadecimal."""
     digits = text.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         # Text that is hexadecimal is never read as base64, where a short key would pass for a longer one.
@@ -67,7 +62,7 @@ def _decode(text: str) -> bytes | None:
             return bytes.fromhex(text)
         return a2b_base64(digits + "=" * (-len(digits) % 4), strict_mode=True)
     except ValueError:
-        return None
+        return b""
 
 
 def read_key_file(path: str) -> tuple[bytes, ...]:

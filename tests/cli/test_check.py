@@ -845,7 +845,7 @@ class TestSecrets:
             errors[0]
             == "tokens: line 2: the token has 5 characters and could be guessed: it needs at least 32"
         )
-        assert errors[1].startswith("keys: line 1: the key is neither base64 nor hexadecimal; ")
+        assert errors[1].startswith("keys: line 1: a key has at least 32 bytes, in base64 or hexadecimal; ")
 
     def test_readable_by_others(self, check_secrets):
         """A file that other users can read is rejected, and the error shows the fix."""

@@ -128,7 +128,7 @@ def test_key_rotation_while_serving(start, keys, workers):
 
 #: The lines of invalid key files, None for a missing file, and the error.
 INVALID = [
-    (["oh no"], "line 1: the key is neither base64 nor hexadecimal; to generate one, run: "),
+    (["oh no"], "line 1: a key has at least 32 bytes, in base64 or hexadecimal; to generate one, run: "),
     ([], "there is no key; to generate one, run: "),
     (None, "the file cannot be read: No such file or directory; "),
 ]
