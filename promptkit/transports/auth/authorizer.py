@@ -103,11 +103,9 @@ class BearerScheme:
             return self.reject_malformed("Authorization was sent more than once")
         value = head.get(b"authorization")
         if value is None:
-            return self._reject_unauthorized("send a token as Authorization: Bearer TOKEN")
+            return self._reject(401, "send a token as Authorization: Bearer TOKEN")
         if value[: len(_BEARER)].lower() != _BEARER:
-            if value.lower() == _BEARER.rstrip():
-                return self.reject_malformed("there is no token after Bearer")
-            return self._reject_unauthorized("only Authorization: Bearer TOKEN is accepted")
+            return self._reject(401, "only Authorization: Bearer TOKEN is accepted")
         return value[len(_BEARER) :].strip(b" ")
 
     def admit(self, principal: Principal | None) -> Principal | HttpResponse:
@@ -120,7 +118,7 @@ class BearerScheme:
         """
         if principal is None:
             message = "this token is not valid here: it is unknown, has expired, or is for another server"
-            return self._reject_unauthorized(message, "invalid_token")
+            return self._reject(401, message, "invalid_token")
         if self._required <= principal.scopes:
             return principal
         return self.reject_scopes((), UNSET)
@@ -144,14 +142,11 @@ class BearerScheme:
         """Return the response that rejects a request with a malformed token."""
         return self._reject(400, message, "invalid_request")
 
-    def _reject_unauthorized(self, message: str, error: str | None = None) -> HttpResponse:
-        return self._reject(401, message, error)
-
     def _reject(
         self,
         status: int,
         message: str,
-        error: str | None,
+        error: str | None = None,
         scopes: str | None = None,
         request_id: RequestId | UnsetType = UNSET,
     ) -> HttpResponse:

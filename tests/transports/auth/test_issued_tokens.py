@@ -298,7 +298,7 @@ class TestRejectedTokens:
             check(authorizer, "opaque")
         assert capfd.readouterr().err.count("\n") == 1
 
-    @pytest.mark.parametrize("token", ["", "a b", "a,b", 'a"b', "ä", "a\x7f", "x\x00"])
+    @pytest.mark.parametrize("token", ["a b", "a,b", 'a"b', "ä", "a\x7f", "x\x00"])
     def test_malformed_token_is_rejected(self, issuer, token):
         """A malformed token is rejected with 400 before the issuer is contacted."""
         status, header = challenge(check(make_authorizer(issuer), token))
