@@ -48,9 +48,7 @@ class Subscriptions:
         self.session = False
         self._offered = Capabilities()
         self._uris: set[str] = set()
-        self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
-        self._listening: dict[str, dict[RequestId, None]] = {}  # the streams to notify, by URI
-        self._stream_uris = 0
+        self._streams: dict[RequestId, tuple[wire.SubscriptionFilter, frozenset[str]]] = {}
         self._lock = Lock()  # notifications come from a different thread than requests
 
     def open_session(self, offered: Capabilities) -> None:
@@ -63,13 +61,13 @@ class Subscriptions:
     @property
     def count(self) -> int:
         """The number of subscriptions to resources."""
-        return len(self._uris) + self._stream_uris
+        return len(self._uris) + sum(len(uris) for _, uris in self._streams.values())
 
     @property
     def uris(self) -> Collection[str]:
         """The URIs that the session or a stream is subscribed to."""
         with self._lock:
-            return self._uris.union(self._listening)
+            return self._uris.union(*(uris for _, uris in self._streams.values()))
 
     def change_subscription(self, uri: str, *, is_subscribed: bool) -> None:
         """
@@ -101,20 +99,18 @@ class Subscriptions:
             TooManyRequests: If there are too many subscriptions.
         """
         accepted = _accepted_filter(requested, offered)
+        uris = frozenset(accepted.resource_subscriptions or ())
         with self._lock:
-            self._remove(request_id)
-            self._check_limits(_uris(accepted))
-            self._streams[request_id] = accepted
-            self._stream_uris += len(_uris(accepted))
-            for uri in _uris(accepted):
-                self._listening.setdefault(uri, {})[request_id] = None
+            self._streams.pop(request_id, None)
+            self._check_limits(uris)
+            self._streams[request_id] = accepted, uris
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
         return encode_notification("notifications/subscriptions/acknowledged", params)
 
     def cancel(self, request_id: RequestId) -> None:
         """Close a stream that the client has cancelled."""
         with self._lock:
-            self._remove(request_id)
+            self._streams.pop(request_id, None)
 
     def _check_limits(self, uris: Collection[str]) -> None:
         """Raise InvalidParams or TooManyRequests if these subscriptions exceed a limit."""
@@ -125,16 +121,6 @@ class Subscriptions:
             limit = f"{MAX_SUBSCRIPTIONS:,} subscriptions to resources"
             msg = f"the limit is {limit}: end some of them first"
             raise TooManyRequests(msg)
-
-    def _remove(self, request_id: RequestId) -> None:
-        if (requested := self._streams.pop(request_id, None)) is None:
-            return
-        self._stream_uris -= len(_uris(requested))
-        for uri in _uris(requested):
-            streams = self._listening.get(uri, {})
-            streams.pop(request_id, None)
-            if not streams:
-                self._listening.pop(uri, None)
 
     def encode_list_changes(self, lists: Collection[str]) -> bytes:
         """
@@ -147,7 +133,7 @@ class Subscriptions:
             if methods.isdisjoint(lists):
                 continue
             member = f"{kind}_list_changed"
-            ids = [stream for stream, requested in streams if getattr(requested, member) is True]
+            ids = [stream for stream, (requested, _) in streams if getattr(requested, member) is True]
             in_session = self.session and (kind != "tools" or self._offered.has_tools)
             lines += _notifications(f"notifications/{kind}/list_changed", ids, in_session=in_session)
         return lines
@@ -155,7 +141,7 @@ class Subscriptions:
     def encode_resource_change(self, uri: str) -> bytes:
         """Return the notifications for a changed resource."""
         with self._lock:
-            streams = list(self._listening.get(uri, ()))
+            streams = [stream for stream, (_, uris) in self._streams.items() if uri in uris]
             in_session = self.session and uri in self._uris
         return _notifications("notifications/resources/updated", streams, in_session=in_session, uri=uri)
 
@@ -164,8 +150,6 @@ class Subscriptions:
         with self._lock:
             stream_ids = list(self._streams)
             self._streams.clear()
-            self._listening.clear()
-            self._stream_uris = 0
         lines = b""
         for stream in stream_ids:
             # One page of the specification requires a result, another one a cancellation. Clients treat a
@@ -174,10 +158,6 @@ class Subscriptions:
             lines += encode_result(stream, results.encode_end(stream)).line
             lines += encode_notification("notifications/cancelled", wire.CancelledParams(stream))
         return lines
-
-
-def _uris(requested: wire.SubscriptionFilter) -> Collection[str]:
-    return requested.resource_subscriptions or ()
 
 
 def _accepted_filter(requested: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
