@@ -15,7 +15,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from math import ceil
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -51,13 +51,6 @@ class InvalidTokenError(ValueError):
 
 class TokenExpiredError(InvalidTokenError):
     """The token has expired."""
-
-
-class Opened(NamedTuple):
-    """The contents of a token."""
-
-    payload: bytes
-    expires: int
 
 
 class KeyRing:
@@ -126,9 +119,9 @@ class KeyRing:
         head = f"{_VERSION}.{key_id}.{expires}" + (f".{_base64url(payload)}" if payload else "")
         return f"{head}.{self._mac(secret, purpose, head, bound)}"
 
-    def open(self, purpose: str, token: str, now: float, *, bound: bytes = b"") -> Opened:
+    def open(self, purpose: str, token: str, now: float, *, bound: bytes = b"") -> tuple[bytes, int]:
         """
-        Return the contents of a token.
+        Return the payload and the expiry of a token.
 
         Args:
             purpose:
@@ -159,7 +152,7 @@ class KeyRing:
             raise InvalidTokenError
         if now > int(expires):
             raise TokenExpiredError
-        return Opened(urlsafe_b64decode((payload or "") + "=="), int(expires))  # excess padding is ignored
+        return urlsafe_b64decode((payload or "") + "=="), int(expires)  # excess padding is ignored
 
     def digest(self, purpose: str, data: bytes) -> str:
         """Return a digest of *data*. Without the ring's first key, guesses at *data* cannot be tested."""

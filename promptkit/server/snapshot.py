@@ -178,14 +178,11 @@ class ReplyCache:
         return result if time.monotonic() < expires else None
 
     def put(self, key: Any, result: bytes, seconds: float) -> None:
-        """Cache *result* under *key*, unless it would use more than a quarter of the cache."""
-        size = _size(key, result)
+        """Cache *result* under *key*."""
         with self._lock:
             self._drop(key)
-            if size > CACHED_BYTES // 4:
-                return
             self._results[key] = (time.monotonic() + seconds, result)
-            self._size += size
+            self._size += _size(key, result)
             while len(self._results) > CACHED or self._size > CACHED_BYTES:
                 self._drop(next(iter(self._results)))
 

@@ -269,9 +269,6 @@ _FRAMING: Final = (b"content-length", b"transfer-encoding")
 
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
-#: Maximum size of a body that is copied after the head. Above it, copying takes longer than writing both.
-_JOINED_BYTES: Final = 64 * 1024
-
 #: Statuses of responses without a body.
 _EMPTY: Final = (204, 304)
 
@@ -699,10 +696,7 @@ class RequestCycle:
         elif self.scope["method"] == "HEAD":
             body = b""
         head, self._pending_head = self._pending_head, b""
-        if head and len(body) > _JOINED_BYTES:
-            self._connection.transport.writelines((head, body))
-        else:
-            self._connection.transport.write(head + body)
+        self._connection.transport.write(head + body)
         if not more:
             self.is_complete = True
             self.body.clear()  # no longer needed, but the connection may stay open

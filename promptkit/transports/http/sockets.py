@@ -69,13 +69,6 @@ _FIRST_SYSTEMD_DESCRIPTOR: Final = 3
 #: socket.
 _UNIX_FAILURES: Final = (OSError, ValueError, NotImplementedError)
 
-#: The fix for a TCP error, by its number.
-_TCP_HINTS: Final[dict[int | None, str]] = {
-    errno.EADDRINUSE: "another server already listens there: stop it, or use another port",
-    errno.EADDRNOTAVAIL: "this machine has no such address",
-    errno.EACCES: "ports below 1024 require privileges: use a higher one",
-}
-
 
 class ListenError(Exception):
     """An address cannot be served; the message gives the reason and a fix."""
@@ -166,8 +159,8 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
     if used or not listeners:
         for listener in listeners:
             listener.close()
-        failure = (used or failures)[0]
-        reason = _TCP_HINTS.get(failure.errno, _error_text(failure))
+        in_use = "another server already listens there: stop it, or use another port"
+        reason = in_use if used else _error_text(failures[0])
         msg = f"cannot listen at {host}, port {port}: {reason}"
         raise ListenError(msg)
     return listeners

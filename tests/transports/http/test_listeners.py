@@ -105,7 +105,7 @@ class TestTcp:
     @pytest.mark.parametrize(
         ("host", "reason"),
         [
-            ("203.0.113.7", "cannot listen at 203.0.113.7, port 0: this machine has no such address"),
+            ("203.0.113.7", "cannot listen at 203.0.113.7, port 0: Cannot assign requested address"),
             ("no-such-host.invalid", "cannot listen at 'no-such-host.invalid': "),
         ],
     )
