@@ -252,7 +252,6 @@ class Elicitation:
             prompt,
             question.asked,
             modes=request.revision.elicitation_modes,
-            again=question.count > 0,
             values=question.arguments,
             errors=question.errors,
         )
@@ -413,12 +412,11 @@ def _is_text(argument: Argument) -> bool:
     return plain(argument.annotation, core=True) is str and not argument.arg.secret
 
 
-def elicitation_params(  # noqa: PLR0913 (most are optional)
+def elicitation_params(
     prompt: CompiledPrompt,
     arguments: Iterable[Argument],
     *,
     modes: bool,
-    again: bool = False,
     values: Mapping[str, Any] = MappingProxyType({}),
     errors: ArgumentsError | None = None,
 ) -> Schema:
@@ -435,9 +433,6 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
         modes:
             Whether the revision has elicitation modes. Such a revision also has multiple-choice fields.
 
-        again:
-            Whether the user was asked before, and has omitted the arguments.
-
         values:
             The values that the client has sent. Strings become the defaults of their fields.
 
@@ -451,33 +446,26 @@ def elicitation_params(  # noqa: PLR0913 (most are optional)
     needed = askable_arguments(prompt, errors) if errors and errors.errors else arguments
     return {
         **({"mode": "form"} if modes else {}),
-        "message": form_message(prompt, needed, again=again, errors=errors),
+        "message": form_message(prompt, needed, errors),
         "requestedSchema": requested_schema(arguments, has_modes=modes, values=values),
     }
 
 
 def form_message(
-    prompt: CompiledPrompt,
-    arguments: Iterable[Argument],
-    *,
-    again: bool = False,
-    errors: ArgumentsError | None = None,
+    prompt: CompiledPrompt, arguments: Iterable[Argument], errors: ArgumentsError | None = None
 ) -> str:
     """
     Return the message of a form, which names the requested arguments and the invalid values.
 
-    With *again*, the user has been asked before. If *errors* has no entries, all *arguments* are optional.
+    If *errors* has no entries, all *arguments* are optional.
     """
     *first, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(first)} and {last}" if first else last
     name = prompt.title or prompt.name
     if errors and not errors.errors:
         return f"Choose {needed} for the prompt {name!r}."
-    message = f"The prompt {name!r} needs {needed}."
-    if again:
-        message = f"Some values are missing: the prompt {name!r} still needs {needed}."
-    invalid = [str(error) for error in (errors.errors if errors else ()) if error.got is not None]
-    return " ".join([message, *(f"{reason}." for reason in invalid)])
+    invalid = [f"{error}." for error in (errors.errors if errors else ()) if error.got is not None]
+    return " ".join([f"The prompt {name!r} needs {needed}.", *invalid])
 
 
 def requested_schema(

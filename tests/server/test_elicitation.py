@@ -261,7 +261,7 @@ class TestAsking:
         error = elicited.answer({"action": "accept", **content})["error"]
 
         assert first == "The prompt 'Review a change' needs tone and depth."
-        assert second.startswith("Some values are missing: the prompt 'Review a change' still needs tone")
+        assert second.startswith("The prompt 'Review a change' needs tone")
         assert (error["code"], error["data"]["errors"][0]["argument"]) == (-32602, "tone")
         assert Elicited(elicited.client, diff="x").question["message"] == first
 

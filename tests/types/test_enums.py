@@ -143,7 +143,10 @@ class TestMeanings:
         assert schema["priority"]["default"] == "LOW"
 
     def test_a_form_describes_the_choices(self):
-        """The form that asks for a missing argument has the meanings as the titles of the choices."""
+        """
+        The form that asks for a missing argument has the meanings as the titles of the choices, if the
+        revision has such titles.
+        """
         arguments = advise.compiled.arguments.ordered[:1]
         newer, older = (
             requested_schema(arguments, has_modes=has_modes)["properties"]["tone"]
@@ -151,8 +154,7 @@ class TestMeanings:
         )
 
         assert [choice["const"] for choice in newer["oneOf"]] == older["enum"] == ["strict", "warm", "plain"]
-        assert [choice["title"] for choice in newer["oneOf"]] == older["enumNames"]
-        assert older["enumNames"][0].startswith("strict: ")
+        assert newer["oneOf"][0]["title"].startswith("strict: ")
         assert newer["description"] == older["description"] == "How to write"
         assert Client(advise, answers={"tone": "strict"}).get_prompt("advise").text == "STRICT LOW None"
 
