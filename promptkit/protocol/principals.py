@@ -6,12 +6,8 @@ from typing import Protocol
 import attrs
 
 
-def _check_exact(_principal: object, _attribute: object, subject: str) -> None:
-    try:
-        subject.encode()
-    except UnicodeEncodeError:
-        msg = "a subject must be valid Unicode: this one contains an unpaired surrogate"
-        raise ValueError(msg) from None
+def _check_unicode(_principal: object, _attribute: object, subject: str) -> None:
+    subject.encode()  # raises UnicodeEncodeError for a lone surrogate
 
 
 def _split(scopes: str | Iterable[str]) -> frozenset[str]:
@@ -43,7 +39,7 @@ class Principal:
         ValueError: If the subject cannot be encoded in UTF-8.
     """
 
-    subject: str = attrs.field(validator=_check_exact)
+    subject: str = attrs.field(validator=_check_unicode)
     scopes: frozenset[str] = attrs.field(default=frozenset(), converter=_split)
     expires: float | None = None
     program: bool = attrs.field(default=False, kw_only=True)

@@ -343,10 +343,8 @@ def test_subject_with_a_lone_surrogate_is_rejected(make_app, subject, capfd):
             return Principal(subject)
 
     assert ask(make_app(verifier=SurrogateVerifier()), TOKEN).status == 503
-    assert "a token could not be verified: ValueError at" in capfd.readouterr().err
-    with pytest.raises(
-        ValueError, match=r"^a subject must be valid Unicode: this one contains an unpaired surrogate"
-    ):
+    assert "a token could not be verified: UnicodeEncodeError at" in capfd.readouterr().err
+    with pytest.raises(ValueError, match="surrogates not allowed"):
         Principal(subject)
 
 
