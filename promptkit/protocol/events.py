@@ -114,27 +114,24 @@ class Request(Struct, gc=False):
     capabilities: dict[str, Any]
     channel: Channel | None = None
     batch: Batch | None = None
-    callbacks: list[Callable[[Reply], object]] | None = None
+    callbacks: list[Callable[[Reply], object]] = []
     large: bool = False  # the arguments may contain many values
     error_id: str | None = None  # identifies the error on standard error and in the reply
 
     def when_answered(self, call: Callable[[Reply], object]) -> None:
         """Call *call* with the reply just before it is sent."""
-        if self.callbacks is None:
-            self.callbacks = []
         self.callbacks.append(call)
 
     def answer(self, reply: Reply) -> bytes:
         """Return the bytes to send for *reply*; ``b""`` if a batch or a channel takes the reply."""
         if self.batch is not None:
             reply = self.batch.fit(self.id, reply)
-        if self.callbacks is not None:
-            callbacks, self.callbacks = self.callbacks, None  # the callbacks may refer to the request
-            for call in callbacks:
-                try:
-                    call(reply)
-                except Exception as error:  # noqa: BLE001 (the client is answered anyway)
-                    say(f"a reply could not be recorded: {error!r}")
+        callbacks, self.callbacks = self.callbacks, []  # the callbacks may refer to the request
+        for call in callbacks:
+            try:
+                call(reply)
+            except Exception as error:  # noqa: BLE001 (the client is answered anyway)
+                say(f"a reply could not be recorded: {error!r}")
         if self.batch is not None:
             reply = Reply(self.batch.add(reply.line))
             if not reply.line:

@@ -9,7 +9,7 @@ The question is a form: a flat object. Each field is a string, a number, a boole
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -414,7 +414,7 @@ def _is_text(argument: Argument) -> bool:
 
 def elicitation_params(
     prompt: CompiledPrompt,
-    arguments: Iterable[Argument],
+    arguments: Sequence[Argument],
     *,
     modes: bool,
     values: Mapping[str, Any] = MappingProxyType({}),
@@ -442,7 +442,6 @@ def elicitation_params(
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
     """
-    arguments = tuple(arguments)
     needed = askable_arguments(prompt, errors) if errors and errors.errors else arguments
     return {
         **({"mode": "form"} if modes else {}),
@@ -469,7 +468,7 @@ def form_message(
 
 
 def requested_schema(
-    arguments: Iterable[Argument], *, has_modes: bool, values: Mapping[str, Any] = MappingProxyType({})
+    arguments: Sequence[Argument], *, has_modes: bool, values: Mapping[str, Any] = MappingProxyType({})
 ) -> Schema:
     """
     Return the schema of a form with a field for each of *arguments*.
@@ -491,7 +490,6 @@ def requested_schema(
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
     """
-    arguments = tuple(arguments)
     properties = {argument.name: _property(argument, has_modes=has_modes) for argument in arguments}
     if has_modes:
         for argument in arguments:

@@ -4,6 +4,7 @@ The MCP endpoint: determines the era of posted messages, checks their headers, a
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
 
+import re
 from base64 import b64decode, b64encode
 from binascii import Error
 from collections.abc import Mapping
@@ -60,17 +61,10 @@ _INVALID_MESSAGE: Final = (ParseError.code, InvalidRequest.code)
 
 _VERSION: Final = b"mcp-protocol-version"
 
-#: The names of the headers that repeat parts of the body.
-_HEADER_NAMES: Final = {
-    _VERSION: "MCP-Protocol-Version",
-    b"mcp-method": "Mcp-Method",
-    b"mcp-name": "Mcp-Name",
-}
-
 #: The methods whose requests repeat a name or URI in a header.
 _METHODS_WITH_NAME: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
 
-_ENCODED: Final = (b"=?base64?", b"?=")
+_ENCODED: Final = re.compile(rb"=\?base64\?(.*)\?=")
 
 #: The revision assumed for requests that do not name a revision.
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
@@ -313,18 +307,16 @@ def find_header_mismatch(
 
 def _find_mismatch(head: Head, key: bytes, value: str) -> HeaderMismatch | None:
     """Return the error if a header field does not have this value, or None."""
-    sent = head.get(key)
+    sent, name = head.get(key), key.decode().title()
     if key in head.repeated:
-        return HeaderMismatch(f"{_HEADER_NAMES[key]} was sent more than once")
+        return HeaderMismatch(f"{name} was sent more than once")
     if sent is None:
-        return HeaderMismatch(f"{_HEADER_NAMES[key]} is missing: every request of this revision must have it")
+        return HeaderMismatch(f"{name} is missing: every request of this revision must have it")
     text = _decode_value(sent) if key == b"mcp-name" else _decode_printable(sent)
     if text == value:
         return None
     hint = "send printable ASCII, or Base64 as =?base64?...?="
-    return HeaderMismatch(
-        f"{_HEADER_NAMES[key]} does not match the body, which has {shortened(value)!r}: {hint}"
-    )
+    return HeaderMismatch(f"{name} does not match the body, which has {shortened(value)!r}: {hint}")
 
 
 @lru_cache(maxsize=64)
@@ -335,15 +327,13 @@ def _decode_printable(value: bytes) -> str | None:
 
 @lru_cache(maxsize=64)
 def _decode_value(value: bytes) -> str | None:
-    prefix, suffix = _ENCODED
-    if not (value.startswith(prefix) and value.endswith(suffix) and len(value) >= len(prefix) + len(suffix)):
+    if (encoded := _ENCODED.fullmatch(value)) is None:
         return _decode_printable(value)
-    encoded = value[len(prefix) : -len(suffix)]
     try:
-        decoded = b64decode(encoded, validate=True)
+        decoded = b64decode(encoded[1], validate=True)
         # Excess bits must be zero, because other decoders would reject other bits, or decode them
         # differently.
-        return decoded.decode() if b64encode(decoded) == encoded else None
+        return decoded.decode() if b64encode(decoded) == encoded[1] else None
     except (Error, UnicodeDecodeError):
         return None
 
