@@ -597,9 +597,8 @@ class TestRequestsToTheIssuer:
         verifier = JwtVerifier(keys, RESOURCE)
         with pytest.raises(VerifierUnavailableError):
             asyncio.run(verifier.verify(issuer.token(RESOURCE)))
-        running = keys._pending
         released.set()
-        running.result(20)
+        keys._thread.submit(bool).result(20)  # after the fetch
         assert asyncio.run(verifier.verify(issuer.token(RESOURCE))).subject == "ada"
 
 
