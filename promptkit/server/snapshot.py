@@ -55,6 +55,10 @@ class Snapshot:
 
         lowerings:
             The encoder of each revision.
+
+        requirements:
+            The sets of scopes that prompts and resources require; empty if all callers see the same prompts
+            and resources.
     """
 
     def __init__(
@@ -62,6 +66,7 @@ class Snapshot:
     ) -> None:
         has_skill_prompts = "prompts" in capabilities.skills_as and catalog.skills
         self.catalog = with_skill_prompts(catalog) if has_skill_prompts else catalog
+        self.requirements = self.catalog.requirements
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
         self.capabilities = capabilities
@@ -107,15 +112,6 @@ class Snapshot:
             for catalog in (self.catalog, other.catalog)
         )
         return lambda uri: (new(uri) is not old(uri)) or (new(uri) is None and templates != before)
-
-    @cached_property
-    def requirements(self) -> frozenset[frozenset[str]]:
-        """
-        The sets of scopes that prompts and resources require.
-
-        The result is empty if all callers see the same prompts and resources.
-        """
-        return self.catalog.requirements
 
     def view(self, scopes: frozenset[str]) -> "Snapshot":
         """Return the snapshot for callers with *scopes*; it contains only what these callers can see."""
