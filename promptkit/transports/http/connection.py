@@ -713,7 +713,6 @@ def _base_scope(transport: Any) -> Scope:
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
         "scheme": "http",
         "root_path": "",
         "client": _address(transport.get_extra_info("peername")),

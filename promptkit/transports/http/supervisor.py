@@ -82,9 +82,8 @@ class Siblings:
             receiving.close()
 
 
-#: Minimum time between two starts of the same worker, and after a failed fork, in seconds.
+#: Minimum time between two starts of the same worker, in seconds.
 _START_EVERY_S: Final = 1.0
-_FORK_AGAIN_S: Final = 10.0
 
 #: Time after the grace period before workers are killed, in seconds.
 _KILL_AFTER_S: Final = 3.0
@@ -164,12 +163,11 @@ class Supervisor:
             for number, slot in enumerate(self._slots):
                 if slot.pid or slot.due > now:
                     continue
+                slot.due = now + _START_EVERY_S
                 try:
-                    slot.pid, slot.due = self._fork(number), now + _START_EVERY_S
+                    slot.pid = self._fork(number)
                 except OSError as error:  # too many processes, or too little memory
-                    slot.due = now + _FORK_AGAIN_S
-                    again = f"will be retried in {_FORK_AGAIN_S:g} s"
-                    say(f"worker {number + 1} cannot be started, and {again}: {error.strerror}")
+                    say(f"worker {number + 1} cannot be started, and will be retried: {error.strerror}")
 
         def _fork(self, number: int) -> int:
             # A signal before the worker has installed its handlers would be lost. The worker unblocks these

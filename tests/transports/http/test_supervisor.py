@@ -164,8 +164,7 @@ def test_failed_fork_is_retried(capsys):
     supervisor._replace()
 
     assert capsys.readouterr().err.splitlines() == [
-        f"promptkit: worker {number} cannot be started, and will be retried in 10 s: "
-        "Resource temporarily unavailable"
+        f"promptkit: worker {number} cannot be started, and will be retried: Resource temporarily unavailable"
         for number in (1, 2)
     ]
 
