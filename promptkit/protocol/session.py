@@ -478,10 +478,6 @@ def _request_error(
 
 
 def _reject_unread(line: bytes, error: Exception) -> Reply:
-    """Return the reply to a line that could not be processed because of *error*."""
-    if isinstance(error, MemoryError):
-        reason = "the message is rejected: there is not enough memory for it"
-    else:
-        say(f"a line of {len(line):,} bytes could not be read: {error!r}")
-        reason = "the message could not be read"
-    return encode_error(leading_id(line), InternalError(reason))
+    """Report *error*, and return the reply to the line that could not be processed because of it."""
+    say(f"a line of {len(line):,} bytes could not be read: {error!r}")
+    return encode_error(leading_id(line), InternalError("the message could not be read"))
