@@ -75,6 +75,10 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
         connections:
             Maximum number of connections per worker.
 
+        rejected:
+            Maximum number of rejected connections that stay open until their clients have read the error
+            response.
+
         unread:
             Maximum number of unread bytes of all clients together.
 
@@ -92,6 +96,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     keep_alive: float = 30.0
     stall_s: float = 10.0
     connections: int = 10_000
+    rejected: int = 64
     unread: int = Limits().held
     unread_body: int = 64 * 1024
     read_on_s: float = 10.0
@@ -196,6 +201,7 @@ class Connections:
             Phase.NOTHING: limits.read_on_s,
         }
         self._open: set[HttpConnection] = set()
+        self._rejected: set[HttpConnection] = set()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -203,11 +209,17 @@ class Connections:
     def add(self, connection: "HttpConnection") -> bool:
         """Register a connection. Return False if it must be rejected, because there are too many."""
         self._open.add(connection)
-        return len(self._open) <= self.limits.connections
+        return len(self._open) - len(self._rejected) <= self.limits.connections
+
+    def may_linger(self, connection: "HttpConnection") -> bool:
+        """Register a rejected connection; return whether it can stay open until its client has the error."""
+        self._rejected.add(connection)
+        return len(self._rejected) <= self.limits.rejected
 
     def remove(self, connection: "HttpConnection") -> None:
         """Unregister a closed connection."""
         self._open.discard(connection)
+        self._rejected.discard(connection)
 
     def sweep(self, now: float) -> None:
         """Close connections that have timed out at the time *now*, by the clock of the event loop."""
@@ -334,7 +346,8 @@ class HttpConnection(asyncio.Protocol):
         self._scope = _base_scope(transport)
         if not self.connections.add(self):
             self._reject(503)
-            transport.close()  # other connections need its descriptor
+            if not self.connections.may_linger(self):  # other connections need its descriptor
+                transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio passes it)
         """Cancel the work of the connection and release it."""

@@ -46,7 +46,7 @@ def fit_descriptor_limit(limits: ConnectionLimits) -> ConnectionLimits:
             soft = target
     reserved = min(_OTHER_DESCRIPTORS, soft * 2 // 3)
     connections = min(limits.connections, max(1, soft - reserved))
-    return replace(limits, connections=connections)
+    return replace(limits, connections=connections, rejected=min(limits.rejected, reserved // 4))
 
 
 def limit_unsent(accepted: socket.socket) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 import socket
 import struct
 import sys
@@ -497,13 +498,33 @@ class TestReaders:
         for connection in connections:
             connection.socket.close()
 
-    def test_rejected_connection_is_closed(self):
-        """A rejected connection is closed after the response, because other clients need its descriptor."""
+    @pytest.mark.parametrize(
+        ("refused", "expected"), [(1, [b"503", b"eof"]), (0, [b"503", b"eof", b"close"])]
+    )
+    def test_rejected_connection_is_closed(self, refused, expected):
+        """
+        A rejected connection stays open until its client has read the response, unless there are too many
+        such connections, because other clients need the descriptors.
+        """
         events = []
-        connections = Connections(ConnectionLimits(connections=0))
+        connections = Connections(ConnectionLimits(connections=0, rejected=refused))
         HttpConnection(application, connections, SimpleNamespace()).connection_made(transport(events))
 
-        assert events == [b"503", b"eof", b"close"]
+        assert events == expected
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot stop a process")
+    def test_rejected_client_that_sends_a_request_reads_the_response(self, serve):
+        """A client beyond the limit that has sent a request gets the 503 response, and no reset."""
+        server = serve("--http", "0", "--max-connections", "1")
+        with server.connect() as first:
+            assert first.ask().status == 200
+            for _ in range(5):
+                server.process.send_signal(signal.SIGSTOP)  # the request arrives before it is accepted
+                with server.connect() as excess:
+                    excess.send(b"POST /mcp HTTP/1.1\r\ncontent-length: 400000\r\n\r\n" + b"x" * 400_000)
+                    server.process.send_signal(signal.SIGCONT)
+                    assert excess.reply().status == 503
+                    assert excess.socket.recv(1) == b""
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on open files")
     def test_rejected_clients_do_not_exhaust_descriptors(self, serve):
