@@ -10,7 +10,7 @@ from promptkit.files.edits import FileEditError
     ("module", "text", "reason"),
     [
         (jsonc_edits, '{"a": ' + "[" * 100_000, "it is nested too deeply"),
-        (jsonc_edits, '{"a": ' + "1" * 5_000 + "}", "it has a number with too many digits"),
+        (jsonc_edits, '{"a": ' + "1" * 5_000 + "}", "it is not valid JSON: "),
         (toml_edits, "a = " + "[" * 100_000, "it is nested too deeply"),
         (toml_edits, "a = " + "1" * 5_000, "it is not valid TOML: "),
         (toml_edits, "x = 1\n" + "a." * 100_000 + "a = 1", "a key has more than 100 parts"),
