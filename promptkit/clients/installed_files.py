@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from promptkit.catalog.skills import CompiledSkill, folders_above
-from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, is_omitted
+from promptkit.declarations.skill_files import MAX_BYTES, is_omitted
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, check_plain
 from promptkit.files.reading import HashedBytes, may_exist
@@ -29,11 +29,6 @@ from promptkit.fragments.invisible import escape_invisible
 FILE: Final = "."
 
 _MAX_RECORD_BYTES: Final = 16 * 1024 * 1024
-
-#: Limits of a record: number of entries, length of a source, and depth of a path.
-_MAX_NAMES: Final = 10_000
-_MAX_SOURCE: Final = 16_384
-_MAX_DEPTH: Final = 64
 
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -196,9 +191,8 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
     for name in (*wanted, *removed_names):
         written, files = recorded.get(name), wanted.get(name, {})
         if written is not None and source not in (None, written.source) and _source_exists(written.source):
-            origin = written.source or "a build"
             path = folder.display_root / name
-            msg = f"{path} was written from {origin}: remove it from there, or rename one of the two"
+            msg = f"{path} was written from {written.source}: remove it from there, or rename one of the two"
             raise FolderChangeError(msg)
         old = {} if written is None else {_path(name, path): digest for path, digest in written.files.items()}
         new = {_path(name, path): content for path, content in files.items()}
@@ -220,14 +214,6 @@ def plan_folder_change(  # noqa: PLR0913 (a target, two filters and three names)
         record[name] = _WrittenEntry(
             source or "", {path: content.digest for path, content in files.items()}, tuple(sorted(clients))
         )
-    try:
-        _check_record(record)
-    except FolderChangeError as error:
-        msg = (
-            f"{folder.display_root / record_name} cannot be written: {error}: use another folder, or "
-            "another name"
-        )
-        raise FolderChangeError(msg) from None
     names = tuple(sorted(wanted))
     return FolderChange(
         folder=folder,
@@ -336,15 +322,9 @@ def _invalid_record_error(file: Path, reason: str) -> FolderChangeError:
 
 def _check_record(record: Mapping[str, _WrittenEntry]) -> None:
     """Raise FolderChangeError unless all entries of a record of written files are valid."""
-    if len(record) > _MAX_NAMES:
-        msg = f"it has more than {_MAX_NAMES:,} names"
-        raise FolderChangeError(msg)
     for name, written in record.items():
         if "/" in name or is_omitted(name) or not _is_plain(name):
             msg = f"{name[:100]!r} is not a valid name"
-            raise FolderChangeError(msg)
-        if len(written.source) > _MAX_SOURCE or len(written.files) > MAX_FILES:
-            msg = f"{name[:100]!r} has a source of more than {_MAX_SOURCE:,} characters, or too many files"
             raise FolderChangeError(msg)
         for path, digest in written.files.items():
             if path != FILE and not _is_plain(path):
@@ -360,7 +340,7 @@ def _is_plain(path: str) -> bool:
         check_plain(path)
     except OSError:
         return False
-    return path.count("/") < _MAX_DEPTH
+    return True
 
 
 #: The record next to the folders of skills; see `plan_folder_change`.

@@ -93,14 +93,6 @@ INVALID_RECORDS = {
     "digest: short": json.dumps({"own": {"source": "recipes", "files": {"a": DIGEST[1:]}}}).encode(),
     "digest: upper case": json.dumps({"own": {"source": "recipes", "files": {"a": DIGEST.upper()}}}).encode(),
     "digest: not ASCII": json.dumps({"own": {"source": "", "files": {"a": "٣" * 64}}}).encode(),
-    "long source": json.dumps({"own": {"source": "a" * 20_000, "files": {".": DIGEST}}}).encode(),
-    "many names": json.dumps(
-        {f"n{i}": {"source": "recipes", "files": {".": DIGEST}} for i in range(10_001)}
-    ).encode(),
-    "many files": json.dumps(
-        {"own": {"source": "recipes", "files": {f"{i}": DIGEST for i in range(513)}}}
-    ).encode(),
-    "deep": json.dumps({"own": {"source": "recipes", "files": {"a/" * 100 + "a": DIGEST}}}).encode(),
     "nested": b"[" * 100_000,
     "nested in a name": b'{"own": ' + b"[" * 100_000,
     "nested in a field": b'{"own": {"more": ' + b'{"a": ' * 100_000,
@@ -175,7 +167,7 @@ class TestInvalidRecords:
             assert snapshot(tmp_path) == before, entry
 
     def test_invalid_note_is_rejected(self, command, tmp_path):
-        """Digests, numbers and lengths are validated before anything is done."""
+        """The structure and the digests are validated before anything is done."""
         command.folder.mkdir(parents=True)
         for label, data in INVALID_RECORDS.items():
             command.record.write_bytes(data)
