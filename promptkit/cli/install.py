@@ -24,12 +24,13 @@ from promptkit.cli.parsers import add_targets, report_value_error, require
 from promptkit.clients.configuration_changes import EntryChange, plan_change
 from promptkit.clients.configuration_files import ConfigurationFile, Scope, ServerTable, read_servers
 from promptkit.clients.installed_files import (
+    RECORD,
     FolderChange,
     FolderChangeError,
     describe_failure,
-    plan_skill_change,
+    files_by_skill,
+    plan_folder_change,
 )
-from promptkit.clients.installed_files import has_skills as has_installed_skills
 from promptkit.clients.profiles import INSTALLABLE, get_client
 from promptkit.clients.servers import (
     InstalledServer,
@@ -394,13 +395,17 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     code, reports = Exit.OK, list[dict[str, Any]]()
     for configuration in configurations:
         try:
-            folder = configuration.skills_folder()
-            if options.all and not has_installed_skills(folder):
-                continue
             project = configuration.project if configuration.scope == "project" else None
             source = None if options.all else identify_recipes(targets, project)
-            change = plan_skill_change(folder, skills, source, configuration.client)
-            reports.append(_apply_skills(change, configuration, options, output))
+            change = plan_folder_change(
+                configuration.skills_folder(),
+                files_by_skill(skills),
+                source,
+                RECORD,
+                client=configuration.client,
+            )
+            if change.is_needed or not options.all:
+                reports.append(_apply_skills(change, configuration, options, output))
         except FolderChangeError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
             code = fail(text, Exit.FAILED)

@@ -25,6 +25,9 @@ from promptkit.files.folder import Folder, check_plain
 from promptkit.files.reading import HashedBytes, may_exist
 from promptkit.fragments.invisible import escape_invisible
 
+#: The name of the record of skills.
+RECORD: Final = ".promptkit-skills.json"
+
 #: The path of the content of an entry that is a single file instead of a folder.
 FILE: Final = "."
 
@@ -341,51 +344,6 @@ def _is_plain(path: str) -> bool:
     except OSError:
         return False
     return True
-
-
-#: The record next to the folders of skills; see `plan_folder_change`.
-RECORD: Final = ".promptkit-skills.json"
-
-
-def plan_skill_change(
-    folder: Folder, skills: Iterable[CompiledSkill], source: str | None, client: str
-) -> FolderChange:
-    """
-    Return the changes that bring the skills in a folder to the wanted state, ignoring other sources' skills.
-
-    Args:
-        folder:
-            The folder of skills that agents read.
-
-        skills:
-            The wanted skills. A nested skill is written as part of the outer one.
-
-        source:
-            The recipes that define the skills. Skills from this source that are not wanted are removed. If no
-            skill is wanted, None removes the skills of all sources.
-
-        client:
-            The client to write for. If no skill is wanted, skills that other clients use are not removed.
-
-    Raises:
-        FolderChangeError: If two skills have the same name, or if a file was not written by promptkit or has
-            been changed since.
-
-        OSError: If the folder cannot be read.
-    """
-    return plan_folder_change(folder, files_by_skill(skills), source, RECORD, client=client)
-
-
-def has_skills(folder: Folder) -> bool:
-    """
-    Return whether promptkit has written skills into a folder.
-
-    Raises:
-        FolderChangeError: If the record is invalid.
-        OSError: If the folder cannot be read.
-    """
-    data = _read_record(folder, RECORD) if folder.exists() else None
-    return data is not None and bool(_decode_record(data, folder.display_root / RECORD))
 
 
 def files_by_skill(skills: Iterable[CompiledSkill]) -> dict[str, dict[str, HashedBytes]]:

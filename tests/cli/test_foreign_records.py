@@ -369,7 +369,7 @@ class TestSources:
         )
 
         assert main(["uninstall", "--all", "--skills", "--scope", "project"]) == 0
-        assert len(reads) == 2
+        assert len(reads) == 1
         assert not (folder / SKILLS).exists()
 
 
