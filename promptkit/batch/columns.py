@@ -1,9 +1,8 @@
 """The mapping of a table's columns to the parameters of a prompt, and errors in rows."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, time
-from functools import lru_cache
 from typing import Any, Final, Self
 
 import attrs
@@ -20,9 +19,6 @@ _CONTAINERS: Final = frozenset({list, dict})
 
 #: The maximum number of names in an error message.
 MAX_LISTED: Final = 20
-
-#: The maximum length of a column name that is compared with arguments.
-_MAX_NAME: Final = 100
 
 #: The maximum length of a key in a report; no vendor accepts longer identifiers.
 _MAX_KEY: Final = 512
@@ -125,12 +121,6 @@ class Columns:
     pairs: tuple[tuple[str, Argument], ...]
     fixed: Mapping[str, Any]
     key: str | None = None
-    _used: frozenset[str | None] = attrs.field(init=False)
-
-    @_used.default
-    def _find_used(self) -> frozenset[str | None]:
-        """Return the columns that are arguments or the key."""
-        return frozenset({self.key, *(column for column, _ in self.pairs)})
 
     @classmethod
     def of(
@@ -196,7 +186,7 @@ class Columns:
             if errors:
                 raise ArgumentsError(error.prompt, errors, error.kind) from None
 
-    def check(self, columns: Iterable[str], key: str | None) -> None:
+    def check(self, columns: Iterable[str]) -> None:
         """
         Check that a table has all required columns, and no columns that are probably misspelt.
 
@@ -204,18 +194,15 @@ class Columns:
             columns:
                 The table's columns.
 
-            key:
-                The key column, if any.
-
         Raises:
-            ColumnError: If a required column is missing, or a column is probably misspelt. If columns are
-                missing, the message lists the existing ones.
+            ColumnError: If the key column or a required column is missing, or a column is probably misspelt.
+                If columns are missing, the message lists the existing ones.
         """
         available = list(columns)
-        check_key(key, available)
-        needed = [column for column, argument in self.pairs if argument.required or column != argument.name]
-        names = set(available)
-        missing = [column for column in needed if column not in names]
+        check_key(self.key, available)
+        names, unused = set(available), self.find_unused(available)
+        absent = [(column, argument) for column, argument in self.pairs if column not in names]
+        missing = [column for column, argument in absent if argument.required or column != argument.name]
         if missing:
             msg = (
                 f"the table has no column {', '.join(map(repr, missing))} for prompt "
@@ -223,24 +210,19 @@ class Columns:
                 f"its columns are {list_names(available)}: map one of them to the argument"
             )
             raise ColumnError(msg)
-        if (spelling_error := self._spelling_error(available)) is not None:
-            raise ColumnError(spelling_error)
-
-    def find_unused(self, columns: Iterable[str]) -> list[str]:
-        """Return the columns that are neither arguments nor the key."""
-        return [column for column in columns if column not in self._used]
-
-    def _spelling_error(self, columns: Collection[str]) -> str | None:
-        """Return an error message if an unused column is probably a misspelt argument; otherwise None."""
-        unused = self.find_unused(columns)
-        for expected, _ in self.pairs:
-            for column in unused if expected not in columns else ():
-                if _is_misspelt(column, expected):
-                    return (
+        for expected, _ in absent:
+            for column in unused:
+                if is_misspelt(str(column).strip(), expected):
+                    msg = (
                         f"there is no column {expected!r}, but there is {column!r}: rename or map it, "
                         f"or set a value for all rows"
                     )
-        return None
+                    raise ColumnError(msg)
+
+    def find_unused(self, columns: Iterable[str]) -> list[str]:
+        """Return the columns that are neither arguments nor the key."""
+        used = {self.key, *(column for column, _ in self.pairs)}
+        return [column for column in columns if column not in used]
 
     def extract_arguments(self, row: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """
@@ -255,13 +237,11 @@ class Columns:
                 Values by column.
 
         Raises:
-            RowError: If a value has an unsupported type, or the name of a column is probably misspelt.
+            RowError: If a value has an unsupported type.
         """
-        sent, typed, absent = dict(self.fixed), {}, 0
+        sent, typed = dict(self.fixed), {}
         for column, argument in self.pairs:
-            value = row.get(column)
-            if value is None:
-                absent += column not in row
+            if (value := row.get(column)) is None:
                 continue
             name, kind = argument.name, type(value)
             if kind in _SCALARS:
@@ -270,18 +250,7 @@ class Columns:
                 sent[name] = _convert_to_json(value, name)
             else:
                 typed[name] = value_typed
-        has_unused = absent and len(row) > len(self.pairs) - absent
-        if has_unused and (spelling_error := self._spelling_error(row)) is not None:
-            raise RowError.of(spelling_error)
         return sent, typed
-
-
-def _is_misspelt(column: Any, expected: str) -> bool:
-    return isinstance(column, str) and len(column) <= _MAX_NAME and _is_near(column.strip(), expected)
-
-
-#: Cached, because every row of a table has the same names to compare.
-_is_near: Final = lru_cache(maxsize=10_000)(is_misspelt)
 
 
 def _convert_to_type(value: Any, annotation: Any) -> Any:

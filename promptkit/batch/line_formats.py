@@ -56,9 +56,6 @@ class LineFormat(Struct, frozen=True):
 
         has_model:
             Whether the body names the model. Otherwise, the batch job does.
-
-        model_substrings:
-            Substrings of model names; a valid name contains at least one of them.
     """
 
     body: _Body
@@ -70,7 +67,6 @@ class LineFormat(Struct, frozen=True):
     identifier_pattern: str = r"[^\x00-\x1f]{1,512}"
     identifier_description: str = "1 to 512 characters"
     has_model: bool = True
-    model_substrings: tuple[str, ...] = ("",)
 
     def check_fields(self, fields: Iterable[str]) -> None:
         """Raise ValueError if one of *fields* would replace the prompt in a request."""
@@ -146,6 +142,5 @@ LINE_FORMATS: Final[dict[str, LineFormat]] = {
         max_lines=50_000,
         max_bytes=1_000 * _MB,
         has_model=False,
-        model_substrings=("anthropic", "claude"),
     ),
 }

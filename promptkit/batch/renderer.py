@@ -33,8 +33,6 @@ RenderedRow: TypeAlias = Workflow | str
 #: The default format, which model engines accept: messages with a role and text.
 MESSAGES: Final = "messages"
 
-_LONE_SURROGATE: Final = "the rendering contains an unpaired surrogate"
-
 _REQUEST: Final = "request"
 _ERROR_COLUMN: Final = "error"
 
@@ -138,7 +136,8 @@ class Renderer:
         Raises:
             TypeError: If *table* is not a table.
 
-            ColumnError: If the column of a required parameter is missing, or a column is probably misspelt.
+            ColumnError: If the key column or the column of a required parameter is missing, or a column is
+                probably misspelt.
         """
         supported = to_supported_table(table)
         return with_columns(supported, self._render_table(supported), self.types)  # type: ignore[no-any-return]  # of that kind
@@ -152,16 +151,16 @@ class Renderer:
                 probably misspelt.
         """
         for batch in batches:
-            rendered = with_columns(batch, self._render_table(batch, self.key), self.types)
+            rendered = with_columns(batch, self._render_table(batch), self.types)
             if self.key is not None:
                 keys = [None if key is None else str(key) for key in batch.column(self.key).to_pylist()]
                 rendered = with_columns(rendered, {self.key: keys}, {self.key: False})
             yield rendered.select([*([] if self.key is None else [self.key]), *self.types])
 
-    def _render_table(self, table: Any, key: str | None = None) -> dict[str, list[Any]]:
+    def _render_table(self, table: Any) -> dict[str, list[Any]]:
         matched, renderings, errors = self.matched, list[Any](), list[str | None]()
         if (names := columns_of(table)) is not None:
-            matched.check(names, key)
+            matched.check(names)
         for row in rows_of(table, {column for column, _ in matched.pairs}):
             try:
                 renderings.append(self._build_cell(self.render_row(*matched.extract_arguments(row))))
@@ -232,8 +231,9 @@ class Renderer:
         Encode the body of a request as JSON, in a `msgspec.Raw`.
 
         Raises:
-            RowError: If the vendor does not support the content or the row's answer type, or text cannot be
-                encoded.
+            RowError: If the vendor does not support the content or the row's answer type.
+
+            UnicodeEncodeError: If the text contains an unpaired surrogate.
 
             UnsupportedAnswerError: If the vendor does not support the answer type that the prompt declares.
         """
@@ -248,8 +248,6 @@ class Renderer:
             if self.prompt.options.answer is not None:  # every row has this error
                 raise
             raise RowError.of(str(error)) from None
-        except UnicodeEncodeError:
-            raise RowError.of(_LONE_SURROGATE) from None
 
     def _build_cell(self, rendering: RenderedRow) -> Any:
         if self.to != MESSAGES:
@@ -257,10 +255,7 @@ class Renderer:
         messages = (
             [{"role": "user", "content": rendering}] if isinstance(rendering, str) else _messages(rendering)
         )
-        try:
-            msgspec.json.encode(messages)
-        except UnicodeEncodeError:
-            raise RowError.of(_LONE_SURROGATE) from None
+        msgspec.json.encode(messages)  # rejects unpaired surrogates, which no engine accepts
         return messages
 
 

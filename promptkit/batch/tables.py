@@ -3,7 +3,6 @@
 import codecs
 import csv
 import os
-import re
 import stat
 import sys
 from collections import Counter
@@ -44,12 +43,6 @@ _DETECTED: Final = (",", ";", "\t")
 
 #: The possible delimiters by suffix.
 _DELIMITERS: Final = {".csv": _DETECTED, ".tsv": ("\t",)}
-
-#: A line before the header that names the delimiter, which Excel reads and writes.
-_DELIMITER_LINE: Final = re.compile(r"sep=([^\w\r\n\"])\r?\n?")
-
-#: The beginning of a JSON object that continues on the next line.
-_OPEN_OBJECT: Final = re.compile(rb"\s*\{\s*\n")
 
 #: The maximum and the minimum number of rows in a chunk.
 _MAX_ROWS: Final = 1_000
@@ -227,16 +220,10 @@ def _open_text_table(path: str, suffix: str, delimiter: str | None, stack: ExitS
         raise RowsError(msg)
     size = None if path == "-" else _size_of(file)
     beginning = file.peek(1).removeprefix(codecs.BOM_UTF8)
-    if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        msg = f"{path!r} is UTF-16: save it as UTF-8"
-        raise RowsError(msg)
     first = beginning.lstrip()[:1]
     is_json = suffix in _JSON or (suffix not in _DELIMITERS and first in (b"{", b"["))
     if delimiter is not None or not is_json:
         return _open_csv_table(file, suffix, delimiter, size)
-    if suffix not in _JSON_LINES and _OPEN_OBJECT.match(beginning):
-        msg = f"{path!r} is a JSON object on several lines: write an array of objects, or one on each line"
-        raise RowsError(msg)
     rows = _array_rows(file, path) if first == b"[" else _json_rows(file)
     return Table(None, _row_from_json, _chunks_of(rows), size)
 
@@ -310,15 +297,13 @@ def _open_csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, 
     csv.field_size_limit(_MAX_ROW)
     lines = _CsvLines(stream)
     try:
-        first = _next_nonblank_line(lines)
-        if named := _DELIMITER_LINE.fullmatch(first):
-            first, delimiter = _next_nonblank_line(lines), delimiter or named[1]
+        first = next((line for line in lines if line.strip()), "")
         possible = _DELIMITERS.get(suffix, _DETECTED)
         delimiter = delimiter or max(possible, key=partial(_count_cells, first))
         reader = csv.reader(chain([first], lines), delimiter=delimiter, strict=True)
         header = next(reader, [])
     except (csv.Error, RowError) as error:
-        msg = f"the header cannot be read: {_explain(error)}"
+        msg = f"the header cannot be read: {error}"
         raise RowsError(msg) from None
     if not header:
         msg = "the table has no header: write the column names in the first line"
@@ -332,11 +317,6 @@ def _open_csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, 
         raise RowsError(msg)
     read, chunks = partial(_row_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines))
     return Table(header, read, chunks, size, blank_is_missing=True)
-
-
-def _next_nonblank_line(lines: Iterator[str]) -> str:
-    """Return the next line that is not blank; ``""`` if there is none."""
-    return next((line for line in lines if line.strip()), "")
 
 
 def _count_cells(line: str, delimiter: str) -> int:
@@ -373,18 +353,9 @@ def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Positi
             raw = error
         except csv.Error as error:
             suffix = "" if lines.number == line else f"; it continues to line {lines.number}"
-            raw = _line_error(f"is not CSV: {_explain(error)}{suffix}")
+            raw = _line_error(f"is not CSV: {error}{suffix}")
         if raw:
             yield line, raw, lines.end
-
-
-def _explain(error: Exception) -> str:
-    """Return the message of *error*, replacing Python's unclear message about carriage returns."""
-    if "new-line character seen" in str(error):
-        return (
-            "a carriage return is outside of quotes: end lines with a line feed, and quote cells with several"
-        )
-    return str(error)
 
 
 def _row_from_cells(header: list[str], delimiter: str, cells: list[str]) -> Row:
@@ -428,18 +399,7 @@ def _open_arrow_table(file: Path) -> Table:
     return Table(table.schema.names, dict, chunks, table.count_rows())
 
 
-def _arrow_rows(batch: Any) -> Sequence[Raw]:
-    """Return the rows of a record batch. If they cannot be converted together, convert each separately."""
+def _arrow_rows(batch: Any) -> Sequence[Row]:
+    """Return the rows of a record batch."""
     batch.validate(full=True)  # otherwise, invalid offsets would crash the process
-    columns = batch.schema.names
-    try:
-        return rows_of(batch, columns)
-    except Exception:  # noqa: BLE001 (pyarrow raises many kinds of errors)
-        return [_arrow_row(batch.slice(index, 1), columns) for index in range(len(batch))]
-
-
-def _arrow_row(row: Any, columns: list[str]) -> Raw:
-    try:
-        return rows_of(row, columns)[0]
-    except Exception as error:  # noqa: BLE001 (see above)
-        return RowError.of(f"the row cannot be read: {type(error).__name__}: {error}")
+    return rows_of(batch, batch.schema.names)

@@ -168,15 +168,9 @@ class ChunkRenderer:
         values = {column: value or None for column, value in row.items()} if self.blank_is_missing else row
         sent, typed = matched.extract_arguments(values)
         rendering = renderer.render_row(sent, typed)
-        try:
-            identifier = self._build_identifier(number, row, {**sent, **typed}, form)
-            data = (
-                _escape_separators(msgspec.json.encode(form.line(identifier, renderer.body(rendering))))
-                + b"\n"
-            )
-        except UnicodeEncodeError:
-            msg = "a value contains an unpaired surrogate"
-            raise RowError.of(msg) from None
+        identifier = self._build_identifier(number, row, {**sent, **typed}, form)
+        line = msgspec.json.encode(form.line(identifier, renderer.body(rendering)))
+        data = _escape_separators(line) + b"\n"
         if len(data) > form.max_bytes:
             msg = f"its request has {len(data):,} bytes, but a file can have at most {form.max_bytes:,}"
             raise RowError.of(msg)

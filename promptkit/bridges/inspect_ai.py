@@ -70,10 +70,10 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
     """
     from inspect_ai.dataset import Sample
 
-    renderer = Renderer(prompt, columns=columns or {}, values=values or {})
+    renderer = Renderer(prompt, columns=columns or {}, values=values or {}, key=key)
     table, samples = to_supported_table(rows), []
     if (names := columns_of(table)) is not None:
-        renderer.matched.check(names, key)
+        renderer.matched.check(names)
     for number, row in enumerate(rows_of(table, names or ()), 1):
         try:
             rendering = renderer.render_row(*renderer.matched.extract_arguments(row))

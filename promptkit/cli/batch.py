@@ -102,7 +102,7 @@ class _Batch:
         matched = self._renderer.matched
         self._unused = dict[str, None]()
         if table.columns is not None:
-            matched.check(table.columns, options.key)
+            matched.check(table.columns)
             self._add_unused(matched.find_unused(table.columns))
         self._check_body(prompt.options.answer)
 
@@ -110,10 +110,6 @@ class _Batch:
         options, line_format = self._options, self._line_format
         if options.model is None and line_format.has_model:
             options.error("name the model with --model: every request needs it")
-        if options.model and not any(part in options.model for part in line_format.model_substrings):
-            options.error(
-                f"{options.vendor} supports only Anthropic models, and {options.model!r} is not one"
-            )
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
             options.error("standard input contains the rows: pass another file to --set")
         for option, pairs in (("--map", options.map), ("--field", options.field)):

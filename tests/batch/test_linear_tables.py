@@ -83,7 +83,7 @@ def test_text_tables(kind, tmp_path):
     assert is_linear(read_rows, make, 200)
 
 
-@pytest.mark.parametrize("kind", ["columns", "rows", "rows of which one is odd"])
+@pytest.mark.parametrize("kind", ["columns", "rows"])
 def test_parquet_tables(kind, tmp_path):
     """Reading a Parquet table takes linear time."""
     pa = pytest.importorskip("pyarrow")
@@ -93,9 +93,7 @@ def test_parquet_tables(kind, tmp_path):
         if kind == "columns":
             table = pa.table({column: [1] for column in column_names(size)})
         else:
-            odd = 2**60 if "odd" in kind else 0
-            days = pa.array([odd, *range(size)], pa.int64()).view(pa.timestamp("ms"))
-            table = pa.table({"day": days})
+            table = pa.table({"day": pa.array(range(size), pa.timestamp("ms"))})
         parquet.write_table(table, tmp_path / f"{name}.parquet")
         return (tmp_path / f"{name}.parquet",)
 
