@@ -148,8 +148,8 @@ class _RecipeWriter:
         """Write the files of a command, and return their paths."""
         is_python = needs_python(command)
         find_path = python_path if is_python else markdown_path
-        path = self._paths.reserve(self._paths.find(find_path(command.name)))
-        prompt = self._prompt_names.find(prompt_name(command.name))
+        path = self._paths.reserve(find_path(command.name))
+        prompt = self._prompt_names.reserve(prompt_name(command.name))
         if is_python:
             stem = path.rpartition("/")[2]
             text, python = generate_python(command, prompt, stem)
@@ -160,7 +160,6 @@ class _RecipeWriter:
             name = None if name_slug(path) == prompt else prompt
             files = {f"{path}{MARKDOWN_ENDING}": generate_markdown(command, name)}
         self._folder.write_new({file: content.encode() for file, content in files.items()})
-        self._prompt_names.reserve(prompt)
         return [self._folder.display_path(file) for file in files]
 
     def summary(self) -> Iterator[str]:

@@ -39,7 +39,7 @@ _ALL: Final = "arguments"
 #: Prefix of the names of unnamed arguments.
 _NUMBERED: Final = "argument_"
 
-#: Maximum length of the hint in characters, because each positional argument repeats it.
+#: Longer hints are truncated, because each positional argument repeats the hint.
 _MAX_HINT: Final = 500
 
 #: All placeholders. A name is a placeholder only if the file declares it.
@@ -109,13 +109,9 @@ class _ClaudeText:
 
     def __init__(self, file: CommandFile) -> None:
         self.file = file
-        self.hint = file.get_text("argument-hint")
+        self.hint = (file.get_text("argument-hint") or "")[:_MAX_HINT]
         # MCP prompts are chosen by users, so `disable-model-invocation` is implied.
         self.losses = [*file.losses("description", "argument-hint", "arguments", "disable-model-invocation")]
-        if self.hint and len(self.hint) > _MAX_HINT:
-            description = f"the field 'argument-hint' is truncated to {_MAX_HINT} characters"
-            self.losses.append(Loss(description, file.fields["argument-hint"].location.line))
-            self.hint = self.hint[:_MAX_HINT]
         self._declared = self._declared_names()
         self._numbers = {name: number for number, name in reversed([*enumerate(self._declared)])}
         self._lines = LineNumbers(file.body, file.line)
@@ -127,22 +123,12 @@ class _ClaudeText:
 
     def _declared_names(self) -> list[str]:
         """Return the argument names that the file declares."""
-        if (field := self.file.fields.get("arguments")) is None:
-            return []
-        match field.value:
+        field = self.file.fields.get("arguments")
+        match field and field.value:
             case str(text):
-                names = text.split()
+                return text.split()
             case list(items):
-                names = [str(item.value) for item in items]
-            case _:
-                names = [""]
-        if all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
-            return names
-        description = (
-            "the field 'arguments' is not imported: it contains names that Claude Code does not "
-            "replace either"
-        )
-        self.losses.append(Loss(description, field.location.line))
+                return [str(item.value) for item in items]
         return []
 
     def parts(self) -> tuple[Part, ...]:
@@ -209,7 +195,7 @@ class _ClaudeText:
 
     def _name_arguments(self) -> dict[int, str]:
         """Return the names of the parameters for positional arguments, by number."""
-        hints = [hint.strip("[]<>{}") for hint in _HINT.findall(self.hint or "")]
+        hints = [hint.strip("[]<>{}") for hint in _HINT.findall(self.hint)]
         labels = self._declared or hints
         names = [identifier(label) for label in labels if "|" not in label]
         is_usable = len(names) == len(labels) == len(set(names)) and None not in names and _ALL not in names

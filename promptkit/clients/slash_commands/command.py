@@ -204,16 +204,13 @@ def split_parts(text: str, spans: Iterable[tuple[int, int, Sequence[Part]]]) -> 
 
 def join_texts(parts: Iterable[Part]) -> tuple[Part, ...]:
     """Return *parts* with adjacent text parts joined and empty ones removed."""
-    return tuple(_join(parts))
-
-
-def _join(parts: Iterable[Part]) -> Iterator[Part]:
+    joined = list[Part]()
     for is_text, run in groupby(parts, lambda part: isinstance(part, TextPart)):
         if not is_text:
-            yield from run
-            continue
-        if text := "".join(part.text for part in run if isinstance(part, TextPart)):
-            yield TextPart(text)
+            joined += run
+        elif text := "".join(part.text for part in run if isinstance(part, TextPart)):
+            joined.append(TextPart(text))
+    return tuple(joined)
 
 
 #: A word: text in single quotes, text in double quotes without special characters, or plain characters.
@@ -315,20 +312,16 @@ class UniqueNames:
         self._reserved = {name.casefold() for name in reserved}
         self._numbers = dict[str, int]()  # by name: all lower numbers are reserved
 
-    def find(self, name: str) -> str:
-        """Return *name*, or *name* with a number if it is reserved."""
+    def reserve(self, name: str) -> str:
+        """Reserve *name*, or *name* with a number if it is reserved already. Return the reserved name."""
         number = self._numbers.get(name, 1)
         while (
             candidate := f"{name}{self._separator}{number}" if number > 1 else name
         ).casefold() in self._reserved:
             number += 1
         self._numbers[name] = number
+        self._reserved.add(candidate.casefold())
         return candidate
-
-    def reserve(self, name: str) -> str:
-        """Mark *name* as reserved, and return it."""
-        self._reserved.add(name.casefold())
-        return name
 
 
 class CommandFile(NamedTuple):

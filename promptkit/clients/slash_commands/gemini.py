@@ -62,7 +62,7 @@ def read_gemini_command(name: str, text: str) -> SlashCommand:
     """
     lines = _lines_of_keys(text)
     fields = _fields(text, lines)
-    reader = _GeminiText(fields["prompt"], *_find_prompt(text))
+    reader = _GeminiText(fields["prompt"], lines.get("prompt", 1))
     parts = reader.parts()
     if _PLACEHOLDER not in fields["prompt"]:
         typed = TextPart(f"\n\n/{name.replace('/', ':')} ")
@@ -103,20 +103,11 @@ def _lines_of_keys(text: str) -> dict[str, int]:
     return line_by_key
 
 
-def _find_prompt(text: str) -> tuple[int, bool]:
-    """Return the line number of the prompt's start, and whether each of its lines is a line of the file."""
-    match = re.search(r"^[ \t]*[\"']?prompt[\"']?[ \t]*=[ \t]*(\"\"\"|''')?(\n)?", text, re.MULTILINE)
-    if match is None:
-        return 1, False
-    return 1 + text.count("\n", 0, match.start()) + (match[2] is not None), match[1] is not None
-
-
 class _GeminiText:
     """A parser for one Gemini CLI prompt."""
 
-    def __init__(self, prompt: str, line: int, has_lines: bool) -> None:  # noqa: FBT001 (from `_find_prompt`)
-        self._prompt = prompt
-        self._lines = LineNumbers(prompt if has_lines else "", line)
+    def __init__(self, prompt: str, line: int) -> None:
+        self._prompt, self._line = prompt, line
         self.losses: list[Loss] = []
 
     def parts(self) -> tuple[Part, ...]:
@@ -132,8 +123,8 @@ class _GeminiText:
             position = end
         return split_parts(self._prompt, spans)
 
-    def _line(self, position: int) -> int:
-        return self._lines.at(position)
+    def _add_loss(self, description: str) -> None:
+        self.losses.append(Loss(description, self._line))
 
     def _blocks(self, trigger: str, position: int, stop: int) -> Iterator[tuple[int, int, str | None]]:
         """Yield the start, end and content (None if it is unclosed) of each block after *trigger*."""
@@ -143,10 +134,9 @@ class _GeminiText:
                 depth += {"{": 1, "}": -1}.get(self._prompt[position], 0)
                 position += 1
             if depth:
-                description = (
+                self._add_loss(
                     f"{trigger!r} is not closed, so Gemini CLI rejects the command; it stays as text"
                 )
-                self.losses.append(Loss(description, self._line(start)))
                 yield start, stop, None
                 return
             yield start, position, self._prompt[start + len(trigger) : position - 1].strip()
@@ -165,10 +155,9 @@ class _GeminiText:
             if reason is None:
                 yield start, end, [CommandPart(split_command(command) or ())]
                 continue
-            description = (
+            self._add_loss(
                 f"the command {make_excerpt(one_line(command))!r} is not run and stays as text: {reason}"
             )
-            self.losses.append(Loss(description, self._line(start)))
             yield from self._arguments(start, end)
         yield from self._arguments(position, stop)
 
@@ -186,7 +175,5 @@ class _GeminiText:
         if reason is None:
             yield start, end, [FilePart(path)]
             return
-        self.losses.append(
-            Loss(f"{make_excerpt(self._prompt[start:end])!r} stays as text: {reason}", self._line(start))
-        )
+        self._add_loss(f"{make_excerpt(self._prompt[start:end])!r} stays as text: {reason}")
         yield from self._arguments(start, end)

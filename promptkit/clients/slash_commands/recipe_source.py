@@ -150,7 +150,7 @@ class _Placeholders:
             if len(self._names) == _MAX_PLACEHOLDERS:
                 msg = f"it has more than {_MAX_PLACEHOLDERS} different arguments, commands and files"
                 raise CommandSyntaxError(msg)
-            name = self._free.reserve(self._free.find(identifier(preferred_name) or "text"))
+            name = self._free.reserve(identifier(preferred_name) or "text")
             self._names[expression] = name
         return f"{{{{{name}{end}}}}}"
 

@@ -67,7 +67,7 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
         if (variable := token["input"]) is not None:
             variable = variable.strip()
             if (parameter := names.get(variable)) is None:
-                parameter = names[variable] = free.reserve(free.find(identifier(variable) or "argument"))
+                parameter = names[variable] = free.reserve(identifier(variable) or "argument")
             if parameters.get(parameter) is None or not parameters[parameter].description:
                 parameters[parameter] = CommandParameter(parameter, token["hint"] or None, default=None)
             spans.append((*token.span(), [ArgumentPart(parameter)]))

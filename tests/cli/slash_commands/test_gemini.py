@@ -36,7 +36,7 @@ Say what `{{args}}` means.
 
 class TestCompleteFile:
     def test_parsed_command(self):
-        """A command is parsed into its parts, and the losses with their lines in the file."""
+        """A command is parsed into its parts, and the losses with the line of their field."""
         command = read_gemini_command("fs/grep", GREP)
 
         kinds = [type(part) for part in command.parts if not isinstance(part, TextPart)]
@@ -44,9 +44,9 @@ class TestCompleteFile:
         assert command.description == "Find a pattern"
         assert [(loss.line, loss.description) for loss in command.losses] == [
             (2, "the field 'model' is not imported"),
-            (6, "the command 'grep -r {{args}} .' is not run and stays as text: it contains arguments"),
-            (9, "'@{docs}' stays as text: it can be a folder, or outside the workspace"),
-            (9, "'@{logo.png}' stays as text: it is not text"),
+            (3, "the command 'grep -r {{args}} .' is not run and stays as text: it contains arguments"),
+            (3, "'@{docs}' stays as text: it can be a folder, or outside the workspace"),
+            (3, "'@{logo.png}' stays as text: it is not text"),
         ]
 
     def test_served_prompt(self, import_files, tmp_path):
@@ -89,7 +89,7 @@ class TestCompleteFile:
         ids=str,
     )
     def test_losses_are_reported(self, import_files, prompt, what):
-        """Each loss is reported with its line in the file."""
+        """Each loss is reported with the line of its field."""
         result = import_files(
             "gemini-commands", {"try.toml": f"description = 'x'\nprompt = {json.dumps(prompt)}"}
         )
