@@ -1,7 +1,6 @@
 """Rendering of a prompt for the rows of a table, on any engine, or as requests in vendors' batch formats."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import cached_property
 from typing import Any, Final, TypeAlias, TypeVar
 from uuid import uuid4
@@ -277,8 +276,6 @@ def _convert_error(error: BaseException) -> RowError:
     """Convert *error*, which the prompt raised for a row, to the error of the row."""
     if isinstance(error, ArgumentsError):
         return RowError(error.errors)
-    with suppress(Exception):  # formatting an author's exception can fail
-        if isinstance(error, PromptError | ResultError):
-            return RowError.of(str(error))
-        return RowError.of(f"the prompt raised {type(error).__name__}: {error}")
-    return RowError.of(f"the prompt raised {type(error).__name__}")
+    if isinstance(error, PromptError | ResultError):
+        return RowError.of(str(error))
+    return RowError.of(f"the prompt raised {type(error).__name__}: {error}")

@@ -41,8 +41,7 @@ def build_braced_template(
             Whether to accept a template that matches renderings for plain words, but not for every string.
 
     Raises:
-        TemplateError: If the prompt cannot be a template, or *tool* would interpret its text or does not
-            support the name of a placeholder.
+        TemplateError: If the prompt cannot be a template, or *tool* would interpret its text.
     """
     template = template_of(prompt, values, lossy=lossy)
     messages = []
@@ -51,13 +50,6 @@ def build_braced_template(
         if conflict is not None:
             reason = f"its text contains {conflict!r}, which {tool} interprets and cannot escape"
             raise TemplateError(template.prompt.name, reason)
-        for part in turn.parts:
-            if isinstance(part, Placeholder) and not part.name.isascii():
-                reason = (
-                    f"{tool} does not support the placeholder {part.name!r}: use only ASCII letters "
-                    "in its name"
-                )
-                raise TemplateError(template.prompt.name, reason)
         messages.append({"role": turn.role, "content": text})
     is_text = [turn.role for turn in template.turns] == ["user"]
     return messages[0]["content"] if is_text else messages

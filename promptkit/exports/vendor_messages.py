@@ -478,13 +478,11 @@ def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
 
 
 def _openai_message(turn: Turn) -> dict[str, Any]:
-    # All compatible servers accept strings; not all accept lists of parts.
-    parts = turn.parts
-    if len(parts) == 1 and "text" in parts[0] and _OPENAI_BREAKPOINT not in parts[0]:
-        return {"role": turn.role, "content": parts[0]["text"]}
-    if turn.role == "user" or any(_OPENAI_BREAKPOINT in part for part in parts):
-        return {"role": turn.role, "content": parts}
-    return {"role": turn.role, "content": "".join(part["text"] for part in parts)}
+    content = turn.content
+    # Only some of the compatible servers accept lists of parts in other turns.
+    if turn.role != "user" and not any(_OPENAI_BREAKPOINT in part for part in turn.parts):
+        content = "".join(part["text"] for part in turn.parts)
+    return {"role": turn.role, "content": content}
 
 
 def _mark_for_openai(part: Part) -> None:

@@ -126,20 +126,6 @@ def test_brace_before_a_placeholder(store):
     assert "{ {{name}}}, {name}, }}" in store.template(around).values()
 
 
-@STORES
-def test_names_of_placeholders(store):
-    """A parameter name with letters that the stores do not accept is an error."""
-
-    @prompt
-    def subject(größe: str):  # noqa: PLC2401 (as authors may write)
-        return f"<{größe}>"
-
-    with pytest.raises(
-        TemplateError, match="does not support the placeholder 'größe': use only ASCII letters in its name"
-    ):
-        store.template(subject)
-
-
 def test_bridges_import_no_tools():
     """Importing the bridges imports no tool, and the server imports no bridge."""
     bridges = "from promptkit.bridges import inspect_ai, langchain, langfuse, mlflow"

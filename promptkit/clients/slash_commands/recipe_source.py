@@ -113,7 +113,10 @@ def generate_python(command: SlashCommand, prompt: str, stem: str) -> tuple[str,
         part.path for part in command.parts if isinstance(part, FilePart) and part.source is not None
     ]
     text = _call("Text.from_path", [_quote(f"{stem}.md"), *placeholders.keywords()], 8)
-    arguments = [text, *(_embed_file(path) for path in dict.fromkeys(documents))]
+    embedded = (
+        f"EmbeddedResource.from_path({_quote(path)}, root=workspace())" for path in dict.fromkeys(documents)
+    )
+    arguments = [text, *embedded]
     body = [f'"""{_docstring(_summary(command))}"""', f"return {_call('user', arguments, 4)}"]
     decorator = "@prompt" if prompt == stem else f"@prompt(name={_quote(prompt)})"
     signature = _call(f"def {stem}", map(_parameter, command.parameters), 0)
@@ -174,10 +177,6 @@ def _parameter(parameter: CommandParameter) -> str:
     kind = f"Annotated[str, Arg({_quote(parameter.description)})]" if parameter.description else "str"
     default = "" if parameter.default is None else f" = {_quote(parameter.default)}"
     return f"{parameter.name}: {kind}{default}"
-
-
-def _embed_file(path: str) -> str:
-    return f"EmbeddedResource.from_path({_quote(path)}, root=workspace())"
 
 
 def _call(function: str, arguments: Iterable[str], depth: int) -> str:
