@@ -10,7 +10,7 @@ import msgspec
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptkitError
-from promptkit.errors.suggestions import is_misspelt, nearest
+from promptkit.errors.suggestions import is_misspelt
 from promptkit.types.unstructuring import json_of
 
 #: Types whose values are sent unchanged, and types whose items might not be valid JSON.
@@ -153,13 +153,10 @@ class Columns:
         """
         for name in (*renamed.values(), *fixed):
             if name not in arguments.by_name:
-                suggestion = nearest(name, arguments.by_name)
-                hint = (
-                    f"did you mean {suggestion!r}?"
-                    if suggestion
-                    else f"its arguments are {', '.join(arguments.by_name)}"
+                msg = (
+                    f"prompt {arguments.owner!r} has no argument {name!r}; "
+                    f"its arguments are {', '.join(arguments.by_name)}"
                 )
-                msg = f"prompt {arguments.owner!r} has no argument {name!r}; {hint}"
                 raise ColumnError(msg)
         columns: dict[str, str] = {}
         for column, name in renamed.items():

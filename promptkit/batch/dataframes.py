@@ -56,15 +56,10 @@ def columns_of(table: Any) -> list[str] | None:
 
 
 def rows_of(table: Any, columns: Collection[str]) -> _Rows:
-    """
-    Return the rows of a supported table, with only *columns*. The rows of a list keep all columns.
-
-    Raises:
-        TypeError: If a row of a list is not a mapping.
-    """
+    """Return the rows of a supported table, with only *columns*. The rows of a list keep all columns."""
     kind = _kind_of(table)
     if kind is None:
-        return _list_rows(table)
+        return table  # type: ignore[no-any-return]  # a list of mappings
     requested = frozenset(columns)
     names = [name for name in kind.names(table) if name in requested]
     return kind.rows(table, names) if names else [{}] * len(table)  # some tables without columns have no rows
@@ -80,14 +75,6 @@ def _kind_of(table: Any) -> _TableKind | None:
     """Return the kind of a table; None for a list."""
     names = ((cls.__module__.partition(".")[0], cls.__name__) for cls in type(table).__mro__)
     return next((_KINDS[name] for name in names if name in _KINDS), None)
-
-
-def _list_rows(rows: Any) -> _Rows:
-    for row in rows:
-        if not isinstance(row, Mapping):
-            msg = f"a row is a mapping of column to value, not a {type(row).__name__}"
-            raise TypeError(msg)
-    return rows  # type: ignore[no-any-return]  # the loop has checked the rows
 
 
 def _add_list_columns(rows: Any, columns: _Columns) -> list[dict[str, Any]]:

@@ -15,7 +15,6 @@ from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError
-from promptkit.errors.suggestions import nearest
 from promptkit.exports import (
     ExportError,
     UnsupportedAnswerError,
@@ -38,9 +37,7 @@ _ERROR_COLUMN: Final = "error"
 
 def _validate_format(to: str) -> str:
     if to not in (formats := (MESSAGES, *LINE_FORMATS)):
-        suggestion = nearest(to, formats)
-        hint = f"did you mean {suggestion!r}?" if suggestion else f"choose one of {', '.join(formats)}"
-        msg = f"unknown format {to!r}: {hint}"
+        msg = f"unknown format {to!r}: choose one of {', '.join(formats)}"
         raise ValueError(msg)
     return to
 

@@ -35,10 +35,6 @@ _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end i
 #: Number of chunks in memory for each process, whether rendered, being rendered, or waiting.
 _CHUNKS_PER_WORKER: Final = 3
 
-#: Size of a block that is allocated and freed once, in bytes. Afterwards, the C library of Linux reuses
-#: memory up to this size. Otherwise, mapping pages for each chunk would take a tenth of the processor time.
-_FREED_ONCE: Final = 8 * 1024 * 1024
-
 
 class Rejection(Struct, frozen=True, omit_defaults=True):
     """
@@ -225,7 +221,6 @@ def start_workers(render: ChunkRenderer, workers: int) -> Iterator[Rendering]:
     if workers == 1:
         yield partial(map, render)
         return
-    bytes(_FREED_ONCE)
     idle: SimpleQueue[Connection[Any, Any]] = SimpleQueue()
 
     def render_elsewhere(chunk: Chunk) -> RenderedChunk:

@@ -61,7 +61,9 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
     Raises:
         RowError: For the first invalid row, with its number and the reason in the message.
 
-        ColumnError: If a column is missing.
+        ColumnError: If the key column or a column for a parameter is missing.
+
+        KeyError: If a row has no value for the correct answer or the ``id``.
 
         ModuleNotFoundError: If inspect_ai is not installed.
 
@@ -80,21 +82,18 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
             input_messages = messages(
                 user(rendering) if isinstance(rendering, str) else rendering, lossy=lossy
             )
-            answer = "" if target is None else _cell(row, target)
-            sample_id = None if key is None else _cell(row, key)
         except (RowError, ExportError) as error:
             reason = error.reason if isinstance(error, ExportError) else error
             msg = f"row {number}: {reason}"
             raise RowError.of(msg) from None
-        samples.append(Sample(input=input_messages, target=answer, id=sample_id, metadata=dict(row)))
+        sample = Sample(
+            input=input_messages,
+            target="" if target is None else row[target],
+            id=None if key is None else row[key],
+            metadata=dict(row),
+        )
+        samples.append(sample)
     return samples
-
-
-def _cell(row: Mapping[str, Any], column: str) -> Any:
-    if column not in row:
-        msg = f"it has no column {column!r}"
-        raise RowError.of(msg)
-    return row[column]
 
 
 def messages(workflow: Workflow, *, lossy: bool = False) -> list[Any]:

@@ -91,7 +91,7 @@ class TestColumns:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["--map", "text=tickte"], "prompt 'triage' has no argument 'tickte'; did you mean 'ticket'?"),
+            (["--map", "text=tickte"], "prompt 'triage' has no argument 'tickte'; its arguments are ticket"),
             (["--set", "severity=hihg"], "'severity' is 'hihg', not one of low, high"),
             (
                 ["--map", "text=ticket", "--set", "ticket=x"],

