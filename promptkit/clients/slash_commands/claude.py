@@ -117,9 +117,10 @@ class _ClaudeText:
         self._lines = LineNumbers(file.body, file.line)
         self._tokens = list(self._scan())
         self._has_all = any(token["all"] for token in self._tokens)
-        self._sources, self._first = self._find_positional()
-        self._names = self._name_arguments()
-        self.parameters = self._parameters()
+        self._positional = self._find_positional()
+        self.parameters = (
+            (CommandParameter(_ALL, self.hint),) if self._has_all else tuple(self._positional.values())
+        )
 
     def _declared_names(self) -> list[str]:
         """Return the argument names that the file declares."""
@@ -179,8 +180,8 @@ class _ClaudeText:
         digits = token["index"] or token["number"]
         return None if digits is None else int(digits)
 
-    def _find_positional(self) -> tuple[dict[int, str], int]:
-        """Return each positional placeholder by its number, and the number of the first argument."""
+    def _find_positional(self) -> dict[int, CommandParameter]:
+        """Return the parameters for positional arguments, by number."""
         sources: dict[int, str] = {}
         for token in () if self._has_all else self._tokens:
             if (number := self._number(token)) is not None:
@@ -191,46 +192,36 @@ class _ClaudeText:
         while number in sources:  # numbers after a gap are not placeholders: without $1, $20 is an amount
             used.add(number)
             number += 1
-        return {number: sources[number] for number in sorted(used)}, first
+        names, parameters = self._argument_names(), dict[int, CommandParameter]()
+        for number in sorted(used):
+            index = number - first
+            name, hint = f"{_NUMBERED}{index + 1}", self.hint
+            if index < len(names):
+                name, hint = names[index], ""
+            parameters[number] = CommandParameter(name, hint, default=sources[number])
+        return parameters
 
-    def _name_arguments(self) -> dict[int, str]:
-        """Return the names of the parameters for positional arguments, by number."""
-        hints = [hint.strip("[]<>{}") for hint in _HINT.findall(self.hint)]
-        labels = self._declared or hints
-        names = [identifier(label) for label in labels if "|" not in label]
-        is_usable = len(names) == len(labels) == len(set(names)) and None not in names and _ALL not in names
-        is_usable = is_usable and not any(str(name).startswith(_NUMBERED) for name in names)
-        names_by_number: dict[int, str] = {}
-        for number in self._sources:
-            index = number - self._first
-            name = names[index] if is_usable and index < len(names) else None
-            names_by_number[number] = name or f"{_NUMBERED}{index + 1}"
-        return names_by_number
-
-    def _parameters(self) -> tuple[CommandParameter, ...]:
-        """Return the parameters: one for all arguments together, or one for each positional argument."""
-        if self._has_all:
-            return (CommandParameter(_ALL, self.hint),)
-        return tuple(
-            CommandParameter(
-                name, self.hint if name.startswith(_NUMBERED) else None, default=self._sources[number]
-            )
-            for number, name in self._names.items()
-        )
+    def _argument_names(self) -> list[str]:
+        """Return the names of arguments from the field or the hint; an empty list if they are unusable."""
+        labels = self._declared or [hint.strip("[]<>{}") for hint in _HINT.findall(self.hint)]
+        names = [identifier(label) or "" for label in labels if "|" not in label]
+        is_free = {"", _ALL}.isdisjoint(names) and not any(name.startswith(_NUMBERED) for name in names)
+        return names if is_free and len(names) == len(labels) == len(set(names)) else []
 
     def _part(self, token: re.Match[str]) -> Part:
         """Return the part for a placeholder."""
         if token["all"]:
             return ArgumentPart(_ALL)
-        if (number := self._number(token)) in self._names and number is not None:
-            return ArgumentPart(self._names[number])
+        number = self._number(token)
+        if number is not None and number in self._positional:
+            return ArgumentPart(self._positional[number].name)
         if token["command"] is not None:
             return CommandPart(split_command(token["command"]) or ())
         if token["file"] is not None:
             return FilePart(token["file"].rstrip(_PUNCTUATION), token[0])
         if token["escaped"] is not None:
             return TextPart(token["escaped"])
-        is_word = self._has_all and self._number(token) is not None
+        is_word = self._has_all and number is not None
         reason = "it is a word of $ARGUMENTS" if is_word else _REASONS[str(token.lastgroup)]
         self._add_loss(f"{make_excerpt(token[0])!r} stays as text: {reason}", token)
         return TextPart(token[0])

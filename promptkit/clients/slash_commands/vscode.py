@@ -15,7 +15,6 @@ from promptkit.clients.slash_commands.command import (
     Loss,
     Part,
     SlashCommand,
-    TextPart,
     UniqueNames,
     identifier,
     make_excerpt,
@@ -57,28 +56,18 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
     """
     file = read_markdown(text)
     losses = list(file.losses("description", "argument-hint", "name"))
-    spans, parameters, names = (
-        list[tuple[int, int, list[Part]]](),
-        dict[str, CommandParameter](),
-        dict[str, str](),
-    )
+    parameters, spans = dict[str, CommandParameter](), list[tuple[int, int, list[Part]]]()
     free, lines = UniqueNames("_"), LineNumbers(file.body, file.line)
     for token in _PLACEHOLDER.finditer(file.body):
-        if (variable := token["input"]) is not None:
-            variable = variable.strip()
-            if (parameter := names.get(variable)) is None:
-                parameter = names[variable] = free.reserve(identifier(variable) or "argument")
-            if parameters.get(parameter) is None or not parameters[parameter].description:
-                parameters[parameter] = CommandParameter(parameter, token["hint"] or None, default=None)
-            spans.append((*token.span(), [ArgumentPart(parameter)]))
-        else:
-            losses.append(
-                Loss(
-                    f"{make_excerpt(token[0])!r} stays as text: {_REASONS[str(token.lastgroup)]}",
-                    lines.at(token.start()),
-                )
-            )
-            spans.append((*token.span(), [TextPart(token[0])]))
+        if token["input"] is None:
+            reason = f"{make_excerpt(token[0])!r} stays as text: {_REASONS[str(token.lastgroup)]}"
+            losses.append(Loss(reason, lines.at(token.start())))
+            continue
+        variable = token["input"].strip()
+        if variable not in parameters:
+            parameter = free.reserve(identifier(variable) or "argument")
+            parameters[variable] = CommandParameter(parameter, token["hint"] or None, default=None)
+        spans.append((*token.span(), [ArgumentPart(parameters[variable].name)]))
     folders, _, _ = name.rpartition("/")
     own_name = (file.get_text("name") or name.rpartition("/")[2]).replace("/", "-")
     return SlashCommand(
