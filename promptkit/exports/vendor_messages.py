@@ -215,9 +215,7 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
     if workflow.system is not None and not has_system:
         hint = f"build the whole request with {vendor.request}(...)"
         unsupported.append(UnsupportedPart(0, "system", "text", hint))
-    marks = None
-    if workflow.cache_points and vendor.mark is not None:
-        marks = _Marks(workflow, vendor, vendor.mark)
+    marks = _Marks(workflow, vendor) if workflow.cache_points and vendor.mark else None
     messages = workflow.shown if has_system else workflow.sent
     for index, message in enumerate(messages, len(workflow) - len(messages)):  # the system part is -1
         parts = _parts(message, vendor)
@@ -234,8 +232,8 @@ def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool, has_system: boo
             turns.append(Turn(message.role, parts))
     if unsupported and not lossy:
         raise ExportError(vendor.name, tuple(unsupported))
-    if marks is not None:
-        marks.write()
+    if marks is not None and vendor.mark:
+        marks.write(vendor.mark)
     return turns
 
 
@@ -246,17 +244,15 @@ class _Marks:
     Each cache point puts a breakpoint on the last part before it that supports breakpoints.
     """
 
-    def __init__(self, workflow: Workflow, vendor: Vendor, mark: Callable[[Part], object]) -> None:
-        self._points = workflow.cache_points
-        self._end = len(workflow)
+    def __init__(self, workflow: Workflow, vendor: Vendor) -> None:
+        self._workflow = workflow
         self._vendor = vendor
-        self._mark = mark
         self._candidates: list[Part] = []  # the parts that can have a breakpoint
         self._counts: set[int] = set()  # the number of candidates before each cache point
 
     def split(self, index: int, message: Message, parts: list[Part]) -> list[Part]:
         """Return the parts of a message, with its text split at its cache points."""
-        cuts = [offset for point, offset in self._points if point == index]
+        cuts = [offset for point, offset in self._workflow.cache_points if point == index]
         before = len(self._candidates)
         if message.role == "assistant" and not self._vendor.marks_assistant:
             self._counts.update([before] if cuts else ())
@@ -270,12 +266,12 @@ class _Marks:
         self._counts |= {before + starts.index(cut) for cut in cuts}
         return parts
 
-    def write(self) -> None:
+    def write(self, mark: Callable[[Part], object]) -> None:
         """Add the breakpoints; if there are too many, keep the last ones, whose prefixes are longest."""
-        if any(index == self._end for index, _ in self._points):
+        if any(index == len(self._workflow) for index, _ in self._workflow.cache_points):
             self._counts.add(len(self._candidates))
         for count in sorted(self._counts - {0})[-_MAX_MARKS:]:
-            self._mark(self._candidates[count - 1])
+            mark(self._candidates[count - 1])
 
 
 def _parts(message: Message, vendor: Vendor) -> list[Part] | None:
@@ -322,8 +318,7 @@ def _unsupported_part(number: int, message: Message, vendor: Vendor) -> Unsuppor
     elif family == "text":
         hint = "embed it with text= in place of blob="
     elif alternatives:
-        *others, last = alternatives[:_MAX_NAMED]
-        hint = f"send {', '.join(others)} or {last} instead" if others else f"send {last} instead"
+        hint = f"send another type instead: {', '.join(alternatives[:_MAX_NAMED])}"
     else:
         hint = "write its content as text"
     return UnsupportedPart(number, message.role, kind, hint)

@@ -289,7 +289,7 @@ class TestVendors:
         assert err == (
             "promptkit: Anthropic cannot represent the rendering: message 3 (user) contains audio/wav: "
             "write its content as text; message 5 (user) contains application/zip: "
-            "send application/pdf instead (--lossy replaces unsupported content with text)\n"
+            "send another type instead: application/pdf (--lossy replaces unsupported content with text)\n"
         )
 
     def test_a_resource(self, project, capsys):

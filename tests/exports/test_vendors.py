@@ -292,7 +292,7 @@ class TestErrors:
 
         assert str(caught.value) == (
             "the OpenAI Chat Completions API cannot represent the rendering: "
-            "message 2 (user) contains audio/ogg: send audio/mpeg or audio/wav instead; "
+            "message 2 (user) contains audio/ogg: send another type instead: audio/mpeg, audio/wav; "
             "message 3 (assistant) contains image/png: "
             "move it to a user turn, because assistant turns can contain only text; "
             "message 4 (user) contains text/csv: embed it with text= in place of blob= "

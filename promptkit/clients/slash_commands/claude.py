@@ -198,7 +198,7 @@ class _ClaudeText:
             name, hint = f"{_NUMBERED}{index + 1}", self.hint
             if index < len(names):
                 name, hint = names[index], ""
-            parameters[number] = CommandParameter(name, hint, default=sources[number])
+            parameters[number] = CommandParameter(name, hint or None, default=sources[number])
         return parameters
 
     def _argument_names(self) -> list[str]:
