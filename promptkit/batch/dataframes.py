@@ -6,8 +6,8 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-#: For each column name, whether the column contains messages instead of text.
-ColumnTypes: TypeAlias = Mapping[str, bool]
+#: The name of the column that contains messages. All other added columns contain text.
+MESSAGES: Final = "messages"
 
 _Rows: TypeAlias = Sequence[Mapping[str, Any]]
 _Columns: TypeAlias = Mapping[str, list[Any]]
@@ -21,7 +21,7 @@ class _TableKind(Struct, frozen=True):
     #: Returns the rows, restricted to some columns.
     rows: Callable[[Any, list[str]], _Rows]
     #: Returns the table with columns added or replaced.
-    with_columns: Callable[[Any, _Columns, ColumnTypes], Any]
+    with_columns: Callable[[Any, _Columns], Any]
 
 
 def to_supported_table(table: Any) -> Any:
@@ -65,10 +65,10 @@ def rows_of(table: Any, columns: Collection[str]) -> _Rows:
     return kind.rows(table, names) if names else [{}] * len(table)  # some tables without columns have no rows
 
 
-def with_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
+def with_columns(table: Any, columns: _Columns) -> Any:
     """Return a supported table with columns added or replaced."""
     kind = _kind_of(table)
-    return _add_list_columns(table, columns) if kind is None else kind.with_columns(table, columns, types)
+    return _add_list_columns(table, columns) if kind is None else kind.with_columns(table, columns)
 
 
 def _kind_of(table: Any) -> _TableKind | None:
@@ -101,12 +101,12 @@ def _microseconds(arrow: Any, kind: Any) -> Any:
     return arrow.duration("us") if arrow.types.is_duration(kind) else arrow.time64("us")
 
 
-def _add_arrow_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
+def _add_arrow_columns(table: Any, columns: _Columns) -> Any:
     arrow = sys.modules["pyarrow"]
     text = arrow.string()
     messages = arrow.list_(arrow.struct([("role", text), ("content", text)]))
     for name, values in columns.items():
-        column = arrow.array(values, messages if types[name] else text)
+        column = arrow.array(values, messages if name == MESSAGES else text)
         index = table.schema.get_field_index(name)
         table = table.append_column(name, column) if index < 0 else table.set_column(index, name, column)
     return table
@@ -121,11 +121,11 @@ def _polars_names(table: Any) -> list[str]:
     return table.columns if hasattr(table, "columns") else table.struct.fields  # type: ignore[no-any-return]
 
 
-def _add_polars_columns(table: Any, columns: _Columns, types: ColumnTypes) -> Any:
+def _add_polars_columns(table: Any, columns: _Columns) -> Any:
     polars = sys.modules["polars"]
     messages = polars.List(polars.Struct({"role": polars.String, "content": polars.String}))
     series = [
-        polars.Series(name, values, dtype=messages if types[name] else polars.String)
+        polars.Series(name, values, dtype=messages if name == MESSAGES else polars.String)
         for name, values in columns.items()
     ]
     if hasattr(table, "with_columns"):
@@ -148,7 +148,7 @@ def _python_values(column: Any) -> list[Any]:
     return values
 
 
-def _add_pandas_columns(frame: Any, columns: _Columns, _: ColumnTypes) -> Any:
+def _add_pandas_columns(frame: Any, columns: _Columns) -> Any:
     pandas = sys.modules["pandas"]
     return frame.assign(
         **{name: pandas.Series(values, frame.index, dtype=object) for name, values in columns.items()}

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from promptkit.batch.columns import Columns, RowError
-from promptkit.batch.dataframes import ColumnTypes, columns_of, rows_of, to_supported_table, with_columns
+from promptkit.batch.dataframes import MESSAGES, columns_of, rows_of, to_supported_table, with_columns
 from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
@@ -27,9 +27,6 @@ T = TypeVar("T")
 
 #: A rendering of one row: a workflow, or the text of a single user message, which is the common case.
 RenderedRow: TypeAlias = Workflow | str
-
-#: The default format, which model engines accept: messages with a role and text.
-MESSAGES: Final = "messages"
 
 _REQUEST: Final = "request"
 _ERROR_COLUMN: Final = "error"
@@ -120,11 +117,6 @@ class Renderer:
         form = "array<struct<role: string, content: string>>" if self.to == MESSAGES else "string"
         return f"{key}{self.column} {form}, {_ERROR_COLUMN} string"
 
-    @property
-    def types(self) -> ColumnTypes:
-        """For each added column, whether it contains messages instead of text."""
-        return {self.column: self.to == MESSAGES, _ERROR_COLUMN: False}
-
     def __call__(self, table: T) -> T:
         """
         Return *table* with the added columns.
@@ -136,7 +128,7 @@ class Renderer:
                 probably misspelt.
         """
         supported = to_supported_table(table)
-        return with_columns(supported, self._render_table(supported), self.types)  # type: ignore[no-any-return]  # of that kind
+        return with_columns(supported, self._render_table(supported))  # type: ignore[no-any-return]  # of that kind
 
     def batches(self, batches: Iterable[Any]) -> Iterator[Any]:
         """
@@ -147,11 +139,11 @@ class Renderer:
                 probably misspelt.
         """
         for batch in batches:
-            rendered = with_columns(batch, self._render_table(batch), self.types)
+            rendered = with_columns(batch, self._render_table(batch))
             if self.key is not None:
                 keys = [None if key is None else str(key) for key in batch.column(self.key).to_pylist()]
-                rendered = with_columns(rendered, {self.key: keys}, {self.key: False})
-            yield rendered.select([*([] if self.key is None else [self.key]), *self.types])
+                rendered = with_columns(rendered, {self.key: keys})
+            yield rendered.select([*([] if self.key is None else [self.key]), self.column, _ERROR_COLUMN])
 
     def _render_table(self, table: Any) -> dict[str, list[Any]]:
         matched, renderings, errors = self.matched, list[Any](), list[str | None]()

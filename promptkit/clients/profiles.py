@@ -3,7 +3,6 @@ Profiles of MCP clients, from ``profiles.toml``: their limitations, and the form
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
 from pkgutil import get_data
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
@@ -244,7 +243,6 @@ class UnknownClientError(ValueError):
         super().__init__(f"unknown client {name!r}: {hint}")
 
 
-@cache
 def find_client(client_info_name: str) -> ClientProfile | None:
     """Return the profile of the client that introduces itself by this name, or None if it is unknown."""
     return next((profile for profile in CLIENTS.values() if client_info_name in profile.client_info), None)
