@@ -19,7 +19,6 @@ from promptkit.clients.slash_commands.command import (
     make_excerpt,
     markdown_path,
     one_line,
-    prompt_name,
     python_path,
 )
 from promptkit.clients.slash_commands.gemini import read_gemini_command
@@ -149,7 +148,7 @@ class _RecipeWriter:
         is_python = needs_python(command)
         find_path = python_path if is_python else markdown_path
         path = self._paths.reserve(find_path(command.name))
-        prompt = self._prompt_names.reserve(prompt_name(command.name))
+        prompt = self._prompt_names.reserve(name_slug(command.name) or "command")
         if is_python:
             stem = path.rpartition("/")[2]
             text, python = generate_python(command, prompt, stem)

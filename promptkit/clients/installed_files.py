@@ -265,8 +265,7 @@ def _present_files(
             raise _conflict_error(folder, path, "was not written by promptkit")
     present = set[str]()
     for path in known:
-        status = folder.status(path)
-        if status is None or (stat.S_ISDIR(status.st_mode) and _has_below(written, path)):
+        if folder.status(path) is None:
             continue
         digest = folder.digest(path, MAX_BYTES)
         allowed = {written.get(path), wanted[path].digest if path in wanted else None}
@@ -275,10 +274,6 @@ def _present_files(
             raise _conflict_error(folder, path, reason)
         present.add(path)
     return present
-
-
-def _has_below(paths: Mapping[str, str], parent: str) -> bool:
-    return any(path.startswith(f"{parent}/") for path in paths)
 
 
 def _files_in(folder: Folder, name: str) -> list[str]:

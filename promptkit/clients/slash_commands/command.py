@@ -265,11 +265,6 @@ def identifier(text: str) -> str | None:
     return f"{slug}_" if iskeyword(slug) or slug in _RESERVED else slug
 
 
-def prompt_name(name: str) -> str:
-    """Return the prompt name for a command's name."""
-    return name_slug(name) or "command"
-
-
 def markdown_path(name: str) -> str:
     """Return the path of a command's Markdown prompt, without its ending."""
     *folders, stem = (name_slug(part).lstrip("_") or "command" for part in name.split("/"))

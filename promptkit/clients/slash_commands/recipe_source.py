@@ -1,7 +1,6 @@
 """Generation of recipes from slash commands: Markdown prompts, or Python that fills Markdown files."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -22,9 +21,6 @@ from promptkit.declarations.markdown_body import PLACEHOLDER, escape_text
 from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, encode_text
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
-
-#: Quotation marks that would end a docstring, or merge with its closing quotes.
-_CLOSING_QUOTES: Final = re.compile(r'"{3,}|"+\Z')
 
 #: Maximum length of a line of Python, in characters.
 _WIDTH: Final = 100
@@ -117,7 +113,7 @@ def generate_python(command: SlashCommand, prompt: str, stem: str) -> tuple[str,
         f"EmbeddedResource.from_path({_quote(path)}, root=workspace())" for path in dict.fromkeys(documents)
     )
     arguments = [text, *embedded]
-    body = [f'"""{_docstring(_summary(command))}"""', f"return {_call('user', arguments, 4)}"]
+    body = [_docstring(_summary(command)), f"return {_call('user', arguments, 4)}"]
     decorator = "@prompt" if prompt == stem else f"@prompt(name={_quote(prompt)})"
     signature = _call(f"def {stem}", map(_parameter, command.parameters), 0)
     head = [*_imports(command), "", "", decorator, f"{signature}:"]
@@ -205,6 +201,5 @@ def _summary(command: SlashCommand) -> str:
 
 
 def _docstring(text: str) -> str:
-    """Return *text*, escaped for a docstring."""
-    text = _CLOSING_QUOTES.sub(lambda quotes: quotes[0].replace('"', '\\"'), text.replace("\\", "\\\\"))
-    return escape_invisible(text)
+    """Return *text* as a docstring; in plain quotes with escapes, if it contains quotes or backslashes."""
+    return _quote(text) if {'"', "\\"} & {*text} else f'"""{text}"""'
