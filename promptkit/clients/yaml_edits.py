@@ -20,9 +20,6 @@ _MAX_CHARACTERS: Final = 1 << 17
 _MAX_DEPTH: Final = 50
 _TOO_DEEP: Final = "it is nested too deeply"
 
-#: Characters that start an alias or a flow collection, but can occur elsewhere as well.
-_SPECIAL: Final = re.compile(r"[*\[{]")
-
 #: A line width that is never reached, so that lines are not broken.
 _WIDTH: Final = 1 << 20
 
@@ -43,8 +40,7 @@ def read(text: str) -> dict[str, Any]:
     )
     reader = YAML(typ="safe", pure=True)
     try:
-        if _SPECIAL.search(text):
-            _check_events(reader.parse(StringIO(text)))
+        _check_events(reader.parse(StringIO(text)))
         with warnings.catch_warnings(action="ignore"):  # the warning about a duplicate anchor quotes the text
             data = reader.load(text)
     except FileEditError:
