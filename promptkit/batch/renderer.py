@@ -219,11 +219,11 @@ class Renderer:
         Encode the body of a request as JSON, in a `msgspec.Raw`.
 
         Raises:
-            RowError: If the vendor does not support the content or the row's answer type.
+            RowError: If the vendor does not support the content.
 
             UnicodeEncodeError: If the text contains an unpaired surrogate.
 
-            UnsupportedAnswerError: If the vendor does not support the answer type that the prompt declares.
+            UnsupportedAnswerError: If the vendor does not support the answer type.
         """
         try:
             if isinstance(rendering, str):
@@ -232,10 +232,6 @@ class Renderer:
             return msgspec.Raw(self._encode_body(rendering))
         except ExportError as error:
             raise RowError.of(error.reason) from None
-        except UnsupportedAnswerError as error:
-            if self.prompt.options.answer is not None:  # every row has this error
-                raise
-            raise RowError.of(str(error)) from None
 
     def _build_cell(self, rendering: RenderedRow) -> Any:
         if self.to != MESSAGES:

@@ -121,16 +121,12 @@ class Table(Struct, frozen=True):
 
         size:
             The number of bytes or rows; None if unknown.
-
-        blank_is_missing:
-            Whether an empty string means that the value is missing, as in CSV.
     """
 
     columns: list[str] | None
     read: Callable[[Any], Row]
     chunks: Iterator[Chunk]
     size: int | None = None
-    blank_is_missing: bool = False
 
 
 def row_of(raw: Raw, read: Callable[[Any], Row]) -> Row:
@@ -310,7 +306,7 @@ def _open_csv_table(stream: BufferedReader, suffix: str, delimiter: str | None, 
         msg = f"the header repeats {list_names(duplicates)}: use each column name once"
         raise RowsError(msg)
     read, chunks = partial(_row_from_cells, header, delimiter), _chunks_of(_csv_rows(reader, lines))
-    return Table(header, read, chunks, size, blank_is_missing=True)
+    return Table(header, read, chunks, size)
 
 
 def _count_cells(line: str, delimiter: str) -> int:
@@ -353,6 +349,7 @@ def _csv_rows(reader: Iterator[list[str]], lines: _CsvLines) -> Iterator[_Positi
 
 
 def _row_from_cells(header: list[str], delimiter: str, cells: list[str]) -> Row:
+    """Return the values of a row; None for an empty cell."""
     if len(cells) != len(header):
         name = "a comma" if delimiter == "," else repr(delimiter)
         msg = f"has {len(cells)} cells, but the header has {len(header)}: quote cells that contain {name}"
@@ -360,7 +357,7 @@ def _row_from_cells(header: list[str], delimiter: str, cells: list[str]) -> Row:
     if not _is_utf8(cells):
         msg = "is not UTF-8: save the table as UTF-8"
         raise _line_error(msg)
-    return dict(zip(header, cells, strict=True))
+    return {name: cell or None for name, cell in zip(header, cells, strict=True)}
 
 
 def _is_utf8(cells: list[str]) -> bool:

@@ -115,14 +115,10 @@ class ChunkRenderer:
 
         read:
             Converts the raw data of a row to its values.
-
-        blank_is_missing:
-            Whether an empty string in a row means that there is no value.
     """
 
     renderer: Renderer
     read: Callable[[Any], Row]
-    blank_is_missing: bool = False
 
     def __call__(self, chunk: Chunk) -> RenderedChunk:
         """Return the requests and errors of a chunk."""
@@ -161,8 +157,7 @@ class ChunkRenderer:
 
     def _build_request(self, number: int, row: Row, matched: Columns) -> tuple[str, bytes, int]:
         renderer, form = self.renderer, LINE_FORMATS[self.renderer.to]
-        values = {column: value or None for column, value in row.items()} if self.blank_is_missing else row
-        sent, typed = matched.extract_arguments(values)
+        sent, typed = matched.extract_arguments(row)
         rendering = renderer.render_row(sent, typed)
         identifier = self._build_identifier(number, row, {**sent, **typed}, form)
         line = msgspec.json.encode(form.line(identifier, renderer.body(rendering)))
