@@ -2,7 +2,7 @@
 
 import inspect
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 from fastmcp.prompts import Message, Prompt, PromptResult
@@ -50,8 +50,6 @@ def add_prompts(server: "FastMCP[Any]", target: Target) -> None:
 
 class _AddedPrompt(Prompt):
     """A fastmcp prompt that promptkit renders."""
-
-    KEY_PREFIX: ClassVar[str] = Prompt.KEY_PREFIX
 
     _source: InProcessServer = PrivateAttr()
     _listed: ListedPrompt = PrivateAttr()
