@@ -2,8 +2,7 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
@@ -16,7 +15,7 @@ from promptkit.catalog.skills import CompiledSkill
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import fail, print_error, print_text
 from promptkit.cli.export import describe_change, identify_recipes
-from promptkit.cli.install_list import other_server_lines, parse_serve_arguments, parse_served, print_clients
+from promptkit.cli.install_list import parse_serve_arguments, parse_served, print_clients
 from promptkit.cli.loading import load_catalog, load_for_files
 from promptkit.cli.options import configured_targets, parse
 from promptkit.cli.output import Output
@@ -39,7 +38,6 @@ from promptkit.clients.servers import (
     is_ours,
     local_server,
     to_server_name,
-    variables_in,
 )
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
@@ -64,7 +62,7 @@ def run(options: Namespace, output: Output) -> int:
     """
     if options.list:
         configurations = [_configuration_of(options, name) for name in options.clients or INSTALLABLE]
-        print_clients(configurations, options.url, output, as_json=options.json)
+        print_clients(configurations, options.url, output)
         return Exit.OK
     if not options.clients and not options.all:
         more = ", or --all" if options.command == "uninstall" else ""
@@ -90,34 +88,20 @@ def _change_servers(options: Namespace, configurations: list[ConfigurationFile],
     # Errors are reported before the first change.
     servers = [_server(options, configuration, name) for configuration in configurations]
     prompts = _prompt_names(options, configurations)
-    code, reports = Exit.OK, list[dict[str, Any]]()
+    code, has_servers = Exit.OK, False
     for configuration, server in zip(configurations, servers, strict=True):
         try:
             for entry_name in _find_our_servers(configuration, options.url) if name is None else [name]:
                 _check_project(options, configuration, entry_name)
                 change = plan_change(configuration, entry_name, server, options.url)
-                reports.append(_apply(change, prompts, options, output))
+                _apply(change, prompts, options, output)
+                has_servers = True
         except FileEditError as error:
             _print_edit_error(configuration, error, server)
             code = Exit.FAILED
-    if options.json:
-        _print_json(reports, options, configurations, output)
-    elif options.all:
-        output.print_lines(_describe_remaining(options, configurations, removed_any=bool(reports)))
+    if options.all and not has_servers:
+        output.print_lines(["no promptkit server was found: nothing to change"])
     return code
-
-
-def _print_json(
-    reports: Sequence[Mapping[str, Any]],
-    options: Namespace,
-    configurations: Sequence[ConfigurationFile],
-    output: Output,
-) -> None:
-    """Print the change for a single client, or a list of the changes for several."""
-    if options.all or len(configurations) > 1:
-        output.print_json({"changes": reports})
-    elif reports:
-        output.print_json(reports[0])
 
 
 def _prompt_names(options: Namespace, configurations: Sequence[ConfigurationFile]) -> Collection[str]:
@@ -270,51 +254,20 @@ def _print_edit_error(configuration: ConfigurationFile, error: FileEditError, se
         print_text(f"the file was not changed; you can add this yourself:\n\n{text}")
 
 
-def _describe_remaining(
-    options: Namespace, configurations: list[ConfigurationFile], *, removed_any: bool
-) -> Iterator[str]:
-    """Yield a note if nothing was removed, and a note for each project file in which servers remain."""
-    if not removed_any:
-        yield "no promptkit server was found: nothing to change"
-    for file in configurations:
-        with suppress(FileEditError):  # an unreadable file is not an error here
-            if options.scope == "user" and "project" in file.scopes:
-                shared = ConfigurationFile(file.client, "project", file.project)
-                if names := ", ".join(map(repr, _find_our_servers(shared, options.url))):
-                    yield f"{file.title} still has {names} in {shared.path}: use --scope project to remove it"
-
-
-def _apply(
-    change: EntryChange, prompts: Collection[str], options: Namespace, output: Output
-) -> dict[str, Any]:
-    """Make a change if it is needed, and print it; with ``--dry-run``, only print it. Return it as data."""
+def _apply(change: EntryChange, prompts: Collection[str], options: Namespace, output: Output) -> None:
+    """Make a change if it is needed, and print it; with ``--dry-run``, only print it."""
     client = get_client(change.file.client)
-    hidden = [name for name in prompts if client.hides_prompts and name in client.own_commands]
     is_done = not options.dry_run
     backup = change.apply() if change.is_needed and is_done else None
-    if not options.json:
-        output.print_lines(_change_lines(change, backup, is_done=is_done))
-        output.print_lines(
-            f"    {client.title} has its own command {name!r}: give the prompt another name"
-            for name in hidden
-        )
-        if options.token_env is not None:
-            hint = f"set it where you start {client.title}"
-            output.print_lines([f"    {client.title} sends the token in {options.token_env}: {hint}"])
-    return {
-        "client": change.file.client,
-        "scope": change.file.scope,
-        "file": str(change.file.path),
-        "name": change.name,
-        "entry": change.entry,
-        "changed": change.is_needed and is_done,
-        "backup": None if backup is None else str(backup),
-        "diff": change.diff,
-        "commands": change.commands,
-        "removed": _find_removed_words(change),
-        "limitations": client.limitations if change.entry else (),
-        "hidden": hidden,
-    }
+    output.print_lines(_change_lines(change, backup, is_done=is_done))
+    output.print_lines(
+        f"    {client.title} has its own command {name!r}: give the prompt another name"
+        for name in prompts
+        if client.hides_prompts and name in client.own_commands
+    )
+    if options.token_env is not None:
+        hint = f"set it where you start {client.title}"
+        output.print_lines([f"    {client.title} sends the token in {options.token_env}: {hint}"])
 
 
 def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) -> Iterator[str]:
@@ -333,8 +286,6 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
         yield f"    backup: {backup}"
     if is_added:
         yield from (f"    {line}" for line in _describe_addition(change))
-    elif not change.is_needed:
-        yield from other_server_lines(change.file)
     if not change.is_client_found:
         yield f"    {title} itself was not found on this machine"
     elif is_done and change.is_needed:
@@ -344,7 +295,6 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
 def _describe_addition(change: EntryChange) -> Iterator[str]:
     """Yield the notes for users about an added entry."""
     configuration = change.file
-    yield from (f"removed: {escape_invisible(word, one_line=True)}" for word in _find_removed_words(change))
     command = command_in(configuration.settings, change.entry) or []
     if command and configuration.scope == "project":
         if command[0] in ("promptkit", "uvx"):
@@ -364,20 +314,6 @@ def _describe_addition(change: EntryChange) -> Iterator[str]:
         yield f"to find the affected prompts, run: promptkit check --client {configuration.client}"
 
 
-def _find_removed_words(change: EntryChange) -> list[str]:
-    """Return the targets, options and variables that a change removes from a remaining entry."""
-    if change.entry is None:
-        return []
-    current = _entry_words(change, change.entry)
-    return [word for word in _entry_words(change, change.before) if word not in current]
-
-
-def _entry_words(change: EntryChange, entry: Any) -> list[str]:
-    settings = change.file.settings
-    served = parse_served(settings, entry)
-    return [*served.targets, *served.options, *served.unknown, *variables_in(settings, entry)]
-
-
 def _change_skills(options: Namespace, configurations: list[ConfigurationFile], output: Output) -> int:
     """
     Write the skills into the folders that clients read, or remove the skills written by promptkit.
@@ -392,7 +328,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
     skills = _load_skills(targets) if options.command == "install" else ()
     if skills is None:
         return Exit.FAILED
-    code, reports = Exit.OK, list[dict[str, Any]]()
+    code, has_skills = Exit.OK, False
     for configuration in configurations:
         try:
             project = configuration.project if configuration.scope == "project" else None
@@ -405,15 +341,14 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
                 client=configuration.client,
             )
             if change.is_needed or not options.all:
-                reports.append(_apply_skills(change, configuration, options, output))
+                _apply_skills(change, configuration, options, output)
+                has_skills = True
         except FolderChangeError as error:
             text = escape_invisible(f"nothing was changed: {error}", one_line=True)
             code = fail(text, Exit.FAILED)
         except OSError as error:
             code = fail(describe_failure(configuration.skills or "", error), Exit.FAILED)
-    if options.json:
-        _print_json(reports, options, configurations, output)
-    elif options.all and not reports and code == Exit.OK:
+    if options.all and not has_skills and code == Exit.OK:
         output.print_lines(["no skills from promptkit were found: nothing to change"])
     return code
 
@@ -446,41 +381,29 @@ def _load_skills(targets: Sequence[str]) -> tuple[CompiledSkill, ...] | None:
 
 def _apply_skills(
     change: FolderChange, configuration: ConfigurationFile, options: Namespace, output: Output
-) -> dict[str, Any]:
-    """Make a change and print it; with ``--dry-run``, only print it. Return it as data."""
-    is_done = not options.dry_run
+) -> None:
+    """Make a change and print it; with ``--dry-run``, only print it."""
+    is_done, title = not options.dry_run, configuration.title
     if is_done:
         change.apply()
-    if not options.json:
-        title = configuration.title
-        output.print_lines(describe_change(change, title, "skill", "installed {} for {}", is_done=is_done))
-        output.print_lines([f"    folder: {change.folder.display_root}"])
-        output.print_lines(
-            escape_invisible(f"    {name} is kept for {', '.join(clients)}", one_line=True)
-            for name, clients in change.shared.items()
-        )
-        own_commands = get_client(configuration.client).own_commands
-        output.print_lines(
-            f"    {configuration.title} has its own command {name!r}: only models find the skill"
-            for name in change.names
-            if name in own_commands
-        )
-    return {
-        "client": configuration.client,
-        "scope": configuration.scope,
-        "folder": str(change.folder.display_root),
-        "skills": list(change.names),
-        "removed": list(change.removed_names),
-        "changed": change.is_needed and is_done,
-        "writes": sorted(change.writes),
-        "removes": sorted(change.removes),
-    }
+    output.print_lines(describe_change(change, title, "skill", "installed {} for {}", is_done=is_done))
+    output.print_lines([f"    folder: {change.folder.display_root}"])
+    output.print_lines(
+        escape_invisible(f"    {name} is kept for {', '.join(clients)}", one_line=True)
+        for name, clients in change.shared.items()
+    )
+    own_commands = get_client(configuration.client).own_commands
+    output.print_lines(
+        f"    {title} has its own command {name!r}: only models find the skill"
+        for name in change.names
+        if name in own_commands
+    )
 
 
 #: The help for the options of the server that `install` writes.
 _SERVED: Final = """\
 Options of promptkit serve follow --, as in: promptkit install zed -- --grace 5.
-The next install of the server keeps them, unless it has a -- too; install reports removed options."""
+The next install of the server keeps them, unless it has a -- too."""
 
 
 def add_install_options(install: ArgumentParser) -> None:
@@ -527,7 +450,6 @@ def _add_common(command: ArgumentParser) -> None:
     skills = "write or remove skills in the client's folder of skills, instead of a server"
     add("--skills", action="store_true", help=skills)
     add("--dry-run", action="store_true", help="print the changes without making them")
-    add("--json", action="store_true", help="print the result as JSON")
 
 
 @report_value_error

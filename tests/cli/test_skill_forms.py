@@ -6,6 +6,9 @@ import sys
 
 import pytest
 
+from promptkit.clients.profiles import INSTALLABLE
+from promptkit.clients.servers import command_in
+from tests.cli.install.entries import entries
 from tests.wire import line, modern
 
 SKILL = """\
@@ -89,12 +92,11 @@ def test_invalid_form(run, project, value):
 )
 def test_install_offers_skills_to_clients_without_skills(run, project, client, options):
     """A client that reads no folders of skills gets them from the server; the choice of the user stays."""
-    code, out, _ = run("install", client, "--dry-run", "--json")
-    assert code == 0
-    assert _serve_words(json.loads(out)["entry"])[2:] == options
+    assert run("install", client)[0] == 0
+    assert _serve_words(client)[2:] == options
 
-    given = json.loads(run("install", client, "--dry-run", "--json", "--", "--skills-as=prompts")[1])
-    assert [word for word in _serve_words(given["entry"]) if "skills-as" in word] == ["--skills-as=prompts"]
+    assert run("install", client, "--", "--skills-as=prompts")[0] == 0
+    assert [word for word in _serve_words(client) if "skills-as" in word] == ["--skills-as=prompts"]
 
 
 def test_install_without_skills(run, project):
@@ -102,13 +104,13 @@ def test_install_without_skills(run, project):
     (project / "recipes" / "reviews.py").write_text(RECIPE.partition("@skill")[0].replace(", skill", ""))
     (project / "recipes" / "skills" / "ship-it" / "SKILL.md").unlink()
 
-    entry = json.loads(run("install", "claude-desktop", "--dry-run", "--json")[1])["entry"]
+    assert run("install", "claude-desktop")[0] == 0
+    assert len(_serve_words("claude-desktop")) == 2
 
-    assert len(_serve_words(entry)) == 2
 
-
-def _serve_words(entry):
-    words = [*([entry["command"]] if isinstance(entry["command"], str) else entry["command"]), *entry["args"]]
+def _serve_words(client):
+    (entry,) = entries(client).values()
+    words = command_in(INSTALLABLE[client], entry)
     return words[words.index("serve") :]
 
 

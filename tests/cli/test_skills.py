@@ -420,14 +420,6 @@ class TestInstall:
         assert f"would write {home}/.agents/skills/notes/SKILL.md" in capsys.readouterr().out
         assert not home.exists()
 
-    def test_json(self, project, home, capsys):
-        """The JSON has the skills and whether they changed."""
-        assert main(["install", "codex", "recipes", "--skills", "--json"]) == 0
-        report = json.loads(capsys.readouterr().out)
-        assert (report["skills"], report["changed"]) == (["code-review", "notes"], True)
-        assert main(["install", "codex", "recipes", "--skills", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["changed"] is False
-
     def test_own_command_of_a_client(self, home, tmp_path, capsys, recipes, monkeypatch):
         """`install` reports a skill with the name of one of the client's own commands."""
         monkeypatch.chdir(tmp_path)

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from contextlib import suppress
 from pathlib import Path
 
@@ -205,8 +206,13 @@ def program(client, assistants):
 
 
 def run_promptkit(run_as_user, *argv):
-    """Run a promptkit command, and return its JSON output."""
-    return json.loads(run_as_user(sys.executable, "-m", "promptkit", *argv, "--json"))
+    """Run a promptkit command, and return its output."""
+    return run_as_user(sys.executable, "-m", "promptkit", *argv)
+
+
+def changed_file(output):
+    """Return the file that a promptkit command has changed."""
+    return Path(re.search("^    file: (.*)$", output, re.MULTILINE)[1])
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
@@ -230,7 +236,8 @@ def test_client_starts_the_server(client, scope, assistants, run_as_user):
 
 def test_codex_reads_the_entry(assistants, run_as_user):
     """Codex lists the command, or the URL, of each installed entry."""
-    command_entry = run_promptkit(run_as_user, "install", "codex", "--env", "TEAM=core")["entry"]
+    output = run_promptkit(run_as_user, "install", "codex", "--env", "TEAM=core")
+    command_entry = tomllib.loads(changed_file(output).read_text())["mcp_servers"]["team"]
     run_promptkit(run_as_user, "install", "codex", "--url", "http://127.0.0.1:9/mcp", "--name", "reached")
     printed = run_as_user(program("codex", assistants), "mcp", "list", "--json")
     entries = {entry["name"]: entry for entry in json.loads(printed[printed.index("[\n") :])}
@@ -242,13 +249,15 @@ def test_codex_reads_the_entry(assistants, run_as_user):
 
 def test_claude_code_writes_its_own_file(run_as_user):
     """Claude Code's own command writes the entry, and replaces an existing entry."""
-    first = run_promptkit(run_as_user, "install", "claude-code", "--name", "team")
     url = "http://127.0.0.1:9/mcp"
-    second = run_promptkit(run_as_user, "install", "claude-code", "--name", "team", "--url", url)
-    servers = json.loads(Path(second["file"]).read_text())["mcpServers"]
+    first, second = ["install", "claude-code", "--name", "team"], ["--url", url]
+    planned = run_promptkit(run_as_user, *first, "--dry-run")
+    run_promptkit(run_as_user, *first)
+    planned_with_url = run_promptkit(run_as_user, *first, *second, "--dry-run")
+    servers = json.loads(changed_file(run_promptkit(run_as_user, *first, *second)).read_text())["mcpServers"]
 
-    assert [command[2] for command in first["commands"]] == ["add-json"]
-    assert [command[2] for command in second["commands"]] == ["remove", "add-json"]
+    assert re.findall(" mcp ([a-z-]+)", planned) == ["add-json"]
+    assert re.findall(" mcp ([a-z-]+)", planned_with_url) == ["remove", "add-json"]
     assert servers == {"team": {"type": "http", "url": url}}
 
 
@@ -432,11 +441,11 @@ class TestGeminiAndQwen:
 
     def test_own_command_hides_a_prompt(self, client, ask_client, run_as_user):
         """`install` reports a prompt with the name of a client's own command, which hides the prompt."""
-        report = run_promptkit(run_as_user, "install", client, "--name", "team")
+        output = run_promptkit(run_as_user, "install", client, "--name", "team")
         with suppress(AssertionError):  # Qwen Code exits with an error, because its command needs a terminal
             assert not any("Our plan" in text for text in ask_client(client, "/plan --topic=bees")[0])
 
-        assert report["hidden"] == ["plan"]
+        assert "has its own command 'plan'" in output
 
 
 def test_copilot_cli_calls_tools(ask_client, run_as_user):

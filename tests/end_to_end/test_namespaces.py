@@ -156,15 +156,6 @@ class TestInstall:
         ]
         assert main(["install", "claude-code", "--scope", "project"]) == 0
 
-    def test_missing_folders(self, project, home, capsys):
-        """`install --list` reports a folder that no longer exists."""
-        assert main(["install", "claude-code", *TARGETS]) == 0
-        shutil.rmtree(project / "ops")
-        capsys.readouterr()
-
-        assert main(["install", "claude-code", "--list"]) == 0
-        assert capsys.readouterr().out.endswith(f"missing: {project}/ops/prompts\n")
-
     def test_other_project(self, project, home, tmp_path, capsys):
         """
         An entry with prefixes belongs to the project of its targets, and another project cannot replace it.

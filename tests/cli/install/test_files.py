@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+
+from tests.cli.install.entries import backup_path
 
 #: Runs a command repeatedly in a child process that is killed before its first call that can change the
 #: disk, then before the second one, and so on. Prints each exit code and the content of the file.
@@ -233,17 +234,17 @@ class TestFileProperties:
 
 
 class TestBackup:
-    def test_backup_has_the_previous_content(self, file, project, run_json):
+    def test_backup_has_the_previous_content(self, file, project, promptkit):
         """The backup has the content before the last change, in a private folder."""
         file.chmod(0o644)
-        first = run_json("install", "cursor")["backup"]
+        first = backup_path(promptkit("install", "cursor")[1])
         previous = file.read_text()
-        second = run_json("uninstall", "cursor")["backup"]
+        second = backup_path(promptkit("uninstall", "cursor")[1])
 
         assert first == second
-        assert Path(second).read_text() == previous
-        assert Path(second).stat().st_mode & 0o777 == 0o600
-        assert Path(second).parent.stat().st_mode & 0o777 == 0o700
+        assert second.read_text() == previous
+        assert second.stat().st_mode & 0o777 == 0o600
+        assert second.parent.stat().st_mode & 0o777 == 0o700
 
     def test_unwritable_backup(self, file, home, project, promptkit):
         """If the backup cannot be written, nothing is changed."""

@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from tests.cli.install.entries import backup_path
+
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the stand-in is a script for a shell")
 
 #: Changes the configuration like Claude Code's command and records its arguments.
@@ -64,23 +66,20 @@ def called_commands(program):
 
 
 class TestClaudeCommand:
-    def test_install_and_uninstall(self, stand_in, file, project, run_json):
+    def test_install_and_uninstall(self, stand_in, file, project, promptkit):
         """The command adds and removes the entry, and the previous file is backed up."""
         before = file.read_text()
-        added = run_json("install", "claude-code")
+        _, added, _ = promptkit("install", "claude-code")
         entry = servers(file)["team-prompts"]
-        repeated = run_json("install", "claude-code")
-        removed = run_json("uninstall", "claude-code")
+        _, repeated, _ = promptkit("install", "claude-code")
+        _, removed, _ = promptkit("uninstall", "claude-code")
 
-        assert added["entry"] == entry
         assert entry["type"] == "stdio"
         assert entry["args"] == ["serve", str(project / "prompts")]
-        assert (added["changed"], repeated["changed"], removed["changed"]) == (True, False, True)
+        assert [": nothing to change" in out for out in (added, repeated, removed)] == [False, True, False]
         assert called_commands(stand_in) == ["add-json", "remove"]
         assert set(servers(file)) == {"other"}
-        with open(added["backup"]) as backup:
-            assert backup.read() != before  # the backup is of the last change
-        assert added["commands"][0][:5] == [str(stand_in), "mcp", "add-json", "--scope", "user"]
+        assert backup_path(removed).read_text() != before  # the backup is of the last change
 
     def test_own_entry_is_replaced(self, stand_in, file, project, promptkit):
         """An entry of promptkit's is replaced, and the user's additions are kept."""

@@ -1,6 +1,5 @@
-"""A project's shared configuration has portable paths, and entries with missing files are marked."""
+"""A project's shared configuration has portable paths."""
 
-import json
 import os
 import shutil
 import sys
@@ -138,79 +137,3 @@ def test_moved_project(project, own_environment, promptkit, tmp_path, served_pro
     clone = project.rename(tmp_path / "clone")
 
     assert served_prompts(expand_variables("cursor", words, clone), cwd=clone) == ["greet"]
-
-
-class TestMissingFiles:
-    def test_missing_target(self, project, promptkit, run_json, tmp_path):
-        """An entry is marked if its prompts or its workspace are missing, and no other entry is."""
-        (tmp_path / "space").mkdir()
-        promptkit("install", "zed", "goose")
-        promptkit("install", "zed", "prompts", "--name", "second", "--", f"--workspace={tmp_path / 'space'}")
-        promptkit("install", "zed", "prompts/greet.py:greet", "--name", "object")
-        promptkit("install", "zed", "json.tool", "--name", "module")
-        assert "missing: " not in promptkit("install", "--list")[1]
-
-        (tmp_path / "space").rmdir()
-        (project / "prompts").rename(project / "moved")
-        _, out, _ = promptkit("install", "--list", "zed")
-        (client,) = run_json("install", "--list", "zed")["clients"]
-
-        prompts = str(project / "prompts")
-        assert client["configurations"]["user"]["gone"] == {
-            "team-prompts": [prompts],
-            "second": [prompts, str(tmp_path / "space")],
-            "object": [f"{prompts}/greet.py:greet"],
-        }
-        assert f"            missing: {prompts}\n" in out
-
-    @posix
-    def test_missing_environment(self, project, own_environment, promptkit):
-        """An entry is marked if its program or the program's Python is missing."""
-        promptkit("install", "zed")
-        assert "missing: " not in promptkit("install", "--list", "zed")[1]
-
-        (own_environment / "python").unlink()
-        (own_environment / "python").symlink_to("/nonexistent/python3")
-        broken = promptkit("install", "--list", "zed")[1]
-        (own_environment / "promptkit").unlink()
-        removed = promptkit("install", "--list", "zed")[1]
-
-        assert f"            missing: {own_environment / 'promptkit'}\n" in broken
-        assert broken == removed
-
-    @posix
-    @pytest.mark.parametrize("name", WITH_PROJECT)
-    def test_missing_target_in_a_project_file(self, name, project, own_environment, promptkit):
-        """
-        A missing target is found even if its path starts with the client's variable for the project's folder.
-        """
-        promptkit("install", name, "--scope", "project")
-        assert "missing: " not in promptkit("install", "--list", name)[1]
-
-        (project / "prompts").rename(project / "moved")
-        assert (
-            f"            missing: {FOLDERS.get(name, '.')}/prompts\n"
-            in promptkit("install", "--list", name)[1]
-        )
-
-    def test_missing_program(self, project, promptkit, tmp_path):
-        """A program without a path is missing if it is not on the PATH."""
-        promptkit("install", "zed", "--scope", "project")
-        assert "            missing: promptkit\n" in promptkit("install", "--list", "zed")[1]
-
-        program = tmp_path / "bin" / ("promptkit.exe" if os.name == "nt" else "promptkit")
-        program.touch(mode=0o755)
-        assert "missing: " not in promptkit("install", "--list", "zed")[1]
-
-    def test_unknown_variable(self, project, promptkit):
-        """A path is not marked as missing if it starts with another variable of the client."""
-        promptkit("install", "cursor")
-        text = (
-            config_path("cursor")
-            .read_text()
-            .replace(json.dumps(str(project / "prompts")), '"${userHome}/prompts"')
-        )
-        config_path("cursor").write_text(text)
-
-        assert "${userHome}/prompts" in promptkit("install", "--list", "cursor")[1]
-        assert "missing: " not in promptkit("install", "--list", "cursor")[1]

@@ -48,22 +48,19 @@ class TestVariables:
         _, out, _ = promptkit("install", name)
         assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == expected
         assert ": nothing to change" in out
-        assert "removed" not in out
 
-        _, out, _ = promptkit("install", name, "--", "--grace", "5")
+        promptkit("install", name, "--", "--grace", "5")
         assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == expected
-        assert "removed" not in out
 
 
 @pytest.mark.parametrize("name", WITH_URL)
-def test_variables_are_dropped_for_a_url(name, project, promptkit, run_json):
-    """An entry with a URL has no variables, and the dropped names are reported without their values."""
+def test_variables_are_dropped_for_a_url(name, project, promptkit):
+    """An entry with a URL has no variables, and their values are not printed."""
     promptkit("install", name, "--env", "TOKEN=secret")
-    change = run_json("install", name, "--url", URL, "--name", "team-prompts")
+    _, out, _ = promptkit("install", name, "--url", URL, "--name", "team-prompts")
 
     assert variables_in(INSTALLABLE[name], entries(name)["team-prompts"]) == {}
-    assert "TOKEN" in change["removed"]
-    assert "secret" not in "".join(change["removed"])
+    assert "secret" not in out
 
 
 @pytest.mark.parametrize(
@@ -132,37 +129,29 @@ class TestOptions:
         (project / "more" / "one.py").touch()
         promptkit("install", "zed", "--", "--grace", "5", "--no-watch")
         _, repeated, _ = promptkit("install", "zed")
-        _, changed, _ = promptkit("install", "zed", "more")
+        promptkit("install", "zed", "more")
 
         assert ": nothing to change" in repeated
         assert serve_arguments("zed") == ["serve", str(project / "more"), "--grace=5", "--no-watch"]
-        assert f"    removed: {project / 'prompts'}\n" in changed
-        assert "--grace" not in changed
 
     def test_options_edited_by_the_user(self, project, promptkit):
-        """
-        Options in any form are kept; an unknown one is removed and reported, because `serve` would reject it.
-        """
+        """Options in any form are kept; an unknown one is removed, because `serve` would reject it."""
         promptkit("install", "zed")
         entry = entries("zed")["team-prompts"]
         entry["args"] += ["--grace", "5", "--tools", "--olden=1"]
         config_path("zed").write_text(json.dumps({"context_servers": {"team-prompts": entry}}))
-        _, out, _ = promptkit("install", "zed")
+        promptkit("install", "zed")
 
         assert serve_arguments("zed") == ["serve", str(project / "prompts"), "--grace=5", "--tools"]
-        assert [line for line in out.splitlines() if "removed" in line] == ["    removed: --olden=1"]
 
-    def test_options_are_replaced(self, project, promptkit, run_json):
-        """
-        The words after `--` replace all options, even if there are none, and the removed ones are reported.
-        """
+    def test_options_are_replaced(self, project, promptkit):
+        """The words after `--` replace all options, even if there are none."""
         promptkit("install", "zed", "--", "--grace", "5", "--tools")
-        change = run_json("install", "zed", "--", "--grace=5", "--strict")
-        assert (change["removed"], change["entry"]["args"][2:]) == (["--tools"], ["--grace=5", "--strict"])
+        promptkit("install", "zed", "--", "--grace=5", "--strict")
+        assert serve_arguments("zed")[2:] == ["--grace=5", "--strict"]
 
-        _, out, _ = promptkit("install", "zed", "--")
+        promptkit("install", "zed", "--")
         assert serve_arguments("zed") == ["serve", str(project / "prompts")]
-        assert "    removed: --grace=5\n    removed: --strict\n" in out
 
     def test_tools_are_added_once(self, project, promptkit):
         """`--tools` is not added if the user has already chosen an option for tools."""
@@ -207,7 +196,7 @@ class TestOptions:
 
 class TestLimitations:
     @pytest.mark.parametrize("name", INSTALLABLE)
-    def test_limitations_are_listed(self, name, project, promptkit, run_json):
+    def test_limitations_are_listed(self, name, project, promptkit):
         """`install` prints a client's limitations and how to check for them; other clients have none."""
         limitations = CLIENTS[name].limitations
         _, out, _ = promptkit("install", name)
@@ -217,19 +206,17 @@ class TestLimitations:
             assert f"    {CLIENTS[name].title} {limitation}\n" in out
             assert limitation not in removed
         assert (f"promptkit check --client {name}" in out) == bool(limitations)
-        assert run_json("install", name)["limitations"] == list(limitations)
 
-    def test_hidden_prompts(self, project, promptkit, run_json):
+    def test_hidden_prompts(self, project, promptkit):
         """`install` names the prompts that a client's own commands hide; a prefix avoids that."""
         recipe = (project / "prompts" / "greet.py").read_text()
         (project / "prompts" / "plan.py").write_text(recipe.replace("def greet", "def plan"))
         line = "    Gemini CLI has its own command 'plan': give the prompt another name\n"
 
         assert line in promptkit("install", "gemini-cli")[1]
-        assert run_json("install", "gemini-cli")["hidden"] == ["plan"]
-        assert run_json("install", "claude-code")["hidden"] == []
+        assert "own command" not in promptkit("install", "claude-code")[1]
         (project / "prompts" / "plan.py").write_text("import nothing_like_this\n")
-        assert run_json("install", "gemini-cli")["hidden"] == []
+        assert "own command" not in promptkit("install", "gemini-cli")[1]
 
     @pytest.mark.parametrize(
         ("name", "message"),

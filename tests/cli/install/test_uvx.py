@@ -105,14 +105,10 @@ def test_real_uvx(project, installations, served_prompts, tmp_path):
     variables |= {"UV_CACHE_DIR": str(tmp_path / "cache"), "UV_PYTHON": sys.executable}
 
     command = [folder / "uvx", "--from", wheel, "--with", "python-dotenv", "promptkit", "install", "cursor"]
-    result = subprocess.run(
-        [*command, "--json"],
-        env={**variables, "HOME": str(tmp_path / "home"), "PATH": os.defpath},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    entry = json.loads(result.stdout)["entry"]
+    environment = {**variables, "HOME": str(tmp_path / "home"), "PATH": os.defpath}
+    subprocess.run(command, env=environment, check=True)
+    file = tmp_path / "home" / ".cursor" / "mcp.json"
+    (entry,) = json.loads(file.read_text())["mcpServers"].values()
 
     assert entry["args"][:3] == ["--from", f"mcp-promptkit @ {wheel.as_uri()}", "--with"]
     assert served_prompts([entry["command"], *entry["args"]], **variables) == ["greet"]
