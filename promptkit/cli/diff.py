@@ -74,7 +74,8 @@ _MAX_NAMED: Final = 20
 #: Maximum size of a file with a server's answer, in bytes.
 _MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 
-_NO_CASE: Final = "it has no case in cases.toml"
+#: The hint for prompts and resources that were not compared.
+_ADD_CASE: Final = "add a case to compare its text"
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -168,8 +169,6 @@ def _answers_of_servers(options: Namespace) -> tuple[list[Answer], list[Answer]]
 
 def _ask_server(catalog: Catalog, calls: Calls) -> Answer:
     answer = build_answer(catalog, calls)
-    for state in answer.items.values():
-        state.without_calls = _NO_CASE if state.without_calls else None
     answer.calls = {key: cases for key, cases in calls.items() if cases}
     answer.outcomes = {key: texts for key, texts in answer.outcomes.items() if texts}
     return answer
@@ -225,17 +224,16 @@ def _report(
     breaks = any(change.breaking for change in changes)
     if options.format == "json":
         data = [change.as_data() for change in changes]
-        reasons = [{"of": owner, "reason": reason} for owner, reason in skipped.items()]
-        result = {"revision": options.revision, "breaking": breaks, "changes": data, "not_compared": reasons}
+        result = {"revision": options.revision, "breaking": breaks, "changes": data, "not_compared": skipped}
         output.print_json(result)
     elif options.format == "github":
         _print_annotations(changes, path_of, new[0], output)
         where = {"title": "promptkit diff"}
-        for owner, reason in skipped.items():
-            print_annotation("notice", f"{owner} was not compared: {reason}", output, where)
+        for owner in skipped:
+            print_annotation("notice", f"{owner} was not compared: {_ADD_CASE}", output, where)
     else:
         _print_text(changes, output)
-        lines = [f"not compared: {owner}: {reason}" for owner, reason in skipped.items()]
+        lines = [f"not compared: {owner}: {_ADD_CASE}" for owner in skipped]
         output.print_lines([summary, *map(_escape_line, lines)])
     path = options.comment if options.text else options.summary
     is_written = path is None or _write(
@@ -318,7 +316,7 @@ def _print_annotations(
 
 
 def as_markdown(
-    heading: str, summary: str, changes: Changes, command: str, skipped: Collection[str] = ()
+    heading: str, summary: str, changes: Changes, command: str, skipped: Sequence[str] = ()
 ) -> str:
     """
     Return changes as Markdown that is short enough for a comment on GitHub.
@@ -343,7 +341,7 @@ def as_markdown(
     """
     parts = [heading, _code_span(summary)]
     if skipped:
-        names = ", ".join(map(_code_span, [*skipped][:_MAX_NAMED]))
+        names = ", ".join(map(_code_span, skipped[:_MAX_NAMED]))
         more = f" and {len(skipped) - _MAX_NAMED} more" if len(skipped) > _MAX_NAMED else ""
         parts.append(f"Not compared: {names}{more}")
     remaining = _MAX_CHARACTERS - sum(map(len, parts))

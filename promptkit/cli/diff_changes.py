@@ -215,9 +215,9 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
             yield Difference("skill-file", owner, message, before and before[1], after and after[1])
 
 
-def find_uncomparable(old: Answer, new: Answer) -> dict[str, str]:
+def find_uncomparable(old: Answer, new: Answer) -> list[str]:
     """
-    Return why prompts and resources that both sides have cannot be compared, by item.
+    Return the prompts and resources of both sides without a call that has a text to compare.
 
     Args:
         old:
@@ -226,21 +226,16 @@ def find_uncomparable(old: Answer, new: Answer) -> dict[str, str]:
         new:
             The new side, with the outcomes of the same calls.
     """
-    reasons: dict[str, str] = {}
+    owners: list[str] = []
     for owner in sorted(new.items.keys() & old.items.keys() & new.outcomes.keys()):
-        outcomes = old.outcomes.get(owner, {})
-        pairs = [
-            (outcomes[label], after) for label, after in new.outcomes[owner].items() if label in outcomes
-        ]
-        if all(before == after or after.startswith(NOT_RENDERED) for before, after in pairs) and all(
-            after.startswith((FAILS, REFUSED, NOT_RENDERED)) for _, after in pairs
+        before = old.outcomes.get(owner, {})
+        after = {label: text for label, text in new.outcomes[owner].items() if label in before}
+        has_text = any(not text.startswith((FAILS, REFUSED, NOT_RENDERED)) for text in after.values())
+        if not has_text and all(
+            text == before[label] or text.startswith(NOT_RENDERED) for label, text in after.items()
         ):
-            states = new.items[owner], old.items[owner]
-            reason = next(filter(None, (state.without_calls for state in states)), None)
-            reasons[owner] = reason or next(
-                (after.partition("] ")[2] for _, after in pairs), "no call is known"
-            )
-    return reasons
+            owners.append(owner)
+    return owners
 
 
 def _is_sample(answer: Answer, owner: str, label: str) -> bool:

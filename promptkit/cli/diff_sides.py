@@ -25,7 +25,7 @@ from promptkit.catalog.arguments import Argument, schema_of
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, SCHEMA, CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
-from promptkit.catalog.samples import sample_calls, sample_text
+from promptkit.catalog.samples import sample_calls
 from promptkit.catalog.uri_templates import expand_template
 from promptkit.cli.calls import Call, Item, failure_reason, saved_calls, wire_examples
 from promptkit.cli.list import format_type, lists_of
@@ -134,9 +134,6 @@ class ItemState(Struct):
 
         files:
             The digest of each file of a skill by path, and the text of the file if it is a text file.
-
-        without_calls:
-            Why a prompt or resource is not called; None if it is.
     """
 
     location: tuple[str, int]
@@ -144,7 +141,6 @@ class ItemState(Struct):
     scopes: list[str]
     arguments: dict[str, ArgumentState]
     files: dict[str, tuple[str, str | None]]
-    without_calls: str | None = None
 
 
 class Answer(Struct):
@@ -368,12 +364,8 @@ def build_answer(catalog: Catalog, calls: Calls | None = None, *, by_cases: bool
         for item in catalog.declared
         for key in [key_of(item)]
     }
-    states = dict(_item_states(catalog))
-    for item in catalog.declared:
-        if not own_calls[key_of(item)]:
-            states[key_of(item)].without_calls = _reason_without_calls(item)
     errors = [(error.location.file, error.location.line, error.message) for error in catalog.errors]
-    return Answer(states, own_calls, outcomes, errors)
+    return Answer(dict(_item_states(catalog)), own_calls, outcomes, errors)
 
 
 def key_of(item: "Item | CompiledSkill") -> str:
@@ -404,17 +396,6 @@ def _own_calls(item: Item, *, by_cases: bool) -> dict[str, SentCall]:
             label = Call(item, new.sent).label
             calls[f"{label} ({len(calls) + 1})" if label in calls else label] = new
     return calls
-
-
-def _reason_without_calls(item: Item) -> str:
-    if isinstance(item, CompiledPrompt) and not item.sample:
-        return NO_SAMPLE
-    names = [
-        repr(argument.name)
-        for argument in item.arguments.ordered
-        if not argument.has_default and sample_text(argument) is None
-    ]
-    return f"no sample value can be generated for {', '.join(names)}: give an example, or save a case"
 
 
 def _render_call(item: Item, sent: SentCall) -> str:

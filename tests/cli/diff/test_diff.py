@@ -125,15 +125,15 @@ class TestNotCompared:
             (repository / "recipes" / f"{name}.md").write_text(f"New {{{{{value}}}}}.", encoding="utf-8")
 
     def test_prompts_that_cannot_be_rendered(self, diff):
-        """A prompt that is not compared is named with the reason."""
+        """A prompt that is not compared is named."""
         code, out, _ = diff()
 
         assert code == 0
         assert [line for line in out.splitlines() if not line.startswith(" ")] == [
             "harmless: prompt 'greet': renders different text for name='sample'",
             "1 harmless change since HEAD",
-            "not compared: prompt 'deploy': sample=False",
-            "not compared: prompt 'quote': FileNotFoundError: [Errno 2] No such file or directory: 'sample'",
+            "not compared: prompt 'deploy': add a case to compare its text",
+            "not compared: prompt 'quote': add a case to compare its text",
         ]
 
     def test_every_format_names_skipped_prompts(self, diff, tmp_path):
@@ -144,9 +144,9 @@ class TestNotCompared:
         _, as_text, _ = diff("--comment", str(comment))
 
         names = ["prompt 'deploy'", "prompt 'quote'"]
-        assert [item["of"] for item in json.loads(as_json)["not_compared"]] == names
-        assert "::notice title=promptkit diff::prompt 'deploy' was not compared: sample=False" in annotations
-        assert "not compared: prompt 'deploy': sample=False\n" in as_text
+        assert json.loads(as_json)["not_compared"] == names
+        assert "::notice title=promptkit diff::prompt 'deploy' was not compared: add a case" in annotations
+        assert "not compared: prompt 'deploy': add a case" in as_text
         for file in (comment, summary):
             assert "\nNot compared: ` prompt 'deploy' `, ` prompt 'quote' `\n" in file.read_text()
 
