@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 #: The default revision.
 _HEAD: Final = "HEAD"
 
-#: Identifies the comment, so that it can be updated.
-_MARK: Final = "<!-- promptkit diff -->"
-
 #: The brackets around unchanged, removed and added words.
 _WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 
@@ -85,11 +82,6 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If the recipes in a revision cannot be loaded.
     """
-    options.text = options.text or options.comment is not None
-    if options.text and (options.format == "github" or options.summary is not None):
-        options.error(
-            "--text cannot be combined with --format github or --summary: use --comment to write Markdown"
-        )
     if not (options.text or options.servers) and (options.repeat or options.variables):
         options.error("--repeat and --env require --text")
     if options.servers:
@@ -209,14 +201,14 @@ def _report(
     since: str,
     path_of: Callable[[str], str],
 ) -> int:
-    """Print the changes between two sides, write them to the given files, and return the exit code."""
+    """Print the changes between two sides, append them to the summary, and return the exit code."""
     old, new = sides
     changes: Changes
     skipped = find_uncomparable(old[0], new[0])
     if options.text:
         changes = text_changes(old, new)
         summary = summarize_cases(changes, since, skipped)
-        heading, command = f"{_MARK}\n\n## Rendered text", "promptkit diff --text"
+        heading, command = "## Rendered text", "promptkit diff --text"
     else:
         changes = changes_between(old[0], new[0])
         summary = summarize_changes(changes, since, skipped)
@@ -235,11 +227,10 @@ def _report(
         _print_text(changes, output)
         lines = [f"not compared: {owner}: {_ADD_CASE}" for owner in skipped]
         output.print_lines([summary, *map(_escape_line, lines)])
-    path = options.comment if options.text else options.summary
-    is_written = path is None or _write(
-        path, as_markdown(heading, summary, changes, command, skipped), appends=not options.text
-    )
-    return Exit.USAGE if not is_written else Exit.FAILED if breaks else Exit.OK
+    markdown = as_markdown(heading, summary, changes, command, skipped)
+    if options.summary is not None and not _append(options.summary, markdown):
+        return Exit.USAGE
+    return Exit.FAILED if breaks else Exit.OK
 
 
 def _escape_line(message: object) -> str:
@@ -247,17 +238,13 @@ def _escape_line(message: object) -> str:
     return escape_invisible(str(message), one_line=True)
 
 
-def _write(path: str, text: str, *, appends: bool) -> bool:
-    """Write or append to a regular file. If that fails, print the reason and return False."""
+def _append(path: str, text: str) -> bool:
+    """Append to a regular file. If that fails, print the reason and return False."""
     folder, name = Folder.named(Path(path).parent), Path(path).name
-    data = text.encode()
     try:
-        if not appends:
-            folder.write(name, data)
-            return True
         with folder.open_for_update(name) as file:
             file.seek(0, os.SEEK_END)
-            file.write(data)
+            file.write(text.encode())
     except OSError as error:
         print_error(f"cannot write to {path!r}: {error.strerror}")
         return False

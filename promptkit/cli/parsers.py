@@ -239,7 +239,6 @@ def _add_diff(diff: ArgumentParser) -> None:
     add("--summary", metavar="FILE", help="also append the changes to this file, as Markdown")
     text = "compare the renderings of cases word by word, rendered without your environment variables"
     add("--text", action="store_true", help=text)
-    add("--comment", metavar="FILE", help="with --text: also write a pull request comment to this file")
     repeat = "with --text: render twice, to mark text that differs between renderings"
     add("--repeat", action="store_true", help=repeat)
     variables = "with --text or --server: pass on this environment variable; can be repeated"

@@ -63,7 +63,7 @@ LINES = {
         "review tickets.csv --key id --for openai-chat --model m -o out",
         "review tickets.csv --for openai-chat --model m -o out --workers 0",
     ],
-    "diff": ["--text --format github", "--repeat"],
+    "diff": ["--repeat"],
     "export": ["claude-commands nowhere"],
     "install": ["cursr", "nothing", "cursor --name ''"],
     "new": ["recipes/review.py"],

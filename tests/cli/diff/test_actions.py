@@ -176,7 +176,7 @@ class TestAction:
         }
 
     def test_text_of_cases(self, checkout, tmp_path):
-        """Cases whose text has changed are in the summary and in the file for the comment."""
+        """Cases whose text has changed are in the summary."""
         edit(checkout, HARMLESS)
 
         code, printed, _, summary = self.run_action(
@@ -185,7 +185,6 @@ class TestAction:
 
         assert code == 0, printed
         assert "\n  -Review this python.\n  +Please review this python.\n" in summary
-        assert (tmp_path / "comment.md").read_text() in summary
         (change,) = json.loads((tmp_path / "texts.json").read_text())["changes"]
         assert change["diff"] == [" [user]", "-Review this python.", "+Please review this python.", " "]
 

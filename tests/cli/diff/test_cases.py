@@ -71,10 +71,10 @@ def test_without_a_library_that_fixes_the_clock(monkeypatch):
 
 @pytest.mark.usefixtures("in_process")
 def test_changed_text(folder, capfd, tmp_path):
-    """The current cases are rendered on both sides, and a change is marked in its line and in the comment."""
+    """The current cases are rendered on both sides, and a change is marked in its line and in the summary."""
     folder("shelf", review=BEFORE.replace("Review this", "Please review this").replace("x = 1", "y = 2"))
 
-    code, output = diff(capfd, "--comment", "comment.md")
+    code, output = diff(capfd, "--summary", "summary.md")
 
     assert code == 0
     assert output == (
@@ -84,7 +84,7 @@ def test_changed_text(folder, capfd, tmp_path):
         "    y = 2\n"
         "1 rendering changed since HEAD\n"
     )
-    assert "\n  -Review this.\n  +Please review this.\n   y = 2\n" in (tmp_path / "comment.md").read_text()
+    assert "\n  -Review this.\n  +Please review this.\n   y = 2\n" in (tmp_path / "summary.md").read_text()
 
 
 @pytest.fixture
@@ -151,8 +151,6 @@ def test_import_error_is_reported(folder, capfd):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--text", "--format", "github"), "--text cannot be combined with --format github"),
-        (("--comment", "x", "--summary", "y"), "--text cannot be combined with --format github or --summary"),
         (("--repeat",), "--repeat and --env require --text"),
         (("--env", "TOKEN"), "--repeat and --env require --text"),
     ],

@@ -137,17 +137,17 @@ class TestNotCompared:
         ]
 
     def test_every_format_names_skipped_prompts(self, diff, tmp_path):
-        """JSON, annotations, the summary and the comment name the prompts that were not compared."""
-        comment, summary = tmp_path / "comment.md", tmp_path / "summary.md"
+        """JSON, annotations and the summaries name the prompts that were not compared."""
+        summary, text_summary = tmp_path / "summary.md", tmp_path / "text_summary.md"
         _, as_json, _ = diff("--json")
         _, annotations, _ = diff("--format", "github", "--summary", str(summary))
-        _, as_text, _ = diff("--comment", str(comment))
+        _, as_text, _ = diff("--text", "--summary", str(text_summary))
 
         names = ["prompt 'deploy'", "prompt 'quote'"]
         assert json.loads(as_json)["not_compared"] == names
         assert "::notice title=promptkit diff::prompt 'deploy' was not compared: add a case" in annotations
         assert "not compared: prompt 'deploy': add a case" in as_text
-        for file in (comment, summary):
+        for file in (summary, text_summary):
             assert "\nNot compared: ` prompt 'deploy' `, ` prompt 'quote' `\n" in file.read_text()
 
     def test_summary_without_changes_mentions_skipped_prompts(self, repository, diff):
@@ -391,19 +391,16 @@ def no_sides(monkeypatch):
 
 @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
 @pytest.mark.parametrize(
-    ("option", "obstacle", "message"),
+    ("obstacle", "message"),
     [
-        ("--summary", "link", "it is a link: replace it with a file"),
-        ("--comment", "link", "it is a link: replace it with a file"),
-        ("--summary", "folder", "it is a link: replace it with its target, or use the path of the target"),
-        ("--comment", "folder", "it is a link: replace it with its target, or use the path of the target"),
-        ("--summary", "pipe", "it is not a regular file"),
-        ("--comment", "pipe", "it is not a regular file"),
-        ("--summary", "hard link", "it has other hard links, whose content would change too"),
+        ("link", "it is a link: replace it with a file"),
+        ("folder", "it is a link: replace it with its target, or use the path of the target"),
+        ("pipe", "it is not a regular file"),
+        ("hard link", "it has other hard links, whose content would change too"),
     ],
 )
 @pytest.mark.usefixtures("no_sides")
-def test_files_are_not_written_through_a_repository(option, obstacle, message, repository, diff):
+def test_files_are_not_written_through_a_repository(obstacle, message, repository, diff):
     """A link, pipe or hard link in place of an output file is rejected."""
     outside, out = repository.parent / "outside", repository / "out"
     outside.mkdir()
@@ -419,7 +416,7 @@ def test_files_are_not_written_through_a_repository(option, obstacle, message, r
     elif obstacle == "hard link":
         os.link(outside / "x.md", out / "x.md")
 
-    code, _, err = diff(option, "out/x.md")
+    code, _, err = diff("--summary", "out/x.md")
 
     assert code == 2
     assert err.splitlines()[-1] == f"promptkit: cannot write to 'out/x.md': {message}"
