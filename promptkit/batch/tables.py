@@ -21,7 +21,6 @@ from promptkit.batch.columns import RowError, list_names
 from promptkit.batch.dataframes import rows_of
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import open_input, open_regular_file
 
 #: The formats by suffix.
@@ -183,9 +182,8 @@ def explain_read_errors(path: str, error_type: type[Exception]) -> Iterator[None
     except RowsError:
         raise
     except error_type as error:
-        hint = near_file(path) if isinstance(error, FileNotFoundError) else ""
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-        msg = f"{path!r} cannot be read: {reason}{hint}"
+        msg = f"{path!r} cannot be read: {reason}"
         raise RowsError(msg) from None
 
 

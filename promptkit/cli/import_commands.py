@@ -25,7 +25,6 @@ from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import generate_markdown, generate_python, needs_python
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.declarations.options import name_slug
-from promptkit.errors.suggestions import near_file
 from promptkit.files.folder import Folder
 from promptkit.loader.discovery import MARKDOWN_ENDING
 
@@ -67,7 +66,7 @@ def run(options: Namespace, output: Output) -> int:
     for path in options.paths:
         path_sources = _find(path, ending)
         if path_sources is None:
-            return fail(f"there is no file or folder {path!r}{near_file(path)}", Exit.USAGE)
+            return fail(f"there is no file or folder {path!r}", Exit.USAGE)
         sources += path_sources
     if not sources:
         return fail(f"there are no files *{ending} in {', '.join(map(repr, options.paths))}", Exit.USAGE)

@@ -13,14 +13,9 @@ from msgspec import structs
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import ArgumentsError
-from promptkit.errors.suggestions import near_file
 from promptkit.files.reading import TooLargeError, read_named_file
 from promptkit.protocol.limits import Limits
 from promptkit.types.kinds import is_bytes, members_of, plain
-
-#: Text that looks like the name of a file. Base64 and JSON do not end like this, and a URI contains a colon.
-_FILE_NAME: Final = re.compile(r'[^:\[{"\n]*\w\.[A-Za-z][A-Za-z0-9]{1,4}')
-_MAX_NAME_LENGTH: Final = 4096
 
 #: Half of a surrogate pair, which UTF-8 cannot encode.
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -55,11 +50,6 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         _require(equals, f"{description} is not an argument: write KEY=VALUE, or KEY=@FILE")
         _require(key not in values, f"{key!r} is given twice")
         values[key] = value
-    from_input = [repr(key) for key, value in values.items() if value == "@-"]
-    hint = "write the others to files, and pass KEY=@FILE"
-    _require(
-        len(from_input) < 2, f"only one of {', '.join(from_input)} can be read from standard input: {hint}"
-    )
     return {key: _read_value(arguments, key, value, folder) for key, value in values.items()}
 
 
@@ -191,12 +181,11 @@ def add_known_arguments(error: ArgumentsError, arguments: Arguments) -> Argument
 
 
 def _check_not_file_name(argument: Argument | None, value: str, folder: Path) -> None:
-    """Reject a file name where the file's content is expected, unless the argument accepts any text."""
+    """Reject the name of a file where its content is expected, unless the argument accepts any text."""
     if argument is None or _accepts(argument, lambda kind: kind is str):
         return
     if argument.reader.is_json or _accepts_bytes(argument):
-        looks_like_name = len(value) <= _MAX_NAME_LENGTH and _FILE_NAME.fullmatch(value)
-        is_name = looks_like_name or os.path.isfile(folder / value)  # noqa: PTH113 (any text is allowed)
+        is_name = os.path.isfile(folder / value)  # noqa: PTH113 (any text is allowed)
         name, example = argument.name, "" if argument.arg.secret else f", as in {argument.name}=@{value}"
         _require(not is_name, f"{name!r} is the name of a file, not its content: put @ before it{example}")
 
@@ -214,7 +203,6 @@ def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     max_size, is_input = Limits().line, name == "-"
     too_much = f"{key!r} cannot be read from {source}: it has more than {max_size:,} bytes"
-    _require(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
     try:
         if not is_input:
             return read_named_file(folder / name, max_size)
@@ -222,8 +210,7 @@ def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     except TooLargeError:
         raise ArgumentSyntaxError(too_much) from None
     except (OSError, ValueError) as error:  # ValueError: the path contains a null character
-        hint = near_file(name, folder) if isinstance(error, FileNotFoundError) else ""
-        msg = f"{key!r} cannot be read from {source}: {getattr(error, 'strerror', None) or error}{hint}"
+        msg = f"{key!r} cannot be read from {source}: {getattr(error, 'strerror', None) or error}"
         raise ArgumentSyntaxError(msg) from None
     _require(len(data) <= max_size, too_much)
     return data

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import takewhile
 from operator import itemgetter
-from pathlib import Path
 from typing import Final
 
 #: The minimum share of the letters of the longer name that both names have in common, in the same order.
@@ -63,29 +62,6 @@ def is_misspelt(name: str, other: str) -> bool:
     if abs(len(first) - len(second)) > 1:
         return False
     return sorted(first) == sorted(second) or SequenceMatcher(None, first, second).ratio() >= _MIN_RATIO
-
-
-def near_file(name: str, folder: Path = Path()) -> str:
-    """
-    Return the end of an error message about a missing file: a similar file name, or ``""`` if there is none.
-
-    Args:
-        name:
-            The path of the file.
-
-        folder:
-            The base of relative paths.
-    """
-    path = Path(name)
-    try:
-        files = list((folder / path.parent).iterdir())
-    except OSError:
-        return ""
-    # Suffixes are compared separately: otherwise short names such as a.csv and b.csv would be similar.
-    stems = {file.stem: file.name for file in files if file.suffix == path.suffix}
-    candidates = [file.name for file in files if file.suffix != path.suffix]
-    suggestion = stems.get(nearest(path.stem, stems) or "") or nearest(path.name, candidates)
-    return f"; did you mean {str(path.with_name(suggestion))!r}?" if suggestion else ""
 
 
 def _similarities(word: str, candidates: Iterable[str]) -> dict[str, tuple[float, float]]:

@@ -456,10 +456,6 @@ class TestUsage:
                 "OpenAI does not support the answer type: list is not an object; wrap it in",
             ),
             (("triage", "nosuch.csv"), "promptkit: 'nosuch.csv' cannot be read: No such file or directory\n"),
-            (
-                ("triage", "twcie.csv"),
-                "'twcie.csv' cannot be read: No such file or directory; did you mean 'twice.csv'?\n",
-            ),
             (("triage", "empty.csv"), "the table has no header: write the column names in the first line"),
             (("triage", "twice.csv"), "the header repeats 'a': use each column name once"),
         ],
