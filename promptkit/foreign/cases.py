@@ -1,6 +1,5 @@
 """Cases for the prompts of a server, from ``cases.toml``."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -28,18 +27,16 @@ def read_cases(file: Path) -> dict[str, tuple[Case, ...]]:
         LoadError: If the file cannot be read, or does not consist of such tables.
     """
     try:
-        data = read_regular_file(file, MAX_SOURCE_BYTES)
-        tables = parse_toml(data)
+        tables = parse_toml(read_regular_file(file, MAX_SOURCE_BYTES))
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise LoadError(file.name, error.strerror or str(error)) from None
     except ValueError as error:
         raise LoadError(file.name, f"it is not TOML: {error}") from None
-    lines = dict(_table_headers(data.decode("utf-8-sig")))
     return {
         prompt: tuple(
-            _case(file, lines, (prompt, name), arguments)
+            _case(file, prompt, name, arguments)
             for name, arguments in _table(file, f"[{prompt}]", cases).items()
         )
         for prompt, cases in tables.items()
@@ -58,32 +55,15 @@ def lint_cases_file(
             yield owner.diagnostic(Rule.BAD_CASE, "the server has no such prompt", hint)
 
 
-def _case(file: Path, lines: Mapping[tuple[str, ...], int], key: tuple[str, str], arguments: Any) -> Case:
-    name = key[1]
-    for argument, value in _table(file, f"[{key[0]}.{name!r}]", arguments).items():
+def _case(file: Path, prompt: str, name: str, arguments: Any) -> Case:
+    for argument, value in _table(file, f"[{prompt}.{name!r}]", arguments).items():
         if not isinstance(value, str):
             reason = f"the argument {argument!r} of the case {name!r} is not text: write it in quotes"
             raise LoadError(file.name, reason)
-    return Case(name, Location(str(file), lines.get(key, 0)), partial(dict, arguments), None)
+    return Case(name, Location(str(file)), partial(dict, arguments), None)
 
 
 def _table(file: Path, header: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise LoadError(file.name, f'{header} is not a table: write [PROMPT."case name"] above its arguments')
     return value
-
-
-def _table_headers(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
-    """Yield the keys of each table header, and the line of the header."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.lstrip().startswith("["):
-            continue
-        try:
-            table: Any = tomllib.loads(line)
-        except ValueError:  # a line of a list, or of a multi-line string
-            continue
-        keys: list[str] = []
-        while isinstance(table, dict) and table:
-            key, table = next(iter(table.items()))
-            keys.append(key)
-        yield tuple(keys), number

@@ -42,7 +42,6 @@ from promptkit.foreign.listing import (
     read_listing,
 )
 from promptkit.language.annotations import NO_DEFAULT, Arg
-from promptkit.language.media import Icon
 from promptkit.language.messages import Workflow
 from promptkit.lints.prompts import with_lints
 from promptkit.lints.skills import lint_skill
@@ -191,7 +190,7 @@ def _prompt(
         name=prompt.name,
         title=prompt.title,
         description=prompt.description,
-        icons=_icons(prompt.icons),
+        icons=(),
         meta=prompt.meta or {},
         arguments=Arguments(prompt.name, tuple(map(_argument, prompt.arguments or ()))),
         context=None,
@@ -208,20 +207,6 @@ def _argument(argument: ListedArgument) -> Argument:
     default = NO_DEFAULT if argument.required else None
     arg = Arg(argument.description, title=argument.title)
     return Argument(argument.name, str, default, SCALARS[str], argument.title, argument.description, arg)
-
-
-def _icons(icons: Sequence[Mapping[str, Any]] | None) -> tuple[Icon, ...]:
-    """Return the valid icons."""
-    valid = []
-    for icon in icons or ():
-        try:
-            sizes = tuple(icon.get("sizes") or ())
-            valid.append(
-                Icon(icon["src"], mime_type=icon.get("mimeType"), sizes=sizes, theme=icon.get("theme"))
-            )
-        except (KeyError, TypeError, ValueError):
-            continue
-    return tuple(valid)
 
 
 def _render(connection: Requester, name: str, /, **arguments: str) -> Workflow:
@@ -296,7 +281,7 @@ def _resource(
         template=template,
         function=read,
         location=SERVER,
-        icons=_icons(resource.icons),
+        icons=(),
         size=resource.size,
     )
 

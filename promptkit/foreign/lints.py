@@ -1,6 +1,7 @@
 """Lints for a server: its lists, the schemas of its tools, and its answers to invalid requests."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
@@ -86,11 +87,9 @@ def _lint_prompt(prompt: ListedPrompt) -> list[Diagnostic]:
             message = f"users must write JSON for {argument.name!r}"
             hint = "split it into arguments of plain text, so that people can fill in a form or a command"
             report.add(Rule.JSON_ARGUMENT, message, hint)
-    seen = set[str]()
-    for argument in arguments:
-        if argument.name in seen:
-            report.add(Rule.DUPLICATE_ITEM, f"it has two arguments {argument.name!r}", "rename or remove one")
-        seen.add(argument.name)
+    for name, count in Counter(argument.name for argument in arguments).items():
+        if count > 1:
+            report.add(Rule.DUPLICATE_ITEM, f"it has two arguments {name!r}", "rename or remove one")
     _lint_length(report, "its description has", prompt.description)
     return report.found
 

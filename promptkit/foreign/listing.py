@@ -85,7 +85,6 @@ class ListedPrompt(Struct):
     title: str | None = None
     description: str | None = None
     arguments: list[ListedArgument] | None = None
-    icons: list[dict[str, Any]] | None = None
     meta: dict[str, Any] | None = field(name="_meta", default=None)
 
 
@@ -97,7 +96,6 @@ class ListedResource(Struct, kw_only=True):
     title: str | None = None
     description: str | None = None
     mime_type: str | None = field(name="mimeType", default=None)
-    icons: list[dict[str, Any]] | None = None
     size: int | None = None
 
 

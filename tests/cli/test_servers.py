@@ -163,7 +163,7 @@ def test_check_reports_a_case_of_an_unknown_prompt(run, server):
     code, output, _ = run("check", *server())
 
     assert code == 1
-    assert "cases.toml:2: error PK230: prompt 'reviw': the server has no such prompt" in output
+    assert "cases.toml: error PK230: prompt 'reviw': the server has no such prompt" in output
     assert "did you mean 'review'?" in output
 
 
@@ -185,7 +185,7 @@ def test_check_renders_the_cases(run, server):
     )
 
     assert code == 1
-    assert "cases.toml:2: error PK231: prompt 'review': the case 'a mean' is rejected: too long" in output
+    assert "cases.toml: error PK231: prompt 'review': the case 'a mean' is rejected: too long" in output
 
 
 def test_check_reports_the_limitations_of_clients(run, server):
