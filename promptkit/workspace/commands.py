@@ -121,6 +121,9 @@ def _run(
     except OSError as error:
         msg = f"cannot run {command_text}: {error.strerror}"
         raise PromptError(msg) from None
+    except ValueError:
+        msg = f"cannot run {command_text}: a word contains a null character or an unpaired surrogate"
+        raise PromptError(msg) from None
     if (failure := _describe_failure(outcome, timeout, check=check)) is not None:
         msg = f"{command_text} {failure}{_first_error_line(outcome)}"
         raise PromptError(msg)
@@ -138,27 +141,11 @@ def _words(command: Iterable[Word]) -> list[str]:
             kind = type(word).__name__
             msg = f"run(...): word {position} must be text or a path, not {kind}: convert it to str first"
             raise TypeError(msg)
-        words.append(_validate_word(text))
+        words.append(text)
     if not words:
         msg = "run(...) needs a program: pass the command word by word, as in run('git', 'status')"
         raise TypeError(msg)
     return words
-
-
-def _validate_word(word: str) -> str:
-    """Return a word that can be an argument of a program. Raises PromptError for other text."""
-    try:
-        is_valid = b"\0" not in os.fsencode(word)
-    except UnicodeEncodeError:
-        is_valid = False
-    if not is_valid:
-        escaped = escape_invisible(shortened(word), one_line=True)
-        msg = (
-            f"'{escaped}' cannot be passed to a program: it contains a null character or an unpaired "
-            "surrogate"
-        )
-        raise PromptError(msg)
-    return word
 
 
 def _describe_failure(outcome: Outcome, timeout: float, *, check: bool) -> str | None:

@@ -130,24 +130,12 @@ def _list_with_git(root: Path) -> Iterable[str] | None:
 def _walk(root: Path) -> Iterator[str]:
     """Yield the files below a folder, except in hidden folders, within the time limit."""
     deadline = time.monotonic() + _TIMEOUT_S
-    folders = [""]  # `os.walk` is recursive
-    while folders and time.monotonic() < deadline:
-        parent, subfolders = folders.pop(), list[str]()
-        with suppress(OSError), os.scandir(root / parent) as entries:
-            for entry in entries:
-                if not _is_folder(entry):
-                    yield parent + entry.name
-                elif not (entry.name.startswith(".") or entry.is_symlink()):
-                    subfolders.append(f"{parent}{entry.name}/")
-        folders += sorted(subfolders, reverse=True)
-
-
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    """Return whether an entry is a folder or a symbolic link to a folder."""
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself
-        return False
+    for folder, subfolders, names in os.walk(root):
+        if time.monotonic() > deadline:
+            return
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        parent = Path(folder).relative_to(root)
+        yield from ((parent / name).as_posix() for name in names)
 
 
 def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:

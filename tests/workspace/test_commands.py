@@ -88,13 +88,13 @@ class TestArguments:
             "run(...) needs a program: pass the command word by word, as in run('git', 'status')"
         )
 
-    @pytest.mark.parametrize(("word", "escaped"), [("a\0b", r"a\x00b"), ("a\ud800", r"a\ud800")])
-    def test_invalid_text_is_reported_to_the_caller(self, word, escaped, run_command):
+    @pytest.mark.parametrize("word", ["a\0b", "a\ud800"], ids=ascii)
+    def test_invalid_text_is_reported_to_the_caller(self, word, run_command):
         """Null characters and lone surrogates, which clients can send, are reported to the caller."""
-        assert catch_message(run_command, "echo", word) == (
-            f"'{escaped}' cannot be passed to a program: it contains a null character or an "
-            "unpaired surrogate"
-        )
+        message = catch_message(run_command, "echo", word)
+
+        assert message.endswith(": a word contains a null character or an unpaired surrogate")
+        assert message.isprintable()
 
     @pytest.mark.parametrize("options", [{"limit": 0}, {"timeout": 0.0}, {"timeout": float("nan")}])
     def test_limits_must_be_above_zero(self, options, run_command):
