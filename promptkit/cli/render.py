@@ -387,7 +387,7 @@ def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     """
     Return the arguments in the variables of a promptfoo test case.
 
-    Other variables are ignored, because assertions can use them, unless they look like misspelled arguments.
+    Other variables are ignored, because assertions can use them.
 
     Args:
         context:
@@ -405,12 +405,7 @@ def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         msg = "--promptfoo needs the JSON that promptfoo appends to the command: put the option last"
         raise ArgumentSyntaxError(msg) from None
-    missing = arguments.by_name.keys() - names
-
-    def is_relevant(name: str) -> bool:  # promptfoo's own variables start with __
-        return name in arguments.by_name or not (name.startswith("__") or nearest(name, missing) is None)
-
-    return {name: value for name, value in variables.items() if is_relevant(name)}
+    return {name: variables[name] for name in arguments.by_name.keys() & names}
 
 
 def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:

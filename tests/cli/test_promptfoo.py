@@ -98,11 +98,6 @@ def test_command_line_arguments(render):
             {"code": "x", "language": "rsut"},
             "prompt 'review': 'language' is 'rsut', not one of python, rust (did you mean 'rust'?)",
         ),
-        (
-            "review",
-            {"code": "x", "langauge": "rust"},
-            "prompt 'review': 'langauge' is not an argument of this prompt (did you mean 'language'?)",
-        ),
         ("refuse", {}, "not today"),
         ("reveiw", {}, "unknown prompt 'reveiw'; did you mean 'review'?"),
         (
