@@ -189,8 +189,6 @@ def _signature_default(argument: Argument) -> str:
 
 def format_type(annotation: Any) -> str:
     """Return a type as its author writes it, without modules and `Annotated`."""
-    if isinstance(annotation, list):  # the parameters of a Callable
-        return f"[{', '.join(map(format_type, annotation))}]"
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return format_type(arguments[0])

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import fail, print_error, report_diagnostics
-from promptkit.errors.diagnostics import Diagnostic, Owner, printable
+from promptkit.cli.diagnostics import counted, fail, print_error, report_diagnostics
+from promptkit.errors.diagnostics import Diagnostic, Owner
 from promptkit.errors.exceptions import LoadError, UnknownPromptError, UnknownResourceError
 from promptkit.errors.rules import Rule
 from promptkit.errors.suggestions import nearest
@@ -26,9 +26,6 @@ from promptkit.standard_error import say, stderr_stream
 
 if TYPE_CHECKING:
     from promptkit.foreign.catalog import OpenServer
-
-#: Maximum number of hidden items that are named.
-_MAX_NAMED: Final = 5
 
 #: Diagnostics of files and folders without any prompt.
 _NOTHING_LOADED: Final = (Rule.IMPORT_FAILED, Rule.NO_PROMPTS)
@@ -123,14 +120,12 @@ def server_info_of(options: Namespace) -> ServerInfo:
 
 
 def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
-    """Report on standard error which items are hidden because no scopes were configured."""
+    """Report on standard error how many items are hidden because no scopes were configured."""
     if scopes is not None or not (requirements := catalog.requirements):
         return
     needed = " ".join(sorted(frozenset().union(*requirements)))
-    names = [printable(item.name) for item in catalog.scoped]
-    more = [f"{len(names) - _MAX_NAMED} more"] if len(names) > _MAX_NAMED else []
     say(
-        f"hidden because they need scopes: {', '.join([*names[:_MAX_NAMED], *more])}; "
+        f"hidden because they need scopes: {counted(len(catalog.scoped), 'item')}; "
         f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to silence this message"
     )
 

@@ -171,10 +171,6 @@ def _package(folders: Mapping[str, Path], markdown: list[str], options: Namespac
     paths = [str(Path(options.out, file)) for file in (name, "server.json")]
     output.print_lines([f"built {paths[0]} of {prompt_count}", f"wrote {paths[1]} for {server}"])
     output.print_lines(notes)
-    if entry["description"] != metadata.description:
-        output.print_lines(
-            ["the description is truncated in server.json, because the registry allows 100 characters"]
-        )
     if server.startswith("local/"):
         hint = "set a name with --server-name, as in io.github.acme/prompts"
         output.print_lines([f"{server} cannot be published in the registry: {hint}"])

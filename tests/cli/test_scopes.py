@@ -17,7 +17,7 @@ from tests.wire import line, modern
 ALL = ["greet", "people", "rotate"]
 
 HIDDEN = (
-    "promptkit: hidden because they need scopes: people, rotate, handbook, notes; serve with --scopes "
+    "promptkit: hidden because they need scopes: 4 items; serve with --scopes "
     "'admin team' to show all of them, or with --scopes '' to silence this message"
 )
 
