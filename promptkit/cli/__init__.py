@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from promptkit.errors.distribution import install_command, other_package_hint
@@ -139,26 +138,14 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
         ):
             options = import_module("promptkit.cli.options").configure(options, argv)
         return int(run(options))
-    except (LoadError, ConfigurationError, OSError) as error:
+    except (LoadError, ConfigurationError) as error:
         reason = str(error)
-        if _is_current_folder_missing():
-            reason = "the current folder no longer exists: change to another one"
-        elif isinstance(error, OSError):
-            raise
-        elif isinstance(error, LoadError) and options.target_note:
+        if isinstance(error, LoadError) and options.target_note:
             reason += f" ({options.target_note})"
         from promptkit.cli.diagnostics import print_error
 
         print_error(reason)
         return Exit.USAGE
-
-
-def _is_current_folder_missing() -> bool:
-    try:
-        Path.cwd()
-    except OSError:
-        return True
-    return False
 
 
 def _run_with_output(

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import fail, print_error
+from promptkit.cli.diagnostics import fail
 from promptkit.cli.diff_changes import CommitComparison
 from promptkit.cli.loading import open_named_server, report_catalog_errors
 from promptkit.cli.output import Output
@@ -30,7 +30,6 @@ from promptkit.preview.access import TOKEN
 from promptkit.preview.live import LiveCatalog
 from promptkit.preview.routes import create_application
 from promptkit.server.identity import find_server_info
-from promptkit.standard_error import say
 from promptkit.transports.http.connection import ConnectionLimits
 from promptkit.transports.http.settings import ASGIApplication, Receive, Scope, Send
 from promptkit.transports.http.sockets import Listener, ListenError, listen_tcp
@@ -175,19 +174,8 @@ def _has_screen() -> bool:
 
 def _open(address: str, cleanup: ExitStack) -> None:
     """Open a browser with a file that redirects to an address; *cleanup* removes the file."""
-    try:
-        url = cleanup.enter_context(redirect_file(address))
-    except OSError as error:
-        print_error(f"cannot open a browser, because no temporary file can be written: {error}")
-        return
-    Thread(target=_open_browser, args=(url,), daemon=True).start()
-
-
-def _open_browser(url: str) -> None:
-    try:
-        webbrowser.open(url)
-    except (webbrowser.Error, OSError) as error:
-        say(f"cannot open a browser: {error}")
+    url = cleanup.enter_context(redirect_file(address))
+    Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 
 @contextmanager

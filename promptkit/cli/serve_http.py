@@ -45,24 +45,12 @@ if TYPE_CHECKING:
 
 
 def metrics_of(options: Namespace) -> "Metrics | None":
-    """
-    Return the Prometheus metrics, if requested. Call this before recipes can define metrics.
-
-    Raises:
-        ValueError: If no folder for the metrics files can be created.
-    """
+    """Return the Prometheus metrics, if requested. Call this before recipes can define metrics."""
     if not options.metrics:
         return None
     from promptkit.server.metrics import Metrics  # it needs the extra
 
-    try:
-        return Metrics(options.workers)
-    except OSError as error:
-        msg = (
-            f"--metrics cannot create a folder for its files: {error.strerror or error}; set TMPDIR "
-            "to another"
-        )
-        raise ValueError(msg) from None
+    return Metrics(options.workers)
 
 
 def _telemetry_of(options: Namespace) -> "Telemetry | None":
@@ -185,10 +173,7 @@ def run(options: Namespace) -> int:
         for listener in listeners:
             cleanup.callback(listener.close)
         _close_on_signal(cleanup)
-        try:
-            options.metrics = metrics_of(options)
-        except ValueError as error:
-            return fail(str(error), Exit.USAGE)
+        options.metrics = metrics_of(options)
         if options.metrics is not None:
             cleanup.callback(options.metrics.remove)
         return _serve(options, listeners, cleanup)

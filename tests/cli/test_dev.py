@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -222,19 +222,3 @@ def test_browser(signal_number, recipes, tmp_path):
     finally:
         process.kill()
         process.communicate()
-
-
-def test_browser_file_cannot_be_written(monkeypatch, capsys):
-    """The page is still served, and the error explains why no browser opens."""
-    from promptkit.cli import dev
-
-    def fail(**_options):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("promptkit.files.scratch.mkdtemp", fail)
-    with ExitStack() as stack:
-        dev._open("http://127.0.0.1:1/", stack)
-
-    assert capsys.readouterr().err.startswith(
-        "promptkit: cannot open a browser, because no temporary file can be"
-    )

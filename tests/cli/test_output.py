@@ -612,16 +612,6 @@ sys.exit(cli.main())
 """
 
 
-def test_deleted_current_folder(tmp_path, monkeypatch, run):
-    """A deleted current folder is reported in one line."""
-    (tmp_path / "gone").mkdir()
-    monkeypatch.chdir(tmp_path / "gone")
-    (tmp_path / "gone").rmdir()
-
-    expected = (2, "", "promptkit: the current folder no longer exists: change to another one\n")
-    assert run("list") == run("render", "quiet") == expected
-
-
 def test_command_is_the_module(tmp_path):
     """These tests run `python -m promptkit`."""
     assert COMMAND[1:] == ["-m", "promptkit"]

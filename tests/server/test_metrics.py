@@ -1,7 +1,6 @@
 """The Prometheus metrics of requests."""
 
 import os
-import tempfile
 from typing import Annotated
 
 import pytest
@@ -9,8 +8,6 @@ from prometheus_client import values
 from prometheus_client.parser import text_string_to_metric_families
 
 from promptkit import Arg, PromptError, prompt
-from promptkit.cli.options import parse
-from promptkit.cli.serve_http import metrics_of
 from promptkit.compiler.compilation import compile
 from promptkit.loader.recipes import Recipes
 from promptkit.protocol.jsonrpc import CANCELLED
@@ -167,9 +164,3 @@ class TestWorkers:
         metrics.remove()
 
         assert not os.path.exists(folder)  # noqa: PTH110 (as above)
-
-    def test_folder_cannot_be_created(self, tmp_path, monkeypatch):
-        """If the folder cannot be created, the error explains how to choose another one."""
-        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-        with pytest.raises(ValueError, match="cannot create a folder for its files: No such"):
-            metrics_of(parse(["serve", "--http", "0", "--metrics"]))
