@@ -120,20 +120,18 @@ def open_server(
         reason = f"this needs {error.name}: {install_command('servers')}"
         raise ServerError(address.label, reason) from None
     with connect(address) as connection:
-        identity = connection.identity
-        listing = read_listing(connection, identity.capabilities)
+        listing = read_listing(connection, connection.capabilities)
         catalog = catalog_of(listing, connection, cases, sample=sample)
         if lint:
             diagnostics = [
                 *catalog.diagnostics,
-                *lint_listing(listing, identity.instructions),
-                *lint_replies(listing, connection, identity.revision, render=sample),
+                *lint_listing(listing, connection.instructions),
+                *lint_replies(listing, connection, connection.revision, render=sample),
                 *lint_stray_output(connection.observations.stray_lines, connection.observations.stray_line),
                 *(diagnostic for skill in catalog.skills for diagnostic in lint_skill(skill)),
             ]
             catalog = with_lints(catalog.with_diagnostics(diagnostics))
-        name = " ".join(filter(None, (identity.name, identity.version))) or address.label
-        yield OpenServer(name, identity.revision, listing, catalog)
+        yield OpenServer(connection.name or address.label, connection.revision, listing, catalog)
 
 
 def catalog_of(

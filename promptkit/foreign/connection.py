@@ -11,7 +11,6 @@ import mcp_types
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client, MCPError
 from mcp.client.extension import advertise
-from msgspec import Struct
 from pydantic import RootModel, ValidationError
 
 from promptkit.foreign.address import ServerAddress, ServerError
@@ -29,34 +28,6 @@ from promptkit.version import VERSION
 
 class _AnyResult(RootModel[dict[str, Any]]):
     """A result of any method, with all of its fields."""
-
-
-class ServerIdentity(Struct, frozen=True):
-    """
-    The identity and capabilities that a server declares.
-
-    Args:
-        name:
-            The server's name; ``""`` if it does not declare one.
-
-        version:
-            The server's version; ``""`` if it does not declare one.
-
-        revision:
-            The protocol revision that both sides use.
-
-        capabilities:
-            The server's capabilities.
-
-        instructions:
-            The server's instructions for models.
-    """
-
-    name: str
-    version: str
-    revision: str
-    capabilities: Mapping[str, Any]
-    instructions: str | None
 
 
 class Connection:
@@ -80,17 +51,25 @@ class Connection:
         self.observations = observations
 
     @property
-    def identity(self) -> ServerIdentity:
-        """The identity and capabilities that the server declares."""
+    def name(self) -> str:
+        """The name and version that the server declares; ``""`` if it declares neither."""
         info = self._client.server_info
-        capabilities = self._client.server_capabilities.model_dump(by_alias=True, exclude_none=True)
-        return ServerIdentity(
-            info.name if info else "",
-            info.version if info else "",
-            self._client.protocol_version,
-            capabilities,
-            self._client.instructions,
-        )
+        return " ".join(filter(None, (info.name, info.version))) if info else ""
+
+    @property
+    def revision(self) -> str:
+        """The protocol revision that both sides use."""
+        return self._client.protocol_version
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """The server's capabilities."""
+        return self._client.server_capabilities.model_dump(by_alias=True, exclude_none=True)
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's instructions for models."""
+        return self._client.instructions
 
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Send a request, and return its result, as `Requester` describes."""
@@ -101,15 +80,9 @@ class Connection:
         try:
             result = await self._client.session.send_request(request, _AnyResult)
         except MCPError as error:
-            if self.observations.too_large:
-                msg = f"sent a reply with more than {MAX_REPLY >> 20} MiB"
-            elif error.error.code == mcp_types.REQUEST_TIMEOUT:
-                msg = f"did not answer {method} within {MAX_SECONDS:g} s"
-            elif error.error.code == mcp_types.CONNECTION_CLOSED:
-                msg = f"ended the connection instead of answering {method}"
-            else:
-                raise RequestError(error.error.code, error.error.message) from None
-            raise NoReplyError(msg) from None
+            if (reason := _reason_without_reply(error, method, self.observations)) is not None:
+                raise NoReplyError(reason) from None
+            raise RequestError(error.error.code, error.error.message) from None
         except ValidationError as error:
             msg = f"sent an invalid reply to {method}: {_first_problem(error)}"
             raise InvalidReplyError(msg) from None
@@ -117,6 +90,17 @@ class Connection:
             msg = f"ended the connection instead of answering {method}"
             raise NoReplyError(msg) from None
         return result.root
+
+
+def _reason_without_reply(error: MCPError, method: str, observations: Observations) -> str | None:
+    """Return why the server sent no reply, as a phrase; None if *error* is its reply."""
+    if observations.too_large:
+        return f"sent a reply with more than {MAX_REPLY >> 20} MiB"
+    if error.error.code == mcp_types.REQUEST_TIMEOUT:
+        return f"did not answer {method} within {MAX_SECONDS:g} s"
+    if error.error.code == mcp_types.CONNECTION_CLOSED:
+        return f"ended the connection instead of answering {method}"
+    return None
 
 
 def _first_problem(error: ValidationError) -> str:
@@ -165,13 +149,8 @@ def _connection_error(
         return error
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if isinstance(error, MCPError):
-        reason = f"it answered {error.error.message!r} (code {error.error.code})"
-        if observations.too_large:
-            reason = f"it sent a message with more than {MAX_REPLY >> 20} MiB"
-        elif error.error.code == mcp_types.REQUEST_TIMEOUT:
-            reason = f"it did not answer within {MAX_SECONDS:g} s"
-        elif error.error.code == mcp_types.CONNECTION_CLOSED:
-            reason = "it ended before it answered"
+        phrase = _reason_without_reply(error, "the handshake", observations)
+        reason = f"it {phrase or f'answered {error.error.message!r} (code {error.error.code})'}"
     elif isinstance(error, ValidationError):
         reason = f"its answer is invalid: {_first_problem(error)}"
     if observations.stray_line:

@@ -352,4 +352,4 @@ def test_the_output_of_a_server_that_fails_is_escaped(run, tmp_path):
     assert exit_code == 2
     assert "\x1b" not in errors
     assert "\x07" not in errors
-    assert "it ended before it answered" in errors
+    assert "it ended the connection instead of answering the handshake" in errors

@@ -275,11 +275,11 @@ def test_output_other_than_replies_is_skipped(scripted, trick):
         ("promptkit-no-such-program", "there is no program 'promptkit-no-such-program'"),
         (
             shlex.join([sys.executable, "-c", "print('hello')"]),
-            "it ended before it answered; it printed 'hello'",
+            "it ended the connection instead of answering the handshake; it printed 'hello'",
         ),
         (
             shlex.join([sys.executable, "-c", "import sys; sys.exit('no \\x1b[2J key')"]),
-            "it ended before it answered; it wrote:\nno \x1b",
+            "it ended the connection instead of answering the handshake; it wrote:\nno \x1b",
         ),
         ("http://127.0.0.1:9/mcp", "cannot connect to 'http://127.0.0.1:9/mcp': ConnectError"),
     ],
