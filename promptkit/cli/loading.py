@@ -108,15 +108,7 @@ def server_info_of(options: Namespace) -> ServerInfo:
     Raises:
         ConfigurationError: If the project's ``pyproject.toml`` is invalid.
     """
-    return find_server_info(
-        options.targets,
-        name=options.name,
-        version=options.version,
-        title=options.title,
-        website=options.website,
-        icons=tuple(options.icon),
-        instructions=options.instructions,
-    )
+    return find_server_info(options.targets, name=options.name, version=options.version)
 
 
 def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:

@@ -29,7 +29,6 @@ from promptkit.errors.distribution import install_command
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.shell_words import quoted_path
 from promptkit.language.annotations import parse_scopes
-from promptkit.language.media import Icon
 from promptkit.loader.import_thread import import_progress
 from promptkit.loader.targets import format_render_targets
 from promptkit.memory import share_one_arena
@@ -37,7 +36,6 @@ from promptkit.protocol.limits import GRACE_S, HTTP_GRACE_S, OPTIONS, Limits
 from promptkit.protocol.pagination import PAGE_SIZE
 from promptkit.server import Server
 from promptkit.server.audit import Audit
-from promptkit.server.identity import is_uri, is_website, read_icon, read_instructions
 from promptkit.server.server import Observer
 from promptkit.server.threads import Watchdog
 from promptkit.standard_error import say, stamp_lines
@@ -246,12 +244,6 @@ def _add_identity(serve: ArgumentParser) -> None:
     add("--name", type=_server_name, help=name)
     version = "version of the recipes (default: the one in [project], or of the installed project)"
     add("--version", type=_server_name, help=version)
-    add("--title", type=_server_name, metavar="TEXT", help="name for users")
-    add("--website", type=_website, metavar="URL", help="website about the prompts")
-    icon = "icon of the server: a URL, or an image of at most 64 KiB; can be repeated"
-    add("--icon", type=_icon, metavar="ICON", help=icon, **_REPEATED)
-    instructions = "instructions for the model that uses the server; @FILE reads them from a file"
-    add("--instructions", type=_instructions, metavar="TEXT", help=instructions)
     tools = "also offer each prompt as a tool, for clients without prompts and for models"
     add("--tools", action="store_const", const=True, default=False, help=tools)
     search = "offer two tools instead: one finds prompts, the other renders one"
@@ -340,26 +332,8 @@ def _add_limits(serve: ArgumentParser) -> None:
         )
 
 
-def _website(text: str) -> str:
-    """Check that a string is the URL of a website, and return it."""
-    require(is_website(text), f"{text!r} is not a URL: write it as in https://prompts.example")
-    return text
-
-
-@report_value_error
-def _icon(text: str) -> Icon:
-    """Return the icon at a URL or in a file."""
-    return Icon(text) if is_uri(text) else read_icon(text)
-
-
-@report_value_error
-def _instructions(text: str) -> str:
-    """Return instructions for models, given as text or as ``@FILE``."""
-    return read_instructions(text.removeprefix("@")) if text.startswith("@") else text
-
-
 def _server_name(text: str) -> str:
-    """Check that clients can show a name, a version or a title of the server, and return it."""
+    """Check that clients can show a name or a version of the server, and return it."""
     require(text.strip(), "must not be empty: clients show it")
     is_shown = escape_invisible(text, one_line=True) == text
     require(is_shown, f"{text!r} has characters that clients cannot show")
