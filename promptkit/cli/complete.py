@@ -42,12 +42,12 @@ def run(options: Namespace, output: Output) -> int:
     try:
         arguments.completer(options.argument)
         chosen = read_arguments(arguments, options.arguments, folder)
-        typed = _take_typed_text(options, chosen)
         for name in chosen:
             arguments.completer(name)
     except (ArgumentSyntaxError, ArgumentsError) as error:
         reported = add_known_arguments(error, arguments) if isinstance(error, ArgumentsError) else error
         return fail(redactor_of_words(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
+    typed = options.typed or ""
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):
@@ -63,21 +63,6 @@ def _arguments(catalog: Catalog, name: str) -> Arguments:
     if uris and name not in catalog:
         raise UnknownPromptError(name, uris[0])  # `list` shows this name, so suggest the URI
     return catalog[name].arguments
-
-
-def _take_typed_text(options: Namespace, chosen: dict[str, str]) -> str:
-    """
-    Return the text typed so far, given as a separate argument or as ``ARGUMENT=TYPED``.
-
-    In the second case, the text is removed from *chosen*.
-    """
-    typed: str | None = options.typed
-    if options.argument not in chosen:
-        return typed or ""
-    if typed is not None:
-        msg = f"{options.argument!r} is given twice"
-        raise ArgumentSyntaxError(msg)
-    return chosen.pop(options.argument)
 
 
 def _print(completion: Completion, redactor: Redactor, output: Output, *, is_json: bool) -> int:

@@ -208,7 +208,7 @@ def _add_complete(complete: ArgumentParser) -> None:
     add("name", metavar="NAME", help="the name of a prompt, or the URI template of a resource")
     add("argument", metavar="ARGUMENT", help="the argument of the prompt, or the variable of the template")
     add("typed", metavar="TYPED", nargs="?", help="the text typed so far")
-    chosen = "a value of another argument, in the syntax of render; ARGUMENT=TYPED works instead of TYPED"
+    chosen = "a value of another argument, in the syntax of render"
     add("arguments", nargs="*", default=[], metavar="KEY=VALUE", help=chosen)
     _add_target_options(complete)
     _add_json(complete, "print the JSON that a client gets")
