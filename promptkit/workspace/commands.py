@@ -132,16 +132,7 @@ def _run(
 
 def _words(command: Iterable[Word]) -> list[str]:
     """Return the words of a command as text. Raises TypeError if a word is neither text nor a path."""
-    words: list[str] = []
-    for position, word in enumerate(command, 1):
-        if word is None:
-            continue
-        text = os.fspath(word) if isinstance(word, str | os.PathLike) else None
-        if not isinstance(text, str):
-            kind = type(word).__name__
-            msg = f"run(...): word {position} must be text or a path, not {kind}: convert it to str first"
-            raise TypeError(msg)
-        words.append(text)
+    words = [os.fspath(word) for word in command if word is not None]
     if not words:
         msg = "run(...) needs a program: pass the command word by word, as in run('git', 'status')"
         raise TypeError(msg)

