@@ -2,7 +2,6 @@
 
 import sqlite3
 from argparse import Namespace
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -112,9 +111,6 @@ class _Batch:
             options.error("name the model with --model: every request needs it")
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
             options.error("standard input contains the rows: pass another file to --set")
-        for option, pairs in (("--map", options.map), ("--field", options.field)):
-            if repeated := [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]:
-                options.error(f"{option} {repeated[0]!r} is given twice")
         try:
             line_format.check_fields(dict(options.field))
         except ValueError as error:

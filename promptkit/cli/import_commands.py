@@ -171,10 +171,6 @@ def _reason(error: Exception, source: _Source) -> str:
     match error:
         case CommandSyntaxError():
             return str(error)
-        case UnicodeEncodeError():
-            return "its name is not UTF-8: rename it"
-        case UnicodeDecodeError():
-            return f"it is not UTF-8 at byte {error.start + 1:,}"
         case FileExistsError() | NotADirectoryError():
             return f"{error.filename!r} is in the way: move it, or choose another folder with -o"
         case OSError():

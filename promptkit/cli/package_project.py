@@ -168,16 +168,13 @@ def _check_text(value: Any, name: str) -> None:
 
 def _check_name(name: str) -> str:
     try:
-        normalized = canonicalize_name(name if name.isascii() else "", validate=True)
+        canonicalize_name(name if name.isascii() else "", validate=True)
     except InvalidName:
         msg = (
             f"{shortened(name)!r} is not a package name: use letters and digits, with . - _ between "
             f"them, as in --name {_normalize_project_name(name)!r}"
         )
         raise PackageError(msg) from None
-    if normalized == DISTRIBUTION:
-        msg = f"{name!r} is the package of promptkit itself: choose another --name"
-        raise PackageError(msg)
     return name
 
 
@@ -414,7 +411,7 @@ def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
     missing = list[str]()
     for name, file in imports:
         installed = sorted({canonicalize_name(owner) for owner in owners.get(name, ())})
-        if canonicalize_name(metadata.name) in installed or (not installed and _exists(name)):
+        if canonicalize_name(metadata.name) in installed or (not installed and find_spec(name)):
             msg = (
                 f"{file} imports {name!r}, which is outside {contents.folder.name!r}, so it would be missing "
                 "from the package: move it there, or publish it as a separate package and add "
@@ -432,14 +429,6 @@ def find_requirements(contents: Contents, metadata: Metadata) -> list[str]:
         missing.append(f"{installed[0]}>={version(installed[0])}")
         required.add(installed[0])
     return missing
-
-
-def _exists(module: str) -> bool:
-    """Return whether a module can be imported."""
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _find_imports(contents: Contents) -> dict[str, str]:

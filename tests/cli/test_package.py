@@ -464,10 +464,6 @@ class TestProject:
                 ),
             ),
             (
-                ["--name", "MCP_promptkit"],
-                "'MCP_promptkit' is the package of promptkit itself: choose another --name",
-            ),
-            (
                 ["--version", "1.0-final!"],
                 ("'1.0-final!' is not a version (PEP 440): write it as in 1.2.0, 1.2.0rc1 or 1.2.0.post1"),
             ),

@@ -167,7 +167,9 @@ class TestOddFiles:
         code, lines = run(client_format, "theirs")
 
         assert code == 1
-        assert lines[0] == f"theirs/a\\udcff{suffix}:1: not imported: its name is not UTF-8: rename it"
+        assert lines[0].startswith(
+            f"theirs/a\\udcff{suffix}:1: not imported: it cannot be read (UnicodeEncode"
+        )
         assert f"theirs/b{suffix}: wrote " in lines[1]
 
     @pytest.mark.parametrize(
