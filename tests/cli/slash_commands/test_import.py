@@ -331,10 +331,9 @@ def test_nothing_to_import(words, message, tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_misspelled_folder(tmp_path, monkeypatch, capsys):
-    """The error suggests the nearest folder."""
+def test_missing_folder(tmp_path, monkeypatch, capsys):
+    """A folder that does not exist is reported."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "commands").mkdir()
 
     assert main(["import", "claude-commands", "comands"]) == 2
     message = "promptkit: there is no file or folder 'comands'\n"
