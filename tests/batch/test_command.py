@@ -111,7 +111,6 @@ class TestColumns:
                 "'flex' is not JSON: write text in double quotes, as in 'tier=\"flex\"'",
             ),
             (["--workers", "0"], "'0' is not a whole number from 1"),
-            (["--map", "text=ticket", "--map", "text=votes"], "--map 'text' is given twice"),
             (
                 ["--map", "text=ticket", "--field", "workflow=1"],
                 "multiple values for argument 'workflow'",
