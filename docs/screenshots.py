@@ -36,14 +36,6 @@ _MATCH: Final = """<match><test name="family"><string>{name}</string></test>
 <edit name="family" mode="prepend" binding="strong"><string>{font}</string></edit></match>
 """
 
-DIFF: Final = """--- a/app/orders.py
-+++ b/app/orders.py
-@@ -12,6 +12,6 @@
- def total(orders):
--    return sum(o.price for o in orders)
-+    return sum(o.price * o.count for o in orders if o.is_paid)
-"""
-
 
 @attrs.frozen
 class Screenshot:
@@ -96,13 +88,6 @@ def _upload_image(page: Page) -> None:
     expect(page.get_by_role("img", name="image of turn")).to_be_visible()
 
 
-def _open_test(page: Page) -> None:
-    page.get_by_role("textbox", name="diff").fill(DIFF)
-    expect(page.locator("#rendering > ol")).to_be_visible()
-    page.get_by_role("tab", name="Test").click()
-    expect(page.locator(".panel")).to_be_visible()
-
-
 def _open_cases(page: Page) -> None:
     page.get_by_role("tab", name="Cases").click()
     expect(page.get_by_role("article").first).to_be_visible()
@@ -113,7 +98,6 @@ SCREENSHOTS: Final = (
     Screenshot("preview-prompt", "/prompts/code_review", _fill_in_review),
     Screenshot("preview-dark", "/prompts/debug_error", _upload_image, scheme="dark"),
     Screenshot("preview-cases", "/prompts/code_review", _open_cases),
-    Screenshot("preview-test", "/prompts/git_commit", _open_test),
     Screenshot("preview-small", "/prompts/explain_code?code=print(1)", _show_rendering, size=(390, 800)),
 )
 

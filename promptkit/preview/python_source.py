@@ -1,21 +1,15 @@
-"""Source for the values of a form: a test, and a case to save in the prompt's file."""
+"""Source that saves the values of a form as a case, to copy or to write into the prompt's file."""
 
 import json
-import keyword
 import re
-import sys
 from pathlib import Path
 from typing import Final
 
-import attrs
-
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.redaction import HIDDEN
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.edits import FileEditError, check, read_file, replace_file
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.language.messages import Workflow
 from promptkit.preview.rendering import Rendering
 
 #: Maximum line length, the default of formatters.
@@ -27,34 +21,13 @@ _BLANK_LINES: Final = "\n\n"
 _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
-@attrs.frozen
-class PytestSource:
-    """
-    The source of a test, to copy.
-
-    Args:
-        file:
-            The suggested file name.
-
-        text:
-            The source.
-
-        notes:
-            Remarks for the user.
-    """
-
-    file: str
-    text: str
-    notes: tuple[str, ...]
-
-
 def build_case_source(rendering: Rendering) -> str:
     """Return the source that saves the values of a form as a case, to paste into the prompt's file."""
     prompt, modules = rendering.prompt, set[str]()
     if prompt.location.file.endswith(".md"):
         return f"cases:\n{_build_case_lines(rendering, 'a name')}"
-    _, name = _find_import(prompt) or ("", _make_identifier(prompt.own_name))
-    call = _build_case_call(rendering, name, "a name", modules)
+    variable = _variable_of(prompt) or re.sub(r"\W+", "_", prompt.own_name)
+    call = _build_case_call(rendering, variable, "a name", modules)
     return "".join([*(f"import {module}\n" for module in sorted(modules)), call])
 
 
@@ -107,55 +80,6 @@ def _toml_text(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def build_pytest_source(rendering: Rendering, workflow: Workflow, target: str) -> PytestSource:
-    """
-    Return a test that calls the prompt like a client, and passes as long as the rendering is unchanged.
-
-    Args:
-        rendering:
-            The rendering, with its values.
-
-        workflow:
-            Its workflow.
-
-        target:
-            The target, as the author typed it on the command line.
-    """
-    prompt, modules = rendering.prompt, set[str]()
-    name, secrets = _make_identifier(prompt.name), prompt.arguments.secret
-    pairs = [
-        f"{_literal(rendering.redact(argument))}: {_format_argument(rendering, argument, modules)}"
-        for argument in rendering.values
-    ]
-    if (importable := _find_import(prompt)) is not None:
-        module, variable = importable
-        statement, begin = f"from {module} import {variable}", f"{variable}.render_wire({{"
-    else:
-        statement = "from promptkit.compiler import compile"
-        begin = f"compile({_literal(target)})[{_literal(prompt.name)}].render({{"
-    standard = "".join(f"import {module}\n" for module in sorted(modules))
-    source = [
-        *([standard] if standard else []),
-        statement,
-        *("", "", f"def test_{name}_is_unchanged():"),
-        *_format_call(f"    rendered = {begin}", pairs),
-        *("", *_build_assertions(rendering, workflow), ""),
-    ]
-    notes = [
-        f"{key!r} is a secret, so its value is omitted: set the variable {variable_name(key)} first."
-        for key in rendering.values
-        if key in secrets
-    ]
-    notes += [
-        f"The test reads {file}: save that file next to the test."
-        for argument, upload in rendering.uploads.items()
-        if argument not in secrets
-        for file in upload.files
-    ]
-    location = f"Save this test as test_{name}.py with your other tests."
-    return PytestSource(f"test_{name}.py", "\n".join(source), (location, *notes))
-
-
 def variable_name(name: str) -> str:
     """Return the name of the environment variable for a secret argument."""
     return name.upper()
@@ -181,32 +105,6 @@ def _format_argument(rendering: Rendering, name: str, modules: set[str]) -> str:
     return read[0] if len(read) == 1 else f'"\\n".join([{", ".join(read)}])'
 
 
-def _find_import(prompt: CompiledPrompt) -> tuple[str, str] | None:
-    """
-    Return the module from which a test can import the prompt, and the prompt's name in the module.
-
-    Return None if there is no such module.
-    """
-    module = getattr(prompt.renderer.function, "__module__", None) or ""
-    parts = module.split(".")
-    # If a folder's name is not a valid package name, it is imported under a different name.
-    is_own_name = Path(prompt.location.file).with_suffix("").parts[-len(parts) :] == tuple(parts)
-    if not is_own_name or not all(map(_is_name, parts)):
-        return None
-    for name, value in vars(sys.modules.get(module, object)).items():
-        if isinstance(value, Prompt) and value.options.name == prompt.own_name and _is_name(name):
-            return module, name
-    return None
-
-
-def _is_name(text: str) -> bool:
-    return text.isidentifier() and not keyword.iskeyword(text)
-
-
-def _make_identifier(name: str) -> str:
-    return re.sub(r"\W+", "_", name).strip("_").lower() or "prompt"
-
-
 def _literal(text: str) -> str:
     """Return *text* as a literal, with invisible characters escaped."""
     return escape_invisible(json.dumps(text, ensure_ascii=False))
@@ -219,27 +117,6 @@ def _format_call(begin: str, pairs: list[str]) -> list[str]:
         return [line]
     indent = " " * (len(begin) - len(begin.lstrip()))
     return [begin, *(f"{indent}    {pair}," for pair in pairs), f"{indent}}})"]
-
-
-def _build_assertions(rendering: Rendering, workflow: Workflow) -> list[str]:
-    """Return assertions for the roles, and for the text or, if it has secrets, the parts between secrets."""
-    roles, text = [message.role for message in workflow], workflow.text
-    literals = ", ".join(map(_literal, roles))
-    assertions = (
-        [f"    assert [message.role for message in rendered] == [{literals}]"] if len(roles) > 1 else []
-    )
-    redacted, lines = rendering.redact(text), text.splitlines(keepends=True)
-    if redacted != text:
-        pieces = filter(None, redacted.split(HIDDEN))
-        return [*assertions, *(f"    assert {_literal(piece)} in rendered.text" for piece in pieces)]
-    if len(lines) <= 1:
-        return [*assertions, f"    assert rendered.text == {_literal(text)}"]
-    return [
-        *assertions,
-        "    assert rendered.text == (",
-        *(f"        {_literal(line)}" for line in lines),
-        "    )",
-    ]
 
 
 class CaseNotSavedError(PromptkitError):
@@ -286,7 +163,7 @@ def save_case(rendering: Rendering, name: str) -> None:
 
 def _add_call(text: str, rendering: Rendering, name: str) -> str:
     """Return the Python source with a call at its end that declares the case."""
-    variable = _variable_of(rendering)
+    variable = _variable_of(rendering.prompt)
     if variable is None:
         msg = "no variable in its file holds the prompt: copy the source below"
         raise CaseNotSavedError(msg)
@@ -295,9 +172,9 @@ def _add_call(text: str, rendering: Rendering, name: str) -> str:
     return f"{text.rstrip()}\n{'' if follows_case else _BLANK_LINES}{call}\n"
 
 
-def _variable_of(rendering: Rendering) -> str | None:
+def _variable_of(prompt: CompiledPrompt) -> str | None:
     """Return the variable that holds a prompt in its module; None if there is none."""
-    function = rendering.prompt.renderer.function
+    function = prompt.renderer.function
     names = getattr(function, "__globals__", {})
     owned = (key for key, value in names.items() if isinstance(value, Prompt) and value.function is function)
     return next(owned, None)

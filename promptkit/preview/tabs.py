@@ -32,7 +32,6 @@ from promptkit.preview.media import Upload
 from promptkit.preview.python_source import (
     build_case_source,
     build_case_table,
-    build_pytest_source,
     variable_name,
 )
 from promptkit.preview.rendering import Rendering, describe_failure
@@ -274,24 +273,15 @@ def _build_request(form: str, workflow: Workflow) -> tuple[dict[str, Any], tuple
         return REQUESTS[form](workflow, lossy=True), notes
 
 
-def _build_test(rendering: Rendering, served: _ServedTarget, _choice: str) -> TabContent:
-    """Return a pytest test of the displayed call."""
-    if rendering.skip_reason:
-        return TabContent("test", notes=(f"Not rendered: {rendering.skip_reason}.",))
-    if rendering.workflow is None and not rendering.argument_errors:
-        return TabContent("test", notes=("This prompt failed, so there is no rendering to test.",))
+def _build_case(rendering: Rendering, _served: _ServedTarget, _choice: str) -> TabContent:
+    """Return the source that saves the displayed values as a case."""
     if rendering.prompt.location == SERVER:
-        case = Block("Case with these values, for cases.toml", build_case_table(rendering), "toml")
-        return TabContent("test", (), (case,))
-    source = build_case_source(rendering)
-    case = Block("Case with these values, to paste below the prompt", source, "python")
-    if rendering.prompt.location.file.endswith(".md"):
-        case = Block("Case with these values, for the front matter", source, "yaml")
-    if rendering.workflow is None:
-        note = "The arguments are invalid, so there is no rendering to test."
-        return TabContent("test", (), (case,), (note,))
-    test = build_pytest_source(rendering, rendering.workflow, served.target)
-    return TabContent("test", (), (Block(test.file, test.text, "python"), case), test.notes)
+        block = Block("Case for cases.toml", build_case_table(rendering), "toml")
+    elif rendering.prompt.location.file.endswith(".md"):
+        block = Block("Case for the front matter", build_case_source(rendering), "yaml")
+    else:
+        block = Block("Case to paste below the prompt", build_case_source(rendering), "python")
+    return TabContent("new-case", (), (block,))
 
 
 def _build_command_line(rendering: Rendering, served: _ServedTarget, _choice: str) -> TabContent:
@@ -494,7 +484,7 @@ _TabBuilder: TypeAlias = Callable[[Rendering, _ServedTarget, str], TabContent]
 _BUILDERS: Final[dict[str, tuple[str, _TabBuilder]]] = {
     "wire": ("Wire", _build_wire),
     "vendors": ("Vendors", _build_vendors),
-    "test": ("Test", _build_test),
+    "new-case": ("New case", _build_case),
     "command-line": ("Command line", _build_command_line),
     "clients": ("Clients", _build_clients),
 }

@@ -122,7 +122,9 @@ class TestCasesTab:
         """The copied line, saved next to the prompt, defines a case with the form's values."""
         values = {"code": 'a "quoted"\nline', "tone": "cold"}
         content = build_tab(
-            "test", Rendering(compile_prompt(REVIEW, recipes), values, argument_errors=(FAULT,)), "recipes"
+            "new-case",
+            Rendering(compile_prompt(REVIEW, recipes), values, argument_errors=(FAULT,)),
+            "recipes",
         )
         source = content.blocks[-1].text
 

@@ -135,7 +135,7 @@ class TestTabs:
             'aria-pressed="true"'
             in render_tab("vendors?choice=gemini", code="x").partition('id="choice-gemini"')[2][:40]
         )
-        assert "def test_look_is_unchanged():" in re.sub("<[^>]*>", "", render_tab("test", code="x"))
+        assert "look.case_wire(" in re.sub("<[^>]*>", "", render_tab("new-case", code="x"))
         assert "promptkit render recipes look code=x" in re.sub(
             "<[^>]*>", "", render_tab("command-line", code="x")
         )

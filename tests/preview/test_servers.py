@@ -100,7 +100,7 @@ def test_a_case_to_copy_is_toml(browse):
     prompts = [{"name": "a b", "arguments": [{"name": "x"}]}]
     preview = browse({"prompts": prompts}, prompts_get=REPLY)
 
-    test = preview.client.post("/prompts/a%20b/tabs/test", data={"x": 'a "b"\n'}).text
+    test = preview.client.post("/prompts/a%20b/tabs/new-case", data={"x": 'a "b"\n'}).text
     command = preview.client.post("/prompts/a%20b/tabs/command-line", data={"x": "1"}).text
 
     assert "cases.toml" in test

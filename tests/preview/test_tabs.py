@@ -1,11 +1,8 @@
 import json
-import os
 import re
-import runpy
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from textwrap import dedent
 from typing import Annotated, Literal
@@ -246,178 +243,40 @@ def render_by_name(catalog, name, sent):
         return Rendering(compiled, sent, argument_errors=errors.errors)
 
 
-#: The head of a recipe file that gets one prompt for each type in SENT, with the values to send.
-SAMPLES = """
-import datetime as dt
-from dataclasses import dataclass
-from typing import Literal
-
-from promptkit import prompt, user
-
-
-@dataclass
-class Point:
-    x: int
-    y: float = 0.0
-
-
-"""
-SENT = {
-    "str": ['x = \\\'1\\\'\\n\\u202e\\t"""\\\\', "", "two\r\nlines", "a\u202eb \U000e0041 \x1b"],
-    "int": ["1_000"],
-    "dt.datetime": ["2026-01-31T12:00+01:00"],
-    "bytes": ["AP8="],
-    'Literal["a", 1]': ["A", "1"],
-    "list[str]": ["a, b", '["b, c"]'],
-    "dict[str, list[Point]]": ['{"a": [{"x": 1}]}'],
-}
-
-
-class TestPytest:
-    """The copied test passes in its project."""
-
-    def test_copied_test_passes_for_every_type(self, tmp_path):
-        """The tests pass in the project for every type and text."""
-        source = SAMPLES
-        for number, kind in enumerate(SENT):
-            source += f"@prompt\ndef p{number}(value: {kind}):\n    return user('Got', str(value))\n\n\n"
-        catalog, target = create_project(tmp_path, source)
-        tests = tmp_path / "tests"
-        tests.mkdir()
-        for number, sent in enumerate(SENT.values()):
-            for position, text in enumerate(sent):
-                rendering = render_by_name(catalog, f"p{number}", {"value": text})
-                block, _ = build_tab("test", rendering, target).blocks
-                assert block.title == f"test_p{number}.py"
-                (tests / f"test_p{number}_{position}.py").write_text(block.text, encoding="utf-8")
-
-        assert run_pytest(tmp_path) == f"{sum(map(len, SENT.values()))} passed"
-
-    def test_copied_test_passes_for_other_prompts(self, tmp_path, monkeypatch):
-        """Tests also pass for secrets, conversations and prompts without an importable name."""
+class TestNewCase:
+    def test_secrets_and_uploads_are_read_by_the_source(self, tmp_path, monkeypatch):
+        """The source reads secrets from the environment, and uploads from files next to the recipe."""
         monkeypatch.setenv("TOKEN", SECRET)
         catalog, target = create_project(
             tmp_path,
             """
-            import asyncio
             from typing import Annotated
-            from promptkit import Arg, Context, assistant, prompt, user
-
-            @prompt(name="say-it")
-            async def say(context: Context, depth: int = 1):
-                yield user("first\\n\\nsecond\\n")
-                await asyncio.sleep(0)
-                yield assistant("third")
+            from promptkit import Arg, prompt
 
             @prompt
-            def whisper(token: Annotated[str, Arg(secret=True)], text: str):
-                return f"Send {text} with {token}, please"
-
-            def make():
-                @prompt(scopes=["deep"])
-                def hidden(depth: int):
-                    return "x" * depth
-                return hidden
-
-            many = [make()]
-            """,
-        )
-        sent = [
-            ("say-it", {}),
-            ("say-it", {"depth": "2"}),
-            ("whisper", {"token": SECRET, "text": "it"}),
-            ("hidden", {"depth": "3"}),
-        ]
-        for number, (name, arguments) in enumerate(sent):
-            content = build_tab("test", render_by_name(catalog, name, arguments), target)
-            block, _ = content.blocks
-            assert "hunter2" not in block.text
-            assert [note for note in content.notes if "TOKEN" in note] or "token" not in arguments
-            (tmp_path / f"test_it{number}.py").write_text(block.text, encoding="utf-8")
-
-        assert [run_tests(tmp_path / f"test_it{number}.py") for number in range(len(sent))] == [1] * 4
-
-    def test_uploads_are_read_from_files_next_to_the_test(self, tmp_path):
-        """The test reads uploads from files next to the test, and a note names these files."""
-        catalog, target = create_project(
-            tmp_path,
-            """
-            from promptkit import prompt
-
-            @prompt
-            def look(image: bytes, files: list[bytes], text: str):
+            def look(image: bytes, files: list[bytes], text: str, token: Annotated[str, Arg(secret=True)]):
                 return f"{len(image)}, {[len(file) for file in files]}, {len(text)}"
-
-            def make():
-                @prompt
-                def hidden(image: bytes, files: list[bytes], text: str):
-                    return f"{len(image)}, {[len(file) for file in files]}, {len(text)}"
-                return hidden
-
-            many = [make()]
             """,
         )
         data = {"shot.png": b"\xff" * 9, "a b.bin": b"1", "b.bin": b"22", "nul.txt": b"\xef\xbb\xbf\0\r\n"}
         for name, content in data.items():
-            (tmp_path / name).write_bytes(content)
+            (Path(target) / name).write_bytes(content)
         uploads = {
             "image": Upload("/" * 12, ("shot.png",), 9),
             "files": Upload("MQ==\nMjI=", ("a b.bin", "b.bin"), 3),
             "text": Upload("\0\n", ("nul.txt",), 6),
         }
-        sent = {name: upload.value for name, upload in uploads.items()}
-        for name in ("look", "hidden"):
-            rendering = attrs.evolve(render_by_name(catalog, name, sent), uploads=uploads)
-            content = build_tab("test", rendering, target)
-            block, _ = content.blocks
-            assert 'pathlib.Path(__file__).with_name("shot.png").read_bytes()' in block.text
-            assert not re.search("//|xff|MQ==", block.text)
-            assert "The test reads shot.png: save that file next to the test." in content.notes
-            (tmp_path / f"test_{name}.py").write_text(block.text, encoding="utf-8")
+        sent = {name: upload.value for name, upload in uploads.items()} | {"token": SECRET}
+        rendering = attrs.evolve(render_by_name(catalog, "look", sent), uploads=uploads)
 
-        assert [run_tests(tmp_path / f"test_{name}.py") for name in ("look", "hidden")] == [1, 1]
+        (source,) = render_blocks("new-case", rendering)
 
-    def test_failing_prompt_has_no_test(self):
-        """A prompt that fails has no test. Invalid arguments have only a case, and a note explains why."""
-        content = build_tab("test", render_prompt(failing, text="no"), "recipes")
-        invalid = build_tab("test", render_prompt(media), "recipes")
-
-        assert (len(content.blocks), len(invalid.blocks)) == (0, 1)
-        assert content.notes == ("This prompt failed, so there is no rendering to test.",)
-        assert invalid.notes == ("The arguments are invalid, so there is no rendering to test.",)
-
-    def test_generated_test_is_readable(self, tmp_path):
-        """The generated test reads as if written by hand."""
-        catalog, target = create_project(
-            tmp_path,
-            """
-            import datetime
-            from promptkit import prompt
-
-            @prompt
-            def review(code: str, since: datetime.date | None = None):
-                return f"Review this:\\n{code}"
-            """,
-        )
-        rendering = render_by_name(catalog, "review", {"code": "x = 1", "since": "2026-01-31"})
-
-        assert render_blocks("test", rendering) == [
-            dedent(
-                """\
-                from {module}.talk import review
-
-
-                def test_review_is_unchanged():
-                    rendered = review.render_wire({"code": "x = 1", "since": "2026-01-31"})
-
-                    assert rendered.text == (
-                        "Review this:\\n"
-                        "x = 1"
-                    )
-                """
-            ).replace("{module}", Path(target).name),
-            'review.case_wire("a name", {"code": "x = 1", "since": "2026-01-31"})',
-        ]
+        assert not re.search("//|xff|MQ==|hunter2", source)
+        recipe = Path(target) / "talk.py"
+        recipe.write_text(recipe.read_text() + source)
+        again = compile(target)
+        (case,) = again["look"].saved()
+        assert str(render_by_name(again, "look", case.sent()).workflow) == str(rendering.workflow)
 
     def test_case_of_a_markdown_prompt_is_front_matter(self, tmp_path):
         """
@@ -433,46 +292,23 @@ class TestPytest:
         sent = {"text": "a: 'b'\n\"c\" # \\", "count": "007", "token": SECRET}
         rendering = render_by_name(compile(str(file.parent)), "echo", sent)
 
-        test, case = render_blocks("test", rendering, target="prompts")
+        (case,) = render_blocks("new-case", rendering)
 
-        assert 'rendered = compile("prompts")["echo"].render({' in test
-        assert SECRET not in test + case
+        assert SECRET not in case
         file.write_text(f"---\n{arguments}{case}\n---\n{body}")
         (saved,) = compile(str(file.parent))["echo"].saved()
         assert (saved.name, saved.sent()) == ("a name", {key: sent[key] for key in ("text", "count")})
 
     def test_long_call_has_one_line_per_argument(self, tmp_path):
         """A long call has one line per argument."""
-        catalog, target = create_project(
+        catalog, _ = create_project(
             tmp_path,
             "from promptkit import prompt\n\n@prompt\ndef talk(one: str, two: int):\n    return one\n",
         )
         value = "x" * 80
-        source = render_blocks(
-            "test", render_by_name(catalog, "talk", {"one": value, "two": "2"}), target=target
-        )[0]
+        (source,) = render_blocks("new-case", render_by_name(catalog, "talk", {"one": value, "two": "2"}))
 
-        lines = (
-            f'    rendered = talk.render_wire({{\n        "one": "{value}",\n        "two": "2",\n    }})\n'
-        )
-        assert lines in source
-
-
-def run_tests(file):
-    """Run the tests of a file in this process and return their number."""
-    tests = [test for name, test in runpy.run_path(str(file)).items() if name.startswith("test_")]
-    for test in tests:
-        test()
-    return len(tests)
-
-
-def run_pytest(folder):
-    """Run pytest in a project and return its summary line."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += ["-p", "promptkit.testing.pytest_plugin"]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    result = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    return result.stdout.splitlines()[-1].partition(" in ")[0] if result.returncode == 0 else result.stdout
+        assert source == f'talk.case_wire("a name", {{\n    "one": "{value}",\n    "two": "2",\n}})'
 
 
 class TestCommandLine:

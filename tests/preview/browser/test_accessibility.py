@@ -84,7 +84,7 @@ PAGES = {
     "no page": ("/prompts/nowhere", None),
     **{
         f"tab {name}": ("/prompts/everything?text=hello", name)
-        for name in ("Cases", "Changes", "Wire", "Vendors", "Test", "Command line", "Clients")
+        for name in ("Cases", "Changes", "Wire", "Vendors", "New case", "Command line", "Clients")
     },
 }
 
@@ -223,7 +223,7 @@ def test_keyboard_alone_is_enough(visit):
     assert "by hand" in page.evaluate("navigator.clipboard.readText()")
 
     press_until_focused(page, "tab-conversation", "Shift+Tab")
-    for name in ("Cases", "Changes", "Wire", "Vendors", "Test", "Command line"):
+    for name in ("Cases", "Changes", "Wire", "Vendors", "New case", "Command line"):
         page.keyboard.press("ArrowRight")
         expect(page.get_by_role("tab", name=name)).to_be_focused()
         panel_of(page, name)

@@ -133,7 +133,7 @@ def test_typed_text_is_harmless(visit):
     page = visit.prompt("repeats")
     page.get_by_role("textbox", name="text").fill(ALL)
     expect(page.locator("#rendering > ol > li")).to_have_count(1)
-    for name in ("Wire", "Vendors", "Test", "Command line", "Clients"):
+    for name in ("Wire", "Vendors", "New case", "Command line", "Clients"):
         page.get_by_role("tab", name=name).click()
         panel_of(page, name)
         assert is_harmless(page)

@@ -34,7 +34,16 @@ def test_tabs_stay_visible_while_scrolling(visit_recipes):
     page.locator("#turn-40").scroll_into_view_if_needed()
 
     expect(page.locator("#turn-1")).not_to_be_in_viewport()
-    for name in ("Conversation", "Cases", "Changes", "Wire", "Vendors", "Test", "Command line", "Clients"):
+    for name in (
+        "Conversation",
+        "Cases",
+        "Changes",
+        "Wire",
+        "Vendors",
+        "New case",
+        "Command line",
+        "Clients",
+    ):
         expect(page.get_by_role("tab", name=name, exact=True)).to_be_in_viewport(ratio=1)
     page.get_by_role("tab", name="Wire").click()
     expect(page.get_by_role("tabpanel", name="Wire")).to_contain_text("Turn 0")

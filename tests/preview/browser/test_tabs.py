@@ -1,15 +1,15 @@
 """Tabs of a rendering: their contents are copied from the page and used."""
 
 import json
-import subprocess
 import sys
 
 import pytest
 
 from promptkit.clients.profiles import CLIENTS
+from promptkit.compiler.compilation import compile
 from promptkit.protocol.revisions import REVISIONS
 from tests.preview.browser.window import panel_of
-from tests.terminal import environment, in_shell
+from tests.terminal import in_shell
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -121,39 +121,16 @@ def test_long_value_scrolls_within_its_row(visit):
     assert row.locator("th code").evaluate("code => code.getClientRects().length") == 1
 
 
-@pytest.mark.parametrize(
-    "path",
-    [f"review{QUERY}", "small?text=%F0%9F%90%8D%20%22quoted%22"],
-    ids=["values", "characters"],
-)
-def test_copied_test_passes(path, visit, served_recipes, tmp_path):
-    """The copied test passes under pytest, and fails once the prompt has changed."""
-    source = copy_first(open_tab(visit.prompt(path), "Test"))
+def test_copied_case_has_the_values_of_the_form(visit, served_recipes, tmp_path):
+    """The copied source, pasted below the prompt, defines a case with the values of the form."""
+    source = copy_first(open_tab(visit.prompt("small?text=%F0%9F%90%8D%20%22quoted%22"), "New case"))
     folder, _ = served_recipes
-    (tmp_path / "pyproject.toml").write_text("")
-    (tmp_path / "recipes").mkdir()
-    (tmp_path / "recipes" / "reviews.py").write_text((folder / "reviews.py").read_text())
-    (tmp_path / "test_copied.py").write_text(source, encoding="utf-8")
+    recipe = tmp_path / "reviews.py"
+    recipe.write_text((folder / "reviews.py").read_text() + source, encoding="utf-8")
 
-    def run_copied_test():
-        result = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_copied.py"],
-            cwd=tmp_path,
-            env=environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1"),
-            capture_output=True,
-            text=True,
-            timeout=50,
-            check=False,
-        )
-        return "1 passed" in result.stdout, result.stdout
+    (case,) = compile(str(recipe))["small"].saved()
 
-    assert run_copied_test()[0], run_copied_test()[1]
-    changed = (folder / "reviews.py").read_text()
-    edits = (("Review this", "Criticise"), ("Say ", "Sing "), ("depth: int = 3", "depth: str = ''"))
-    for old, new in edits:
-        changed = changed.replace(old, new)
-    (tmp_path / "recipes" / "reviews.py").write_text(changed)
-    assert not run_copied_test()[0]
+    assert case.sent() == {"text": '\N{SNAKE} "quoted"'}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the command is for the shells of Linux and macOS")
