@@ -6,12 +6,9 @@ are accepted as well.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import Enum, Flag
-from functools import partial, reduce
-from operator import or_
+from enum import Enum
+from functools import partial
 from typing import Any, Final, get_args
-
-from msgspec import structs
 
 from promptkit.errors.suggestions import nearest
 from promptkit.types.caching import cached_by_type
@@ -20,23 +17,13 @@ from promptkit.types.errors import ConversionError
 from promptkit.types.scalar_parsers import Read
 from promptkit.types.scalar_types import Reader
 
-#: Maximum length of a sum of flags as text. Parsing a long text as a number would take too much time.
-_MAX_DIGITS: Final = 40
-
 #: The types of names; a bool is an int.
 _NAME_TYPES: Final = (str, int, float)
-
-#: The text of a value without any flag.
-NO_FLAGS: Final = "0"
 
 
 def member_text(member: Enum) -> str:
     """Return the text of a member, which is also its JSON: its value if that is text, otherwise its name."""
-    if isinstance(member.value, str):
-        return member.value
-    if isinstance(member, Flag):
-        return "|".join(str(flag.name) for flag in member) or NO_FLAGS
-    return member.name
+    return member.value if isinstance(member.value, str) else member.name
 
 
 def meaning_of(choice: Any) -> str:
@@ -49,33 +36,7 @@ def meaning_of(choice: Any) -> str:
 @cached_by_type
 def enum_reader(annotation: type[Enum]) -> Reader | None:
     """Return a reader of the values and names of an enumeration; None if it has no members."""
-    if not len(annotation):
-        return None
-    reader = _reader((member, _names_of(member)) for member in annotation)
-    return _flags_reader(annotation, reader) if issubclass(annotation, Flag) else reader
-
-
-def _flags_reader(annotation: type[Flag], single: Reader) -> Reader:
-    """Return a reader of any combination of flags, by their names or their sum."""
-    all_flags = reduce(or_, annotation).value
-
-    def read(value: Any) -> Any:
-        if isinstance(value, str) and "|" in value:
-            return reduce(or_, map(single.read, value.split("|")))
-        number = _parse_integer(value) if isinstance(value, str) else value
-        return annotation(number) if type(number) is int and not number & ~all_flags else single.read(value)
-
-    expected, hint = describe_flag_combinations(single.expected), describe_flag_combinations(single.hint)
-    return structs.replace(single, read=read, expected=expected, hint=hint, is_several=True)
-
-
-def describe_flag_combinations(words: str) -> str:
-    """Describe combinations of flags, given the description of one flag."""
-    return f"{words}, or several separated by |"
-
-
-def _parse_integer(text: str) -> int | None:
-    return int(text) if len(text) <= _MAX_DIGITS and text.strip().isdecimal() else None
+    return _reader((member, _names_of(member)) for member in annotation) if len(annotation) else None
 
 
 def enum_converter(annotation: type[Enum]) -> Read:
@@ -84,23 +45,19 @@ def enum_converter(annotation: type[Enum]) -> Read:
 
     The function raises `ConversionError` for any other value.
     """
-    is_flag = issubclass(annotation, Flag)
     members: dict[tuple[type, Any], Any] = {
         (type(name), name): member
-        for member in (*annotation, *([annotation(0)] if is_flag else []))
+        for member in annotation
         for name in (member.value, member_text(member))
         if isinstance(name, str | int | float)
     }
 
-    def find(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         if isinstance(value, float) and value.is_integer() and (float, value) not in members:
             value = int(value)  # in JSON Schema, 1.0 is an integer
         if not isinstance(value, _NAME_TYPES) or (member := members.get((type(value), value))) is None:
             raise ConversionError
         return member
-
-    def convert(value: Any) -> Any:
-        return reduce(or_, map(find, value.split("|"))) if is_flag and isinstance(value, str) else find(value)
 
     return convert
 

@@ -5,14 +5,13 @@ Choices are described in the author's order.
 """
 
 from collections.abc import Iterable
-from enum import Flag
 from functools import partial
 from types import NoneType
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from promptkit.types.choices import describe_flag_combinations, meaning_of, one_of
+from promptkit.types.choices import meaning_of, one_of
 from promptkit.types.constraints import describe_length
 from promptkit.types.kinds import (
     constrained,
@@ -101,10 +100,7 @@ def describe_choices(values: Iterable[Any], *, with_meanings: bool = False) -> s
     meanings = {
         text: meaning_of(choice) for text, choice in zip(texts, choices, strict=True) if with_meanings
     }
-    words = one_of(texts, {text: meaning for text, meaning in meanings.items() if meaning})
-    return (
-        describe_flag_combinations(words) if isinstance(values, type) and issubclass(values, Flag) else words
-    )
+    return one_of(texts, {text: meaning for text, meaning in meanings.items() if meaning})
 
 
 def _choice_text(choice: Any) -> str:

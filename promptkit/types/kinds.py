@@ -5,7 +5,7 @@ import types
 import typing
 from collections import abc
 from collections.abc import Callable, Mapping
-from enum import Enum
+from enum import Enum, Flag
 from typing import Any, Final, Literal, get_args, get_origin
 
 import attrs
@@ -119,8 +119,8 @@ def constrained(annotation: Any, metadata: type = msgspec.Meta) -> tuple[Any, Co
 
 
 def is_enum(annotation: Any) -> bool:
-    """Return whether *annotation* is an enumeration."""
-    return isinstance(annotation, type) and issubclass(annotation, Enum)
+    """Return whether *annotation* is an enumeration of single values, not of flags to combine."""
+    return isinstance(annotation, type) and issubclass(annotation, Enum) and not issubclass(annotation, Flag)
 
 
 def is_literal(annotation: Any) -> bool:

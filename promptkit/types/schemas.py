@@ -13,13 +13,12 @@ The rules are those of the most limited converters:
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import Flag
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args, get_origin
 
 from msgspec import UNSET, Struct
 
-from promptkit.types.choices import NO_FLAGS, meaning_of, member_text
+from promptkit.types.choices import meaning_of
 from promptkit.types.content import Surrogate
 from promptkit.types.descriptions import expected_of, join_description
 from promptkit.types.enum_sources import meanings_of
@@ -186,7 +185,7 @@ def _has_format(annotation: Any) -> bool:
     elif is_literal(kind) or is_enum(kind):
         choices = [*(arguments or kind)]
         is_plain = all(isinstance(value, str | None) for value in map(json_of, choices))
-        has_format = not is_plain or any(map(meaning_of, choices)) or _is_flag(kind)
+        has_format = not is_plain or any(map(meaning_of, choices))
     elif is_union(kind):
         has_format = any(map(_has_format, arguments))
     elif is_sequence(kind):
@@ -221,7 +220,7 @@ class _Writer(Struct):
         elif kind is NoneType:
             schema = _NULL
         elif is_literal(kind) or is_enum(kind):
-            schema = _flags(kind) if _is_flag(kind) else _choices(arguments or kind)
+            schema = _choices(arguments or kind)
         elif is_union(kind):
             schema = _combine_schemas(
                 map(self.schema, sorted(arguments, key=lambda member: member is NoneType))
@@ -294,8 +293,6 @@ class _Writer(Struct):
 def _key_schema(annotation: Any) -> Schema:
     """Return the schema of the keys of an object, which are strings in JSON; ``{}`` for any string."""
     kind, limits = constrained(annotation)
-    if _is_flag(kind):
-        return _flags(kind)
     if is_literal(kind) or is_enum(kind):
         return _choices([str(json_of(value)) for value in get_args(kind) or kind])
     if kind is str:
@@ -322,16 +319,6 @@ def _choices(values: Iterable[Any]) -> Schema:
         by_type.setdefault(_JSON_TYPES[type(value)], []).append(value)
     null = [_NULL] if by_type.pop("null", None) else []
     return _combine_schemas([*({"type": kind, "enum": members} for kind, members in by_type.items()), *null])
-
-
-def _is_flag(kind: Any) -> bool:
-    return is_enum(kind) and issubclass(kind, Flag)
-
-
-def _flags(kind: type[Flag]) -> Schema:
-    """Return the schema of any combination of flags."""
-    one = f"(?:{'|'.join(map(member_text, kind))})"
-    return {"type": "string", "pattern": rf"^(?:{NO_FLAGS}|{one}(?:\|{one})*)$"}
 
 
 def _bounds(kind: Any, limits: Constraints) -> Schema:

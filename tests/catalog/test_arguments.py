@@ -38,12 +38,6 @@ class Level(enum.IntEnum):
     HIGH = 10
 
 
-class Access(enum.Flag):
-    READ = 1
-    WRITE = 2
-    RUN = 4
-
-
 def build(*parameters):
     """Return the arguments for valid parameters."""
     report = Report("prompt 'review'", LOCATION)
@@ -365,7 +359,6 @@ class TestDescription:
             (Level, Level.HIGH),
             (Literal[Tone.WARM, Tone.COLD], Tone.COLD),
             (Tone | None, Tone.WARM),
-            (Access, Access.READ | Access.WRITE),
             (Literal[True, "auto"], True),
             (timedelta, timedelta(minutes=30)),
             (timedelta, -timedelta(days=1, seconds=1.5)),

@@ -19,7 +19,6 @@ from promptkit.types import scalar_parsers
 from promptkit.types.errors import ConversionError
 from promptkit.types.kinds import is_enum, is_literal, is_union
 from promptkit.types.parsing import reader_of
-from promptkit.types.unstructuring import text_of
 from tests.ids import stable_repr
 from tests.sample_types import Point
 
@@ -33,11 +32,6 @@ class Tone(Enum):
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 10
-
-
-class Access(enum.Flag):
-    READ = 1
-    WRITE = 2
 
 
 class Word(enum.StrEnum):
@@ -343,33 +337,6 @@ class TestChoices:
         assert read(warm, "warm") is Tone.WARM
         assert read(warm, "#f80") is Tone.WARM
         assert reader_of(warm).values == reader_of(Tone).values[:1]
-
-    @pytest.mark.parametrize(
-        ("sent", "value"),
-        [
-            ("read", Access.READ),
-            ("READ|write", Access.READ | Access.WRITE),
-            ("read | 2", Access.READ | Access.WRITE),
-            ("3", Access.READ | Access.WRITE),
-            (3, Access.READ | Access.WRITE),
-            ("0", Access(0)),
-            ("read|", None),
-            ("8", None),
-            (8, None),
-            (-1, None),
-            ("9" * 5000, None),
-            ("read, write", None),
-        ],
-        ids=stable_repr,
-    )
-    def test_flags(self, sent, value):
-        """Flags are combined with a bar, by name or number, or as their sum."""
-        if value is not None:
-            assert read(Access, sent) is value
-            assert read(Access, text_of(value)) is value
-            return
-        with pytest.raises(ConversionError):
-            read(Access, sent)
 
     def test_booleans_among_choices(self):
         """Booleans in a Literal can be written like a boolean."""
