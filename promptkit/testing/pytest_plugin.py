@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -37,66 +36,15 @@ def make_importable(folder: Path) -> None:
     or in the root's ``recipes`` or ``prompts``.
     """
     if (root := _root_with_prompts(folder)) is not None:
-        _projects.activate(root)
+        _add_to_path(root)
 
 
-class _Projects:
-    """
-    The projects with prompts in this process.
-
-    If two projects have modules of the same name, each test imports the module of its own project.
-    """
-
-    def __init__(self) -> None:
-        self._active: str | None = None
-        #: The modules of inactive projects that those of the active project replace in `sys.modules`, by
-        #: root.
-        self._inactive: dict[str, dict[str, ModuleType]] = {}
-
-    def add(self, root: str) -> None:
-        """Append a root to ``sys.path``, unless ``sys.path`` contains it."""
-        if root in sys.path:  # replaces a recipe finder's equal entry, which the finder would remove
-            sys.path[sys.path.index(root)] = root
-        else:
-            sys.path.append(root)  # last, so that it does not shadow other packages
-
-    def activate(self, root: str) -> None:
-        """Make the modules of a project importable in place of other projects' modules of the same names."""
-        if root == self._active:
-            self.add(root)
-            return
-        hiding_packages = self._find_hiding_packages(root)  # before the order of roots changes
-        self.add(root)
-        if self._active in sys.path and (first := sys.path.index(self._active)) < sys.path.index(root):
-            sys.path[sys.path.index(root)], sys.path[first] = self._active, root
-        self._active = root
-        for package, owner in hiding_packages:
-            for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-                self._inactive[owner][name] = sys.modules.pop(name)
-        sys.modules.update(self._inactive.pop(root, {}))
-        self._inactive[root] = {}
-
-    def _find_hiding_packages(self, root: str) -> list[tuple[str, str]]:
-        """Return the imported top-level modules that hide modules of a project, with the root of each."""
-        # Threads of prompts can import modules at the same time.
-        modules = list(sys.modules.items())
-        owners = [(name, _parent_folder(module)) for name, module in modules if "." not in name]
-        return [
-            (name, owner)
-            for name, owner in owners
-            if owner in self._inactive and owner != root
-            if Path(root, name).is_dir() or Path(root, f"{name}.py").is_file()
-        ]
-
-
-def _parent_folder(module: object) -> str | None:
-    """Return the folder from which a top-level module was imported; None if it has no file."""
-    names = vars(module) if isinstance(module, ModuleType) else {}
-    location = next(iter(names.get("__path__") or ()), names.get("__file__"))
-    return str(Path(location).parent) if isinstance(location, str) else None
-
-
-_projects: Final = _Projects()
+def _add_to_path(root: str) -> None:
+    """Append a root to ``sys.path``, unless ``sys.path`` contains it."""
+    if root in sys.path:  # replaces a recipe finder's equal entry, which the finder would remove
+        sys.path[sys.path.index(root)] = root
+    else:
+        sys.path.append(root)  # last, so that it does not shadow other packages
 
 
 def root_of(folder: Path) -> Path:
@@ -251,7 +199,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     for folder in _find_named_folders(early_config):
         for directory in (*folder.parents, folder, *folder.glob("test*")):
             if (directory / "conftest.py").exists() and (root := _root_with_prompts(directory)) is not None:
-                _projects.add(root)
+                _add_to_path(root)
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -275,12 +223,6 @@ def pytest_make_collect_report(collector: pytest.Collector) -> None:
     """Make the root of a file's project importable before the file is imported."""
     if isinstance(collector, pytest.File):
         make_importable(collector.path.parent)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> None:
-    """Make the root of a test's project importable again, after tests of other projects."""
-    make_importable(item.path.parent)
 
 
 def _find_named_folders(config: pytest.Config) -> Iterator[Path]:
