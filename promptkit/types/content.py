@@ -269,38 +269,19 @@ def _turn_schema(*roles: str) -> dict[str, Any]:
 _TURN_SCHEMA: Final = _turn_schema(*get_args(Role))
 _TURN_EXAMPLE: Final = {"role": "user", "content": "text"}
 
-_CONVERSATION: Final = Surrogate(
-    list[_SentTurn],
-    _workflow,
-    lambda workflow: [_turn(message) for message in workflow.shown],
-    {"type": "array", "items": _turn_schema(*get_args(Role), "system")},
-    "a list of messages, each with role and content",
-    [_TURN_EXAMPLE],
-)
-
 #: promptkit's classes that can be arguments.
 SURROGATES: Final[Mapping[type, Surrogate]] = {
-    Workflow: _CONVERSATION,
+    Workflow: Surrogate(
+        list[_SentTurn],
+        _workflow,
+        lambda workflow: [_turn(message) for message in workflow.shown],
+        {"type": "array", "items": _turn_schema(*get_args(Role), "system")},
+        "a list of messages, each with role and content",
+        [_TURN_EXAMPLE],
+    ),
     Message: Surrogate(
         _SentTurn, _message, _turn, _TURN_SCHEMA, "a message with role and content", _TURN_EXAMPLE
     ),
     Image: _media_surrogate(Image),
     Audio: _media_surrogate(Audio),
 }
-
-
-def sequence_surrogate(item: type, make: Callable[[list[Any]], Any]) -> Surrogate | None:
-    """
-    Return the surrogate for a collection that *make* creates from a list; None unless *item* is `Message`.
-    """
-    if item is not Message:
-        return None
-    return structs.replace(
-        _CONVERSATION,
-        # Not item by item, because a turn with several blocks becomes several messages.
-        build=lambda turns: make(
-            [message for messages in collect(enumerate(turns), _messages) for message in messages]
-        ),
-        dump=lambda messages: list(map(_turn, messages)),
-        schema={"type": "array", "items": _TURN_SCHEMA},
-    )

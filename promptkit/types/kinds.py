@@ -13,7 +13,7 @@ import msgspec
 from msgspec import NODEFAULT, UNSET
 from msgspec.structs import replace
 
-from promptkit.types.content import SURROGATES, Surrogate, sequence_surrogate
+from promptkit.types.content import SURROGATES, Surrogate
 from promptkit.types.errors import ConversionError
 
 #: Limits for a set, or a dict whose keys are not text, from a client: its size, and the number of values with
@@ -337,19 +337,11 @@ def is_own(annotation: Any) -> bool:
 
 def surrogate_of(annotation: Any) -> Surrogate | None:
     """
-    Return the surrogate for a promptkit content class, a sequence of messages, or a Pydantic model.
-
-    Returns:
-        The surrogate; None for other types.
+    Return the surrogate for a promptkit content class, or a Pydantic model; None for other types.
     """
-    # An author who names such a class has imported its package. Modules that need the package are imported
-    # only then.
-    item: Any = (*get_args(annotation), None)[0] if is_sequence(annotation) else None
-    if is_own(item):
-        return sequence_surrogate(item, SEQUENCES[get_origin(annotation)])
     if is_own(annotation):
         return SURROGATES.get(annotation)
-    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):
+    if isinstance(annotation, type) and hasattr(annotation, "__pydantic_validator__"):  # Pydantic is imported
         from promptkit.types.pydantic import pydantic_surrogate
 
         return pydantic_surrogate(annotation)

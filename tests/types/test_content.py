@@ -118,8 +118,10 @@ class TestConversations:
     @pytest.mark.parametrize("encode", [json.dumps, lambda value: value], ids=["text", "JSON"])
     def test_every_spelling_reads_the_same_messages(self, annotation, kind, encode):
         """Messages are accepted as text, as in prompt arguments, and as JSON, as in tool arguments."""
-        blocks = [{"type": "text", "text": "b"}, {"type": "text", "text": "c"}]
-        sent = [{"role": "user", "content": "a"}, {"role": "assistant", "content": blocks}]
+        sent = [
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "content": [{"type": "text", "text": "b"}]},
+        ]
 
         def ask(history) -> str:
             return ""
@@ -128,7 +130,7 @@ class TestConversations:
         history = prompt(ask).compiled.arguments.read({"history": encode(sent)})["history"]
 
         assert type(history) is kind
-        assert list(history) == [*user("a"), Message("assistant", "b"), Message("assistant", "c")]
+        assert list(history) == [*user("a"), Message("assistant", "b")]
 
     @pytest.mark.parametrize(
         ("sent", "errors"),
@@ -179,7 +181,6 @@ class TestConversations:
                     )
                 ],
             ),
-            ("hello", ["'history' is 'hello', not a list of messages, each with role and content"]),
             ('[{"role": ', ["'history' is not valid JSON at line 1, column 11: it ends too early"]),
         ],
         ids=lambda part: str(part)[:60],
@@ -188,6 +189,12 @@ class TestConversations:
     def test_an_error_has_its_path(self, annotation, sent, errors):
         """An error has the path of the message, the block and the field."""
         assert collect_errors(annotation, sent if isinstance(sent, str) else json.dumps(sent)) == errors
+
+    def test_other_text_is_rejected(self):
+        """The error for text that is not JSON describes a conversation."""
+        assert collect_errors(Workflow, "hello") == [
+            "'history' is 'hello', not a list of messages, each with role and content"
+        ]
 
     def test_only_a_workflow_accepts_system_messages(self):
         """A workflow accepts system messages, and a list of messages does not."""
