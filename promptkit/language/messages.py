@@ -279,50 +279,6 @@ class Workflow(Sequence[Message]):
         )
         return is_in_system or any(_matches(message, item) for message in self.messages)
 
-    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """
-        Return the index of the first message that contains or equals *value*.
-
-        Args:
-            value:
-                A string, content, or a message.
-
-            start:
-                The first index to search; a negative index counts from the end.
-
-            stop:
-                The index to stop before; None for the end.
-
-        Returns:
-            The index, starting at 0.
-
-        Raises:
-            ValueError: If no message matches.
-
-            TypeError: If *value* has a different type.
-        """
-        for position in range(*slice(start, stop).indices(len(self.messages))):
-            if _matches(self.messages[position], value):
-                return position
-        msg = f"no message of the workflow equals or contains {describe(value)}"
-        raise ValueError(msg)
-
-    def count(self, value: Any) -> int:
-        """
-        Return the number of messages that contain or equal *value*.
-
-        Args:
-            value:
-                A string, content, or a message.
-
-        Returns:
-            The number of messages.
-
-        Raises:
-            TypeError: If *value* has a different type.
-        """
-        return sum(_matches(message, value) for message in self.messages)
-
     def __eq__(self, other: object) -> bool:
         # Python calls Message.__eq__ to compare with a message.
         if not isinstance(other, Workflow):
