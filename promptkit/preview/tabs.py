@@ -321,7 +321,7 @@ def _build_word(argument: Argument, value: str, upload: Upload | None) -> tuple[
             note = f"{name!r} has {len(upload.files)} files, but the command line accepts only one."
         # "@@" and "@-" have a special meaning.
         return quoted(f"{name}=@{'./' * file.startswith(('@', '-'))}{file}"), note
-    if "\0" in value or len(value) > _MAX_VALUE or argument.takes_bytes:
+    if escape_invisible(value) != value or len(value) > _MAX_VALUE or argument.takes_bytes:
         file = f"{name}.bin" if argument.takes_bytes else f"{name}.txt"
         note = f"{name!r} is read from {file}: save the value to that file first."
         return f"{name}=@{file}", note

@@ -39,11 +39,11 @@ def parse_with_bash(command):
     return [os.fsdecode(word) for word in result.stdout.split(b"\0")[:-1]]
 
 
-def test_bash_reads_the_words_unchanged():
-    """Bash reads each word unchanged, and the command has no invisible characters, tabs or line feeds."""
+def test_bash_reads_each_word_as_one_word():
+    """Bash reads each word as one word, in which invisible characters, tabs and line feeds are escapes."""
     command = command_line(WORDS)
 
-    assert parse_with_bash(command) == WORDS
+    assert parse_with_bash(command) == [escape_invisible(word, one_line=True) for word in WORDS]
     assert escape_invisible(command, one_line=True) == command
 
 

@@ -326,7 +326,7 @@ class TestCommandLine:
             "@@file",
             "line\nline\n",
             "-x=y",
-            "è\u202e\x1b[31m\U000e0041\t",
+            "è\t",
         ],
         ids=ascii,
     )
