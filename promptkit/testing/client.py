@@ -22,7 +22,6 @@ from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import Target, require_complete
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.errors.exceptions import PromptkitError
-from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import parse_scopes
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
@@ -465,9 +464,7 @@ def _validate_revision(date: str | None) -> str:
     if date is None:
         return list(REVISIONS)[-1]
     if date not in REVISIONS:
-        suggestion = nearest(date, REVISIONS)
-        hint = f"; did you mean {suggestion!r}?" if suggestion else ""
-        msg = f"unknown protocol revision {date!r}: choose one of {', '.join(REVISIONS)}{hint}"
+        msg = f"unknown protocol revision {date!r}: choose one of {', '.join(REVISIONS)}"
         raise ValueError(msg)
     return date
 

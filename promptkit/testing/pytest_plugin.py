@@ -202,15 +202,6 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
                 _add_to_path(root)
 
 
-def pytest_collectreport(report: pytest.CollectReport) -> None:
-    """Explain an import failure if another distribution has overwritten files of this package."""
-    if report.failed and "promptkit" in str(report.longrepr):
-        from promptkit.errors.distribution import other_package_hint
-
-        if (reason := other_package_hint()) is not None:
-            report.sections.append(("promptkit", reason))
-
-
 @pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 does not have this hook
 def pytest_collect_directory(path: Path) -> None:
     """Make the root of a folder's project importable before its ``conftest.py`` is imported."""

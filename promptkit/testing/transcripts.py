@@ -137,10 +137,7 @@ def _hidden_fields(content: Content) -> tuple[str, ...]:
 def _value(value: object) -> str:
     """Format a value, with the same result for equal values."""
     if isinstance(value, datetime):
-        try:
-            return value.astimezone(UTC).isoformat()
-        except OverflowError:  # on the first or last supported day
-            return value.isoformat()
+        return value.astimezone(UTC).isoformat()
     return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 

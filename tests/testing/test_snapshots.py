@@ -135,13 +135,6 @@ def test_snapshots_are_equal_only_for_equal_workflows(workflows, data):
     assert (transcript(left) == transcript(right)) == (left == right)
 
 
-def test_earliest_time_can_be_shown():
-    """The earliest local time can be shown, although it is out of range in UTC."""
-    text = Text("a", last_modified="0001-01-01T00:00:00+01:00")
-
-    assert transcript(user(text)) == "[user] last_modified=0001-01-01T00:00:00+01:00\na"
-
-
 def rewrite_annotations(content, zone):
     """Return equal content, with its priority and its time in another notation."""
     priority, moment = content.priority, content.last_modified
