@@ -136,15 +136,12 @@ def _texts(values: object, source_label: str, hint: str) -> tuple[str, ...]:
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         msg = f"{source_label} {type(values).__name__}, not a list of values: {hint}"
         raise ResultError(msg)
-    texts = (_text(value, source_label) for value in values if value is not None)
+    texts = (_text(value) for value in values if value is not None)
     # The order of a set differs between processes.
     return tuple(sorted(texts) if isinstance(values, set | frozenset) else texts)
 
 
-def _text(value: object, source_label: str) -> str:
-    if isinstance(value, bytes | bytearray):
-        msg = f"{source_label} values that are {type(value).__name__}: decode them, with .decode()"
-        raise ResultError(msg)
+def _text(value: object) -> str:
     if isinstance(value, Enum):
         value = member_text(value)
     return str.__str__(value) if isinstance(value, str) else str(value)

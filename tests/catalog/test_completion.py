@@ -657,14 +657,6 @@ class TestMistakes:
         with pytest.raises(TypeError, match=message):
             complete_either_way(branches, "")
 
-    def test_bytes_are_rejected(self, complete_either_way):
-        """Values that are bytes are rejected, because they would be shown as `b'main'`."""
-        message = r"values that are bytes: decode them, with \.decode\(\)$"
-        with pytest.raises(TypeError, match=f"^complete= got {message}"):
-            Completer([b"main"])
-        with pytest.raises(TypeError, match=f"^complete function '<lambda>' returned {message}"):
-            complete_either_way(lambda: [b"main"], "")
-
     def test_function_that_returns_a_coroutine_is_rejected(self, complete_either_way):
         """A function that returns a coroutine is rejected when called, without a warning from Python."""
         with pytest.raises(TypeError, match=f"returned coroutine, not a list of values: {RETURN}$"):
