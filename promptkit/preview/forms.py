@@ -21,7 +21,7 @@ from zlib import crc32
 
 import attrs
 
-from promptkit.catalog.arguments import Argument, Arguments, schema_without_null
+from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.errors.exceptions import InvalidArgument
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.preview.media import Upload, UploadStore, parse_number
@@ -451,30 +451,17 @@ def _file(_: Argument, value: str) -> Control | None:
 
 
 def _number(argument: Argument, value: str) -> Control | None:
-    """Return a number input with its bounds; None for a value that such an input cannot show."""
+    """Return a number input; None for a value that such an input cannot show."""
     number = value.strip()
     if value and not _is_number(number):
         return None
-    schema = schema_without_null(argument)
-    is_integer = schema.get("type") == "integer"
-    bounds = {
-        "min": _bound(schema, "minimum", "exclusiveMinimum", +is_integer),
-        "max": _bound(schema, "maximum", "exclusiveMaximum", -is_integer),
-        "step": 1 if is_integer else "any",
-    }
-    attributes = {name: str(bound) for name, bound in bounds.items() if bound is not None}
-    return Control("line", number, {"type": "number", **attributes})
+    step = "1" if plain(argument.annotation, core=True) is int else "any"
+    return Control("line", number, {"type": "number", "step": step})
 
 
 def _is_number(text: str) -> bool:
     # Browsers drop numbers that are too large for them.
     return _NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
-
-
-def _bound(schema: Mapping[str, Any], inclusive: str, exclusive: str, inwards: int) -> Decimal | None:
-    if exclusive in schema:
-        return Decimal(str(schema[exclusive])) + inwards
-    return Decimal(str(schema[inclusive])) if inclusive in schema else None
 
 
 def _date(argument: Argument, value: str) -> Control | None:

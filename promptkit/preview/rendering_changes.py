@@ -25,14 +25,6 @@ BASE_LABELS: Final = {"save": "Since the last save", "commit": "Since the last c
 
 _NOT_SAVED: Final = "Nothing has been saved yet. Edit the prompt and save it to see what changes."
 
-#: Summaries of changed outcomes, by the prefix of the new text.
-_OUTCOMES: Final = {
-    "[fails]": "Now fails.",
-    "[refused]": "Now rejected.",
-    "[not rendered]": "No longer rendered.",
-    "": "Renders again.",
-}
-
 #: Maximum size of the cached text, in characters.
 _MAX_CACHED: Final = 16 * 1024 * 1024
 
@@ -210,31 +202,11 @@ def _summarize_unchanged(
 
 def _compare(texts: Iterable[CaseTexts], comparison: CaseComparer) -> list[CaseChange]:
     return [
-        CaseChange(name, _summarize(old, new), _diff_lines(old, new, comparison))
+        CaseChange(name, _summarize(old, new), comparison.words(old or "", new or ""))
         for name, old, new in texts
         if old != new
     ]
 
 
 def _summarize(old: str | None, new: str | None) -> str:
-    if old is None or new is None:
-        return "New." if old is None else "Removed."
-    if _has_same_outcome(old, new):
-        return "Text changed."
-    return _OUTCOMES[_outcome_prefix(new)]
-
-
-def _has_same_outcome(old: str, new: str) -> bool:
-    return _outcome_prefix(old) == _outcome_prefix(new)
-
-
-def _outcome_prefix(text: str) -> str:
-    """Return the prefix that marks *text* as an error or as not rendered; ``""`` for a rendering."""
-    return next((prefix for prefix in _OUTCOMES if prefix and text.startswith(prefix)), "")
-
-
-def _diff_lines(old: str | None, new: str | None, comparison: CaseComparer) -> Sequence[Line]:
-    """Return the changed lines, or all lines of the new text if the kind of outcome has changed."""
-    if old is not None and new is not None and not _has_same_outcome(old, new):
-        return [[("+" if _outcome_prefix(new) else " ", line)] for line in new.splitlines()]
-    return comparison.words(old or "", new or "")
+    return "New." if old is None else "Removed." if new is None else "Text changed."

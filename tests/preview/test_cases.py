@@ -157,7 +157,7 @@ class TestSinceTheLastSave:
         preview.live.publish(compile(load(recipes(review=failing))))
 
         text = extract_text(render_tab(preview, "changes", code="x = 1"))
-        assert "cold, and secret Now fails." in text
+        assert "[fails]" in text
         assert "too cold" in text
         assert "Unchanged: empty, short." in text
 

@@ -203,23 +203,8 @@ class TestControls:
         [
             (str, "area", {}),
             (int, "line", {"type": "number", "step": "1"}),
-            (
-                Annotated[int, msgspec.Meta(ge=1, le=9)],
-                "line",
-                {"type": "number", "min": "1", "max": "9", "step": "1"},
-            ),
-            (
-                Annotated[int, msgspec.Meta(gt=1, lt=9)],
-                "line",
-                {"type": "number", "min": "2", "max": "8", "step": "1"},
-            ),
-            (
-                Annotated[int, msgspec.Meta(ge=3, multiple_of=5)],
-                "line",
-                {"type": "number", "min": "3", "step": "1"},
-            ),
+            (Annotated[int, msgspec.Meta(ge=1, le=9)], "line", {"type": "number", "step": "1"}),
             (float, "line", {"type": "number", "step": "any"}),
-            (Annotated[float, msgspec.Meta(gt=0)], "line", {"type": "number", "min": "0", "step": "any"}),
             (Decimal, "line", {"type": "number", "step": "any"}),
             (dt.date, "line", {"type": "date"}),
             (dt.datetime, "line", {"type": "text"}),
@@ -250,7 +235,7 @@ class TestControls:
         ids=str,
     )
     def test_type_determines_the_control(self, annotation, kind, attributes):
-        """The type determines the control, its bounds and its step."""
+        """The type determines the control and its step."""
         control = build_control(annotation)
 
         assert (control.kind, dict(control.attributes)) == (kind, attributes)
