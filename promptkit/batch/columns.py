@@ -254,8 +254,7 @@ def _convert_to_type(value: Any, annotation: Any) -> Any:
     """
     Convert a value to a type; return None if that fails.
 
-    A naive datetime at midnight is converted as a date. Any other naive datetime fails, because it could be
-    local time in the author's zone.
+    A naive datetime at midnight is converted as a date. Any other naive datetime is sent as text instead.
     """
     with suppress(msgspec.ValidationError, TypeError, ValueError):
         if not (isinstance(value, datetime) and value.tzinfo is None):

@@ -364,8 +364,6 @@ def _clauses(argument: Argument, form: str) -> Iterator[str]:
     """Yield constraints, examples and the default in words, because clients drop unknown schema keywords."""
     arg = argument.arg
     yield form
-    if arg.timezone is not None:
-        yield f"in {arg.timezone} unless it has an offset"
     yield example_clause(map(_text, argument.examples))
     defaults = filter(lambda text: text not in ("", "[]", "{}"), map(_text, _defaults(argument)))
     yield default_clause(arg.env, defaults)

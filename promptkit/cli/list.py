@@ -146,10 +146,8 @@ def _format_parts(item: "CompiledPrompt | CompiledResource | CompiledSkill") -> 
 
 
 def _describe_argument(argument: Argument) -> _Line:
-    """Return an argument with its type, default, time zone and description."""
+    """Return an argument with its type, default and description."""
     presence = "required" if argument.required else _format_default(argument)
-    if argument.arg.timezone is not None:
-        presence += f", in {argument.arg.timezone} unless it has an offset"
     words = join_description(
         argument.arg.description, [argument.reader.hint] if argument.reader.meanings else []
     )

@@ -2,10 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, tzinfo
-from typing import Annotated, Any, Final, Union, get_args, get_origin
-
-import msgspec
+from typing import Any, Final, get_args
 
 from promptkit.catalog.arguments import Argument, Arguments, takes_blank
 from promptkit.catalog.completion import Completer
@@ -18,17 +15,14 @@ from promptkit.declarations.unusable_types import (
     unreadable_part,
 )
 from promptkit.errors.diagnostics import Location, Report
-from promptkit.errors.distribution import pip
 from promptkit.errors.rules import Rule
-from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
-from promptkit.types.constraints import DefaultZone
 from promptkit.types.descriptions import default_clause, example_clause, join_description
 from promptkit.types.error_messages import short, shortened
 from promptkit.types.functions import FORWARD
-from promptkit.types.kinds import fits, is_list, is_literal, is_union, plain, type_name
+from promptkit.types.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.types.parsing import reader_of
 from promptkit.types.scalar_types import Reader
 from promptkit.types.unstructuring import is_inline_list, text_as_entered, text_of
@@ -61,8 +55,6 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
     annotation = parameter.annotation
     if parameter.arg.env is not None:
         _check_variable(parameter, report, kind)
-    if parameter.arg.timezone is not None:
-        annotation = _apply_zone(parameter, report)
     reader = reader_of(annotation)
     if reader is None:
         _report_type(parameter, report)
@@ -199,96 +191,6 @@ def _format_value(value: Any) -> str:
         return shortened(" ".join(text_as_entered(value).split()))
     except TypeError:  # an invalid default may have any type
         return short.repr(value)
-
-
-_NO_DATETIME_HINT: Final = (
-    "remove timezone=, or use a datetime; for a record's field, require an offset with msgspec.Meta(tz=True)"
-)
-
-
-def _apply_zone(parameter: Parameter, report: Report) -> Any:
-    """
-    Return a parameter's type that interprets naive datetimes as local time in the `Arg`'s ``timezone``.
-
-    Args:
-        parameter:
-            A parameter whose `Arg` has a ``timezone``.
-
-        report:
-            Receives a diagnostic for a zone that does not exist, and for a type without datetimes.
-    """
-    zone = _zone(parameter, report)
-    if zone is None:
-        return parameter.annotation
-    annotation = _add_note(parameter.annotation, DefaultZone(zone))
-    if annotation == parameter.annotation:
-        _report_zone(
-            parameter,
-            "has timezone=, but its type has no datetime that can have an offset",
-            _NO_DATETIME_HINT,
-            report,
-        )
-    return annotation
-
-
-def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
-    """Return the time zone in the parameter's `Arg`; if it does not exist, report it and return None."""
-    zone = parameter.arg.timezone
-    if isinstance(zone, tzinfo):
-        return zone
-    if not isinstance(zone, str):
-        problem = f"has the timezone {zone!r}, which is not a time zone"
-        _report_zone(
-            parameter, problem, "give the name of a zone, as in 'Europe/Berlin', or a ZoneInfo", report
-        )
-        return None
-    if zone == "UTC":
-        return UTC  # needs no time zone data
-    import zoneinfo
-
-    try:
-        return zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        known = sorted(zoneinfo.available_timezones())
-    problem, hint = "which does not exist", "write a name such as 'UTC' or 'Europe/Berlin'"
-    if (near := nearest(zone, known)) is not None:
-        hint = f"did you mean {near!r}?"
-    if not known:
-        problem, hint = "and this system has no time zone data", f"{pip()} tzdata"
-    _report_zone(parameter, f"has the timezone {zone!r}, {problem}", hint, report)
-    return None
-
-
-def _report_zone(parameter: Parameter, problem: str, hint: str, report: Report) -> None:
-    report.add(Rule.BAD_TIMEZONE, f"parameter {parameter.name!r} {problem}", hint, parameter.name)
-
-
-def _add_note(annotation: Any, note: Any) -> Any:
-    """Return a type with *note* added to each datetime in it, except where a constraint forbids an offset."""
-    annotation = plain(annotation)
-    if annotation is datetime:
-        return Annotated[datetime, note]
-    if get_origin(annotation) is Annotated:
-        return _add_note_to_annotated(annotation, note)
-    arguments = get_args(annotation)
-    if not arguments or is_literal(annotation):
-        return annotation
-    noted = tuple(_add_note(argument, note) for argument in arguments)
-    if noted == arguments:
-        return annotation
-    origin: Any = Union if is_union(annotation) else get_origin(annotation)
-    return origin[noted]
-
-
-def _add_note_to_annotated(annotation: Any, note: Any) -> Any:
-    """Implement `_add_note` for ``Annotated``. *note* replaces a constraint that requires an offset."""
-    notes = annotation.__metadata__
-    if plain(annotation.__origin__) is not datetime:
-        return Annotated[(_add_note(annotation.__origin__, note), *notes)]
-    requirements = {item: item.tz for item in notes if isinstance(item, msgspec.Meta)}
-    if False in requirements.values():
-        return annotation
-    return Annotated[(datetime, *(item for item in notes if requirements.get(item) is None), note)]
 
 
 def _null_text(annotation: Any) -> str | None:

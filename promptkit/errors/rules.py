@@ -15,7 +15,7 @@ _IGNORABLE: Final = "ignorable error"
 RETIRED: Final = frozenset(
     (
         *("PK104", "PK204", "PK210", "PK221", "PK222", "PK227", "PK240", "PK241", "PK311", "PK314"),
-        *("PK315", "PK316", "PK322", "PK340", "PK505", "PK616"),
+        *("PK315", "PK316", "PK320", "PK322", "PK340", "PK505", "PK616"),
     )
 )
 
@@ -97,7 +97,6 @@ class Rule(Enum):
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
     FOREIGN_METADATA = "PK312", "metadata for another framework in `Annotated`", _WARNING
     BAD_EXAMPLE = "PK313", "an example or completion that is invalid for the parameter", _WARNING
-    BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a type without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that cannot be a parameter's default"
     READ_AS_OPTION = "PK330", "a parameter's value that a command can parse as an option", _WARNING
     CALLERS_PATH = "PK331", "a file whose path comes from a caller and is not confined to a folder", _WARNING

@@ -7,7 +7,6 @@ See https://www.rfc-editor.org/rfc/rfc6749#section-3.3 for the syntax of scopes.
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from datetime import tzinfo
 from typing import Any, Final
 
 import attrs
@@ -56,11 +55,6 @@ class Arg:
             Whether the value must stay out of errors, logs and transcripts. Secret values are never
             offered as completions.
 
-        timezone:
-            The time zone of datetimes that a client sends without an offset: a name such as
-            ``"Europe/Berlin"``, or a `tzinfo` such as a `zoneinfo.ZoneInfo`. Every `datetime`
-            is then aware. By default, datetimes without an offset stay naive.
-
         env:
             The server's environment variable that holds the default. It is looked up for each request
             and parsed like a value from a client. If it is not set, the parameter's default applies.
@@ -83,7 +77,6 @@ class Arg:
         converter=_completions,
     )
     secret: bool = attrs.field(default=False, kw_only=True)
-    timezone: str | tzinfo | None = attrs.field(default=None, kw_only=True)
     env: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
 
 

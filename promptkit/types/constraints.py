@@ -1,14 +1,13 @@
 """
-Constraints of `msgspec.Meta` and of time zones, in descriptions, examples and JSON Schemas.
+Constraints of `msgspec.Meta` in descriptions, examples and JSON Schemas.
 
 Most functions take the constraints of a type, some of them after a noun, an example or the type itself.
 """
 
-from datetime import datetime, time, tzinfo
+from datetime import datetime, time
 from typing import Any, Final, TypeAlias
 
 import msgspec
-from msgspec import Struct
 
 from promptkit.types.kinds import Constraints, constrained
 
@@ -106,23 +105,6 @@ def moment_pattern(kind: Moment, limits: Constraints) -> dict[str, str]:
 
 NO_OFFSET: Final = "has no offset"
 HAS_OFFSET: Final = "has an offset"
-
-
-class DefaultZone(Struct, frozen=True):
-    """Metadata for ``Annotated``: a `datetime` without an offset is local time in *zone*."""
-
-    zone: tzinfo
-
-
-def zone_of(annotation: Any) -> tzinfo | None:
-    """Return the zone of the `DefaultZone` in an annotation, if any."""
-    notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, DefaultZone))
-    return next((note.zone for note in notes), None)
-
-
-def localize(value: datetime, zone: tzinfo) -> datetime:
-    """Return *value* with *zone* as its time zone; unchanged if it has an offset."""
-    return value.replace(tzinfo=zone) if value.tzinfo is None else value
 
 
 def offset_error(value: Any, annotation: Any, *, seconds: str = "") -> str | None:

@@ -6,14 +6,13 @@ Arguments are strings in the protocol. Each parameter gets its reader when it is
 
 import re
 from collections.abc import Callable
-from datetime import tzinfo
 from typing import Any, Final, get_args, get_origin
 
 import msgspec
 from msgspec import Struct, structs
 
 from promptkit.types.choices import enum_reader, literal_reader
-from promptkit.types.constraints import localize, offset_error, zone_of
+from promptkit.types.constraints import offset_error
 from promptkit.types.descriptions import example_text, expected_of
 from promptkit.types.errors import ConversionError, collect, error_of_union
 from promptkit.types.kinds import (
@@ -150,8 +149,6 @@ def _constrained_reader(annotation: Any) -> Reader | None:
     inner = reader_of(annotation.__origin__)
     if inner is None:
         return None
-    if zone := zone_of(annotation):
-        return _zoned_reader(inner, zone)
     if not _is_supported(annotation):
         return None
     expected = expected_of(annotation)
@@ -168,12 +165,6 @@ def _constrained_reader(annotation: Any) -> Reader | None:
 
     hint = expected if expected != "text" else ""
     return Reader(read, expected, hint, inner.values, inner.meanings, is_several=inner.is_several)
-
-
-def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
-    """Return a reader of datetimes that interprets a datetime without an offset as local time in *zone*."""
-    hint = f"{inner.expected}, in {zone} unless it has an offset"
-    return Reader(lambda value: localize(inner.read(value), zone), inner.expected, hint)
 
 
 def _surrogate_reader(annotation: Any) -> Reader | None:

@@ -19,7 +19,7 @@ import msgspec
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.suggestions import nearest
 from promptkit.types.choices import enum_converter, member_text
-from promptkit.types.constraints import localize, offset_error, zone_of
+from promptkit.types.constraints import offset_error
 from promptkit.types.descriptions import expected_of
 from promptkit.types.errors import (
     ABSENT,
@@ -114,7 +114,6 @@ def _leaf_converter(annotation: Any) -> Read:
         convert = _converter(annotation)
     # In JSON Schema, 1.0 is an integer. The values of a Literal can also be integers.
     takes_integers = scalar is None or scalar.schema.get("type") == "integer"
-    zone = zone_of(annotation)
 
     def structure(value: Any) -> Any:
         if type(value) is annotation:
@@ -122,10 +121,9 @@ def _leaf_converter(annotation: Any) -> Read:
         if takes_integers and isinstance(value, float) and value.is_integer():
             value = int(value)
         try:
-            result = convert(value, annotation)
+            return convert(value, annotation)
         except (msgspec.ValidationError, ValueError, OverflowError):
             raise _leaf_error(value, annotation) from None
-        return result if zone is None else localize(result, zone)
 
     return structure
 
@@ -267,18 +265,17 @@ def _key_converter(annotation: Any) -> Callable[[str], Any]:
     """Return a function that converts the key of a JSON object to a value of *annotation*."""
     if annotation in (Any, str):
         return str
-    scalar, zone = scalar_of(annotation), zone_of(annotation)
+    scalar = scalar_of(annotation)
     convert = convert_key if scalar is None else scalar.convert_key
     if is_enum(constrained(annotation)[0]):
         convert = lambda text, _: _convert(text, annotation)  # noqa: E731
 
     def structure(text: str) -> Any:
         try:
-            key = convert(text, annotation)
+            return convert(text, annotation)
         except (msgspec.ValidationError, ConversionError):
             reason = offset_error(text, annotation, seconds=":00")
             raise ConversionError(expected_of(annotation), got=text, reason=reason) from None
-        return key if zone is None else localize(key, zone)
 
     return structure
 

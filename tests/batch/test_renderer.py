@@ -427,14 +427,6 @@ class TestTypes:
         error = "'at' has no offset: add an offset, as in 2026-01-31T12:00+01:00"
         assert renderings_and_errors(rows) == [(None, error)]
 
-    def test_timestamp_without_a_zone(self):
-        """A timestamp without a time zone gets the author's time zone, like text."""
-        moment = Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]
-
-        values, errors = receive_values(moment, pa.table({"value": [MOMENT]}))
-
-        assert (values, errors) == ([MOMENT.replace(tzinfo=BERLIN)], [])
-
     def test_bytes_are_not_text(self):
         """Bytes are rejected for a text parameter instead of being converted to base64."""
         values, errors = receive_values(str, pa.table({"value": [b"text"]}))

@@ -233,16 +233,6 @@ class TestListing:
             "type": "string",
         }
 
-    def test_schema_names_the_time_zone(self):
-        """The description of a datetime with a timezone names the zone of times without an offset."""
-        from datetime import datetime
-
-        schema = make_prompt(Annotated[datetime, Arg("When", timezone="Europe/Berlin")]).compiled.schema
-
-        assert schema["properties"]["value"]["description"] == (
-            "When (a date and time, as in 2026-01-31T12:00:00Z; in Europe/Berlin unless it has an offset)"
-        )
-
 
 class TestSecrets:
     @pytest.mark.parametrize("annotation", [str, str | None, list[str]], ids=str)

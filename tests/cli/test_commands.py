@@ -347,18 +347,6 @@ TYPES = [
     ("x: Annotated[str, Arg(env='TEAM')]", "str, default from $TEAM"),
     ("x: Annotated[int, Arg(env='DEPTH')] = 3", "int, default from $DEPTH, else 3"),
     ("x: Annotated[str, Arg(env='KEY', secret=True)] = 'x'", "str, default from $KEY, else <secret>"),
-    (
-        "x: Annotated[datetime, Arg('When', timezone='UTC')]",
-        "datetime, required, in UTC unless it has an offset: When",
-    ),
-    (
-        "x: Annotated[datetime | None, Arg(timezone=timezone(timedelta(hours=1)))] = None",
-        "datetime | None, optional, in UTC+01:00 unless it has an offset",
-    ),
-    (
-        "x: Annotated[datetime, Arg(env='START', timezone=timezone.utc, secret=True)]",
-        "datetime, default from $START, in UTC unless it has an offset",
-    ),
     ("x: str = 'a   b\\n\u202ec'", r'str, default "a   b\n\u202ec"'),
 ]
 

@@ -135,7 +135,6 @@ class TestArg:
             "examples=()",
             "complete=None",
             "secret=False",
-            "timezone=None",
             "env=None",
         ]
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["description"]

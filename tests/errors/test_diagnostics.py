@@ -125,7 +125,6 @@ FIXES = {
     "PK310": ('Arg("The change"), Arg(secret=True)', 'Arg("The change", secret=True)'),
     "PK312": ("Gt(0)", '"More than 0"'),
     "PK313": ('"cold"', '"warm"'),
-    "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
     "PK330": ('revision, "--"', '"--end-of-options", revision, "--"'),
     "PK331": ("{(workspace() / path).read_text()}", "{Text.below(workspace(), path)}"),

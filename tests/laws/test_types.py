@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from promptkit import Arg, Image, Message, Workflow, prompt
-from promptkit.types.constraints import DefaultZone
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
 from promptkit.types.structuring import structurer
@@ -114,7 +113,6 @@ TYPES: dict[Any, st.SearchStrategy[Any]] = {
         TEXT, st.times(timezones=st.just(dt.UTC))
     ),
     Annotated[dt.datetime, msgspec.Meta(tz=True)]: AWARE,
-    dict[str, Annotated[dt.datetime, DefaultZone(dt.UTC)]]: st.dictionaries(TEXT, AWARE),
     Workflow: st.lists(MESSAGES, max_size=3).map(Workflow),
     list[Message]: st.lists(MESSAGES, max_size=3),
     Image: st.just(PIXEL),

@@ -124,8 +124,6 @@ VALUES = [
     (dt.datetime, "2026-01-31 12:00:00", NOON),
     (dt.datetime, "2026-01-31T12:00:00Z", NOON.replace(tzinfo=dt.UTC)),
     (dt.datetime, "2026-01-31", NOON.replace(hour=0)),
-    (Annotated[dt.datetime, Arg(timezone="UTC")], "2026-01-31T12:00", NOON.replace(tzinfo=dt.UTC)),
-    (Annotated[dt.datetime, Arg(timezone="UTC")], "2026-01-31T12:00Z", NOON.replace(tzinfo=dt.UTC)),
     (dt.time, "12:30", dt.time(12, 30)),
     (dt.time, "12:30:01.5", dt.time(12, 30, 1, 500000)),
     (dt.timedelta, "1h 30m", dt.timedelta(minutes=90)),
