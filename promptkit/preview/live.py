@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import cached_property
 from inspect import unwrap
@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from promptkit.catalog.arguments import schema_of
-from promptkit.catalog.cases import Case
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
@@ -149,13 +148,6 @@ class CatalogVersion:
             return PurePath(commonpath(folders)).as_posix()
         except ValueError:  # there is no common folder
             return ""
-
-    def find_destinations(self, query: str) -> Iterator[tuple[CompiledPrompt, Case | None]]:
-        """Yield the prompts and cases whose names or titles contain each word of the query."""
-        for prompt in self.catalog.prompts:
-            for case in (None, *prompt.saved()):
-                if _has_all(query, prompt.name, prompt.title, None if case is None else case.name):
-                    yield prompt, case
 
     def find_resources(self, query: str = "") -> list[CompiledResource]:
         """Return the resources that contain each word of the query."""

@@ -3,8 +3,6 @@
 import json
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterable
-from itertools import islice
-from typing import Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -20,13 +18,10 @@ from promptkit.preview.access import PageGuard
 from promptkit.preview.conversation import ConversationBuilder
 from promptkit.preview.live import LiveCatalog
 from promptkit.preview.media import MediaStore, parse_number
-from promptkit.preview.prompt_pages import PANELS, SHOW_ALL, Endpoints, PromptPages
+from promptkit.preview.prompt_pages import SHOW_ALL, Endpoints, PromptPages
 from promptkit.preview.rendering import cancel_on_disconnect, read_resource, strip_frontmatter
 from promptkit.preview.rendering_changes import CaseComparer, Comparisons
 from promptkit.preview.templating import FOLDER, SHORT, environment, search_path
-
-#: Maximum number of lines in the palette.
-_MAX_PALETTE_LINES: Final = 30
 
 
 def create_application(  # noqa: PLR0913 (each is an option of dev)
@@ -68,7 +63,6 @@ def create_application(  # noqa: PLR0913 (each is an option of dev)
         routes=[
             Route("/", pages.show_gallery),
             Route("/gallery", pages.search),
-            Route("/palette", pages.search_palette),
             Route("/events", pages.send_events),
             Route("/resources", pages.show_resource),
             Route("/media/{digest}", pages.send_media),
@@ -103,17 +97,6 @@ class _CatalogPages(Endpoints):
         if current is None:  # so that the back button returns to the search
             response.headers["HX-Replace-Url"] = search_path(query or "")
         return response
-
-    async def search_palette(self, request: Request) -> Response:
-        """Return the lines of the palette: prompts, their cases, skills and tabs."""
-        query, version = request.query_params.get("q", ""), self._get_version(request)
-        destinations = list(islice(version.find_destinations(query), _MAX_PALETTE_LINES))
-        has_tabs = request.query_params.get("page-kind") == "prompt"
-        tabs = {"conversation": "Conversation", **PANELS} if has_tabs else {}
-        skills = version.find_skills(query)[: _MAX_PALETTE_LINES - len(destinations)]
-        return self._render_page(
-            request, "palette.html", destinations=destinations, skills=skills, tabs=tabs, query=query
-        )
 
     async def show_resource(self, request: Request) -> Response:
         """Show a resource: its content, or its description if it is a template."""

@@ -29,12 +29,11 @@ class TestLists:
         assert "Review a change. Use it often." in extract_text(page)
 
     def test_search_finds_skills(self, serve_preview):
-        """The gallery's search and the palette find skills."""
+        """The gallery's search finds skills."""
         preview = serve_preview(shelf=SKILLS)
 
         assert "code-review" in preview.page("/gallery?q=often")
         assert "code-review" not in preview.page("/gallery?q=never")
-        assert extract_links(preview.page("/palette?q=code"))["code-review skill"] == PAGE
 
     def test_skills_are_listed_next_to_pages(self, serve_preview):
         """Skills are in the list next to other pages."""

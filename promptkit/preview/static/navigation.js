@@ -1,4 +1,4 @@
-// Navigation: tabs, whose state is in the URL, the list of prompts, and the palette.
+// Navigation: tabs, whose state is in the URL, and the list of prompts.
 
 const by = (id) => document.getElementById(id);
 const workspace = by("workspace");
@@ -79,48 +79,8 @@ function toggleSearch(query) {
   field.dispatchEvent(new Event("input", { bubbles: true }));
 }
 
-// The palette: Ctrl+K opens it, arrow keys move the selection, and Escape closes it, like all dialogs.
-
-const palette = by("palette");
-
-function openPalette() {
-  if (palette.open) return;
-  isAwaitingResults = false;
-  palette.showModal();
-  by("palette-query").value = "";
-  by("palette-query").dispatchEvent(new Event("input", { bubbles: true }));
-}
-
-// Enter opens the first result, once the results match the whole input.
-let isAwaitingResults = false;
-
-function openFirst() {
-  isAwaitingResults = by("destinations").firstElementChild?.dataset.query !== by("palette-query").value;
-  if (!isAwaitingResults) visibleDestinations()[0]?.click();
-}
-
-const visibleDestinations = () => [...palette.querySelectorAll("#destinations :is(a, button)")].filter((item) => item.offsetParent);
-
-document.addEventListener("htmx:after:swap", () => {
-  if (isAwaitingResults && palette?.open) openFirst();
-});
-
-function moveInPalette(event) {
-  const items = visibleDestinations();
-  const index = items.indexOf(document.activeElement);
-  if (event.key === "ArrowDown") items[Math.min(index + 1, items.length - 1)]?.focus();
-  else if (event.key === "ArrowUp") (items[index - 1] ?? by("palette-query")).focus();
-  else if (event.key === "Enter" && document.activeElement === by("palette-query")) openFirst();
-  else return;
-  event.preventDefault();
-}
-
 document.addEventListener("keydown", (event) => {
-  if (event.key?.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && palette) {
-    event.preventDefault();
-    openPalette();
-  } else if (palette?.open) moveInPalette(event);
-  else if (event.key === "ArrowDown" && event.target.id === "q") {
+  if (event.key === "ArrowDown" && event.target.id === "q") {
     event.preventDefault();
     document.querySelector("#results a")?.focus();
   } else if (event.key === "/" && !event.target.closest("input, select, textarea") && by("q")) {
@@ -151,9 +111,5 @@ document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (!button) return;
   if (button.getAttribute("role") === "tab") openTab(button);
-  else if (button.dataset.tab) {
-    palette.close();
-    by(`tab-${button.dataset.tab}`).click();
-  } else if ("palette" in button.dataset) openPalette();
   else if (button.dataset.search) toggleSearch(button.dataset.search);
 });

@@ -1,4 +1,4 @@
-"""Navigation: tabs, the prompt list, the search and the command palette."""
+"""Navigation: tabs, the prompt list and the search."""
 
 import re
 
@@ -132,26 +132,8 @@ def test_tag_filters_the_prompts(visit_recipes):
     expect(side.locator(".prompt-list").get_by_role("link")).to_have_text(["long"])
 
 
-def test_shortcuts_open_the_search_and_the_palette(visit_recipes):
-    """``/`` focuses the search, and Ctrl+K opens the palette, which finds prompts, cases and tabs."""
-    page = visit_recipes(many=MANY, long=LONG).prompt("prompt_0001")
+def test_a_shortcut_opens_the_search(visit_recipes):
+    """``/`` focuses the search."""
+    page = visit_recipes(many=MANY).prompt("prompt_0001")
     page.keyboard.press("/")
     expect(page.get_by_role("navigation", name="Prompts").get_by_role("searchbox")).to_be_focused()
-
-    page.keyboard.press("Control+k")
-    palette = page.get_by_role("dialog", name="Go to")
-    expect(palette.get_by_role("searchbox")).to_be_focused()
-    page.keyboard.type("forty")
-    expect(palette.get_by_role("link")).to_have_text(["long forty"])
-    page.keyboard.press("Enter")
-    expect(page.locator("#turn-40")).to_contain_text("Turn 39")
-    page.wait_for_load_state()  # a key that is pressed before the page's script has run is lost
-
-    page.keyboard.press("Control+k")
-    page.keyboard.type("wir")
-    expect(palette.get_by_role("button")).to_have_text(["Wire of this prompt"])
-    page.keyboard.press("Enter")
-    expect(page.get_by_role("tabpanel", name="Wire")).to_contain_text("Turn 0")
-    page.keyboard.press("Control+k")
-    page.keyboard.press("Escape")
-    expect(palette).to_be_hidden()
