@@ -19,12 +19,6 @@ from promptkit.preview.templating import SHORT, format_markdown
 #: Maximum length of Markdown to format, in characters. Formatting longer Markdown takes too long.
 _MAX_MARKDOWN: Final = 50_000
 
-#: Number of messages that are shown until the user requests all of them.
-_MAX_TURNS: Final = 200
-
-#: Pass this instead of the number of a turn to show all turns in full.
-ALL_TURNS: Final = -1
-
 
 @attrs.frozen
 class TextView:
@@ -154,18 +148,17 @@ class ConversationBuilder:
 
     def build_turns(self, workflow: Workflow, full_turn: int = 0) -> list[TurnView]:
         """
-        Return the turns of a workflow, truncating long conversations and long text.
+        Return the turns of a workflow, truncating long text.
 
         Args:
             workflow:
                 The workflow to show.
 
             full_turn:
-                The number of a turn to show in full; 0 for no turn, `ALL_TURNS` for all turns.
+                The number of a turn to show in full; 0 for no turn.
         """
-        messages = workflow.shown if full_turn == ALL_TURNS else workflow.shown[: max(full_turn, _MAX_TURNS)]
         turns = []
-        for number, message in enumerate(messages, 1):
+        for number, message in enumerate(workflow.shown, 1):
             kind, view = self._build_view(message.content, None if number == full_turn else SHORT)
             tokens = sum(map(estimate_tokens, message.content.texts))
             turns.append(TurnView(number, message, kind, view, tokens, self.redact))

@@ -20,7 +20,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPromptError
 from promptkit.loader.targets import target_of
-from promptkit.preview.conversation import ALL_TURNS, ConversationBuilder, TurnView
+from promptkit.preview.conversation import ConversationBuilder, TurnView
 from promptkit.preview.forms import Submission, build_fields, build_query, read_submission
 from promptkit.preview.live import CatalogVersion, LiveCatalog
 from promptkit.preview.media import MediaStore, UploadStore, open_form, parse_number
@@ -345,7 +345,6 @@ class PromptPages(Endpoints):
             "rendering": rendering,
             "fields": fields,
             "turns": turns,
-            "all_turns": ALL_TURNS,
             "cases": [
                 # The submitted values can differ from those in the chosen case, because the form omits
                 # secrets.

@@ -21,17 +21,6 @@ def render_turns(*contents, media=None, redact=str, full_turn=0):
     )
 
 
-def test_only_the_first_turns_are_shown():
-    """The first 200 turns are shown; if a later turn is shown in full, all turns before it are shown."""
-    contents = [Text(f"turn {number}") for number in range(300)]
-    last = [
-        re.findall(r"turn \d+", render_turns(*contents, full_turn=full_turn))[-1]
-        for full_turn in (0, 3, 250, -1)
-    ]
-
-    assert last == ["turn 199", "turn 199", "turn 249", "turn 299"]
-
-
 HOSTILE = [
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",

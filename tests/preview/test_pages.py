@@ -321,20 +321,6 @@ class TestResource:
         assert "did you mean &#39;rust&#39;" in preview.page("/resources?uri=style://rus")
         assert "unknown resource" in preview.page("/resources?uri=no://where")
 
-    def test_many_messages_are_truncated(self, serve_preview):
-        """Of many messages, only 200 are shown until the user requests all."""
-        source = "from promptkit import prompt\n@prompt\ndef many(n: int):\n    return ['a'] * n\n"
-        preview = serve_preview(many=source)
-
-        cut = preview.render("many", n="1000")
-        assert cut.count('<li class="turn') == 200
-        assert "1,000 messages" in extract_text(cut)
-        assert "200 of 1,000 messages are shown." in extract_text(cut)
-        full = preview.client.post("/prompts/many/render", data={"n": "1000", "show-all": "-1"}).text
-        assert full.count('<li class="turn') == 1000
-        assert "are shown" not in full
-        assert "unknown" not in full
-
     def test_refused_defaults_are_not_a_failure(self, serve_preview):
         """A refusal of the default values is shown as "Not rendered", not as a failure."""
         source = """
