@@ -81,31 +81,26 @@ def _replace_symbol(match: re.Match[str]) -> str:
 
 
 def has_transcript(value: object) -> bool:
-    """Return whether *value* is a workflow, a message, content, or a list or tuple of these."""
-    if isinstance(value, Workflow | Message | Content):
-        return True
-    return isinstance(value, list | tuple) and bool(value) and all(map(has_transcript, value))
+    """Return whether *value* is a workflow, a message, content, or a list or tuple of messages."""
+    return isinstance(value, Workflow | Message | Content) or _is_message_list(value)
+
+
+def _is_message_list(value: object) -> bool:
+    is_list = isinstance(value, list | tuple) and bool(value)
+    return is_list and all(isinstance(item, Message) for item in value)
 
 
 def lines_of(value: Any) -> Iterator[Line]:
-    """Yield the lines of a workflow, a message, content, a list or tuple of these, or any other value."""
+    """Yield the lines of a workflow, a message, content, a list or tuple of messages, or any other value."""
     if isinstance(value, Workflow) and value.system is not None:
         yield from _content_lines(value.system, "[system]", "the system part")
-    is_list = isinstance(value, list | tuple)
-    if isinstance(value, Workflow) or (is_list and all(isinstance(item, Message) for item in value)):
+    if isinstance(value, Workflow) or _is_message_list(value):
         for number, message in enumerate(value, 1):
             yield from _message_lines(message, f"message {number}, {message.role}")
     elif isinstance(value, Message):
         yield from _message_lines(value, "")
     elif isinstance(value, Content):
         yield from _content_lines(value, type(value).__name__, "")
-    elif is_list:
-        for number, item in enumerate(value, 1):
-            label = f"item {number}"
-            yield Line(f"{label}:")
-            yield from (
-                Line(line.text, f"{label}, {line.turn}" if line.turn else label) for line in lines_of(item)
-            )
     else:
         yield from map(Line, value.split("\n") if isinstance(value, str) else [describe(value)])
 

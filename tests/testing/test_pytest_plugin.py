@@ -210,12 +210,6 @@ class TestExplanation:
                 user("a") + assistant("b"),
                 ["message 2, assistant:", "- [assistant]", "+ \\[assistant]"],
             ),
-            (
-                [user("a"), user("b")],
-                [user("a"), user("c")],
-                ["item 2, message 1, user:", "- c", "+ b"],
-            ),
-            ((Text("a"),), (Text("b"),), ["item 1:", "- b", "+ a"]),
             (list(user("a")), list(user("b")), ["message 1, user:", "- b", "+ a"]),
             (Workflow(), user("a"), ["message 1, user:", "- [user]", "- a"]),
         ],
