@@ -86,8 +86,9 @@ def has_transcript(value: object) -> bool:
 
 
 def _is_message_list(value: object) -> bool:
-    is_list = isinstance(value, list | tuple) and bool(value)
-    return is_list and all(isinstance(item, Message) for item in value)
+    if not isinstance(value, list | tuple) or not value:
+        return False
+    return all(isinstance(item, Message) for item in value)
 
 
 def lines_of(value: Any) -> Iterator[Line]:
