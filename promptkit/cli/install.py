@@ -43,7 +43,6 @@ from promptkit.errors.exceptions import LoadError
 from promptkit.errors.suggestions import nearest
 from promptkit.files.edits import FileEditError, ForeignEntryError
 from promptkit.fragments.invisible import escape_invisible
-from promptkit.fragments.shell_words import command_line
 from promptkit.loader.targets import has_skills, project_of, split_prefix
 
 #: The options that offer prompts as tools.
@@ -276,8 +275,6 @@ def _change_lines(change: EntryChange, backup: Path | None, *, is_done: bool) ->
         yield f"{title} has {'the' if is_added else 'no'} server {change.name!r}: nothing to change"
     elif is_done:
         yield f"{title} {'has' if is_added else 'no longer has'} the server {change.name!r}"
-    elif change.commands:
-        yield from map(command_line, change.commands)
     else:
         yield from change.diff.splitlines()
     if is_done or not change.is_needed:

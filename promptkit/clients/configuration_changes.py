@@ -1,35 +1,16 @@
-"""
-Changes to a client's configuration, shown as a diff and then applied.
+"""Changes to a client's configuration, shown as a diff and then applied."""
 
-Claude Code also stores its state in its configuration file, and rewrites the file under a lock while it runs.
-Therefore, that file is changed with the ``claude`` command if the command is installed. The files of other
-clients are edited directly.
-"""
-
-import json
 import os
-import shutil
-import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
-from promptkit.clients.configuration_files import ConfigurationFile, ServerTable, read_servers
+from promptkit.clients.configuration_files import ConfigurationFile, ServerTable
 from promptkit.clients.servers import InstalledServer, is_ours, url_in
 from promptkit.errors.suggestions import common_length
-from promptkit.files.edits import (
-    FileContents,
-    FileEditError,
-    ForeignEntryError,
-    back_up,
-    check,
-    replace_file,
-)
-
-#: Timeout of a client's command, in seconds.
-_TIMEOUT_S: Final = 60
+from promptkit.files.edits import FileContents, ForeignEntryError, replace_file
 
 _Entry = Mapping[str, Any] | None
 
@@ -59,9 +40,6 @@ class EntryChange(Struct, frozen=True):
 
         is_client_found:
             Whether the client is on this machine.
-
-        commands:
-            The client's commands that make the change; empty if promptkit edits the file.
     """
 
     file: ConfigurationFile
@@ -71,7 +49,6 @@ class EntryChange(Struct, frozen=True):
     before: _Entry
     entry: _Entry
     is_client_found: bool
-    commands: Sequence[Sequence[str]] = ()
 
     @property
     def is_needed(self) -> bool:
@@ -97,22 +74,7 @@ class EntryChange(Struct, frozen=True):
         Raises:
             FileEditError: If the file cannot be changed, or has been changed since it was read.
         """
-        if not self.commands:
-            return replace_file(self.contents, self.after.encode())
-        try:
-            backup = back_up(self.contents)
-        except OSError as error:
-            msg = f"cannot write a backup: {error.strerror}"
-            raise FileEditError(msg) from None
-        for command in self.commands:
-            _run(command)
-        entry = read_servers(self.file).get(self.name)
-        # A different program might have the name of the client's command.
-        check(
-            _contains(entry, self.entry),
-            f"{self.commands[0][0]} exited successfully, but did not change the file",
-        )
-        return backup
+        return replace_file(self.contents, self.after.encode())
 
 
 def plan_change(
@@ -144,11 +106,8 @@ def plan_change(
     if current is not None:
         _check_ours(file, name, current, url)
     entry = server(current).entry(file.settings, current) if server else None
-    after, commands = contents.text, list[list[str]]()
-    if not _contains(current, entry):
-        after = table.with_entry(name, entry)
-        commands = _own_commands(file, name, current, ServerTable(file.settings, after).entries.get(name))
-    return EntryChange(file, contents, after, name, current, entry, file.is_client_found, commands)
+    after = contents.text if _contains(current, entry) else table.with_entry(name, entry)
+    return EntryChange(file, contents, after, name, current, entry, file.is_client_found)
 
 
 def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Iterator[str]:
@@ -186,34 +145,3 @@ def _contains(current: Any, entry: _Entry) -> bool:
     if entry is None:
         return current is None
     return isinstance(current, Mapping) and all(current.get(key) == value for key, value in entry.items())
-
-
-def _own_commands(file: ConfigurationFile, name: str, before: _Entry, after: _Entry) -> list[list[str]]:
-    """Return the client's commands that change the entry; an empty list if promptkit edits the file."""
-    program = shutil.which("claude") if (file.client, file.scope) == ("claude-code", "user") else None
-    if program is None:
-        return []
-    start = [program, "mcp"]
-    remove = [*start, "remove", "--scope", "user", name]
-    add = [*start, "add-json", "--scope", "user", name, json.dumps(after, ensure_ascii=False)]
-    return [*([] if before is None else [remove]), *([] if after is None else [add])]
-
-
-def _run(command: Sequence[str]) -> None:
-    """Run a command that changes a file. Raises FileEditError with the command's output if it fails."""
-    label = " ".join(command[:3])
-    try:
-        process = subprocess.run(  # noqa: S603 (the client's own command)
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        msg = f"{label} failed: {error}"
-        raise FileEditError(msg) from None
-    output = (process.stderr or process.stdout).strip() or f"it exited with code {process.returncode}"
-    check(process.returncode == 0, f"{label} failed: {output}")

@@ -138,7 +138,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
         _check_writable(contents)
         contents.folder.create()
         with contents.folder.locked(wait=True):
-            backup = back_up(contents)
+            backup = _back_up(contents)
             _replace(contents, data)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
@@ -147,7 +147,7 @@ def replace_file(contents: FileContents, data: bytes) -> Path | None:
     return backup
 
 
-def back_up(contents: FileContents) -> Path | None:
+def _back_up(contents: FileContents) -> Path | None:
     """
     Save the old content of a file, replacing an earlier backup, in a folder that only its owner can read.
 

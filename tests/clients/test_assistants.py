@@ -247,20 +247,6 @@ def test_codex_reads_the_entry(assistants, run_as_user):
     assert entries["reached"]["transport"]["url"] == "http://127.0.0.1:9/mcp"
 
 
-def test_claude_code_writes_its_own_file(run_as_user):
-    """Claude Code's own command writes the entry, and replaces an existing entry."""
-    url = "http://127.0.0.1:9/mcp"
-    first, second = ["install", "claude-code", "--name", "team"], ["--url", url]
-    planned = run_promptkit(run_as_user, *first, "--dry-run")
-    run_promptkit(run_as_user, *first)
-    planned_with_url = run_promptkit(run_as_user, *first, *second, "--dry-run")
-    servers = json.loads(changed_file(run_promptkit(run_as_user, *first, *second)).read_text())["mcpServers"]
-
-    assert re.findall(" mcp ([a-z-]+)", planned) == ["add-json"]
-    assert re.findall(" mcp ([a-z-]+)", planned_with_url) == ["remove", "add-json"]
-    assert servers == {"team": {"type": "http", "url": url}}
-
-
 #: The clients that connect to servers in their status command, and two that connect in a session.
 HEADERS = [*STATUS, "codex", "copilot-cli"]
 
