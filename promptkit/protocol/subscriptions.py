@@ -61,7 +61,7 @@ class Subscriptions:
     @property
     def count(self) -> int:
         """The number of subscriptions to resources."""
-        return len(self._uris) + sum(len(uris) for _, uris in self._streams.values())
+        return len(self._uris) + sum(len(uris) for _, uris in list(self._streams.values()))
 
     @property
     def uris(self) -> Collection[str]:
