@@ -97,17 +97,24 @@ class LineBuffer:
                 self._pending = bytearray()
                 return []
             data = b"\n"
-        lines: list[bytes] = []
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            if self._dropping:
-                self._dropping = False
-            elif self._pending or len(end) > self._limit:
-                lines += self._buffer(end) or [self._take_pending()]
-                self._dropping = False
-            else:
-                lines.append(end)
-        return lines + self._buffer(rest)
+        elif b"\n" not in data:
+            return self._buffer(data)
+        first: list[bytes] = []
+        if self._dropping or self._pending:
+            end = data.index(b"\n")
+            first = self._buffer(data[:end])
+            if not self._dropping:
+                first = [self._take_pending()]
+            self._dropping = False
+            data = data[end + 1 :]
+        *lines, rest = data.split(b"\n")
+        if len(data) > self._limit:
+            lines = [
+                line if len(line) <= self._limit else OverlongLine(line[:PREFIX_BYTES]) for line in lines
+            ]
+        if first:
+            lines = first + lines
+        return lines + self._buffer(rest) if rest else lines
 
     def _buffer(self, data: bytes) -> list[bytes]:
         """Buffer the beginning of a line. If it is already too long, return it instead."""
