@@ -30,10 +30,6 @@ _HEAD_FIELDS: Final = 100
 
 _CONTENT_ENCODING: Final = b"content-encoding"
 
-#: The fields that decide whether a head is accepted, and the size of the cache of their accepted values.
-_CHECKED_FIELDS: Final = (b"host", b"origin", b"content-type", _CONTENT_ENCODING, b"accept", b"mcp-method")
-_MAX_ACCEPTED_HEADS: Final = 64
-
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _EVENTS: Final = b"text/event-stream"
@@ -87,31 +83,17 @@ class Guard:
         self._origins = frozenset(map(_parse_origin, origins))
         self._local_origins = not names
         self._documents = documents
-        self._accepted_heads: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> HttpResponse | None:
         """Return the response, such as an error, if the head alone determines it; otherwise None."""
-        if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
-            limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
-            return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
-        key = (head.path, head.method, *map(head.fields.get, _CHECKED_FIELDS))
-        if key in self._accepted_heads and not head.repeated:
-            return None
-        response = self._check(head)
-        is_cacheable = response is None and head.method == "POST" and not head.repeated
-        if is_cacheable and len(self._accepted_heads) < _MAX_ACCEPTED_HEADS:
-            self._accepted_heads.add(key)
-        return response
-
-    def _check(self, head: Head) -> HttpResponse | None:
         if (response := self._check_caller(head)) is not None:
             return response
         if (document := self._documents.get(head.path)) is not None:
             reply = HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
             return _check_read_only(head) or reply
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
-            hint = "to serve metrics, use '--metrics'" if head.path == "/metrics" else f"use {ENDPOINT}"
-            return reject(404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: {hint}"))
+            msg = f"there is nothing at {shortened(head.path)!r}: use {ENDPOINT}"
+            return reject(404, InvalidRequest(msg))
         if head.method == STREAM and head.get(SESSION_ID):
             return _check_stream(head)
         if head.method != "POST":
@@ -126,7 +108,10 @@ class Guard:
         return self._check_caller(head) or _check_read_only(head)
 
     def _check_caller(self, head: Head) -> HttpResponse | None:
-        """Return the error response to a request with a disallowed host or origin, or None."""
+        """Return the error response to a head that is too large, or has a disallowed host or origin."""
+        if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
+            limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
+            return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
         host, origin = head.get(b"host"), head.get(b"origin")
         if b"host" in head.repeated or not host:
             return reject(421, InvalidRequest("a request must have exactly one Host header"))
