@@ -148,7 +148,7 @@ def _serve_pages(
         worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt
-    return Exit.OK
+    return Exit.FAILED if worker.cannot_accept else Exit.OK
 
 
 class _Pages(Struct):

@@ -268,12 +268,9 @@ def _serve(options: Namespace, listeners: Sequence[Listener], cleanup: ExitStack
     gc.freeze()  # imported objects stay, and workers share their memory until it is written
     gc.enable()
     service = _Service(options, listeners, reloader, make_application)
-    if options.workers == 1:
-        service.run(0)
-    else:
-        service.supervise()
+    code = service.run(0) if options.workers == 1 else service.supervise()
     cleanup.close()
-    return exit_now()
+    return exit_now(code)
 
 
 class _Service(Struct):
@@ -290,23 +287,23 @@ class _Service(Struct):
         """Report the addresses. Call this once signals are handled."""
         say(f"serving at {' and '.join(map(_format_address, self.listeners))}")
 
-    def supervise(self) -> None:
-        """Serve in forked workers until a signal."""
+    def supervise(self) -> int:
+        """Serve in forked workers until a signal, and return the exit code."""
         count, grace = self.options.workers, self.options.grace
         self.siblings = Siblings(count)
         supervisor = Supervisor(count, self.run_forked, stop_listening=self.stop_listening, grace=grace)
         if sys.platform != "win32":
             supervisor.run(self.announce)
         self.siblings.close()
+        return Exit.OK
 
     def run_forked(self, number: int, lifeline: int) -> None:
         """Serve as a forked worker, and exit the process."""
-        self.run(number, lifeline)
-        exit_now()
+        exit_now(self.run(number, lifeline))
 
-    def run(self, number: int, lifeline: int | None = None) -> None:
+    def run(self, number: int, lifeline: int | None = None) -> int:
         """
-        Serve as the worker *number* until a signal.
+        Serve as the worker *number*, and return the exit code.
 
         Without a *lifeline*, this process is the only worker.
         """
@@ -329,6 +326,7 @@ class _Service(Struct):
             # This first reloads files that have changed since they were loaded.
             self.reloader.start(application.replace, application.is_idle)
         worker.run(self.announce if lifeline is None else bool)
+        return Exit.FAILED if worker.cannot_accept else Exit.OK
 
     def stop_listening(self) -> None:
         """Stop listening in this process."""

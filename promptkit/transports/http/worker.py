@@ -21,6 +21,9 @@ from promptkit.workspace.execution import end_all
 #: Interval between checks of deadlines, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
 
+#: How long a process can fail to accept connections before it exits and is replaced, in seconds.
+_ACCEPT_TIMEOUT_S: Final = 5.0
+
 #: Time at shutdown for clients with an open connection to send another request, in seconds. If connections
 #: were closed right away, such requests would be lost.
 _LINGER_S: Final = 1.0
@@ -79,6 +82,9 @@ class HttpWorker:
             A descriptor that becomes readable when the parent process exits.
 
     Attributes:
+        cannot_accept:
+            Whether the process exits because it can no longer accept connections.
+
         signal:
             The first signal that asked the process to exit.
     """
@@ -98,8 +104,9 @@ class HttpWorker:
         self._lifeline = lifeline
         self._connections = Connections(fit_descriptor_limit(limits))
         self._opening: set[asyncio.Task[None]] = set()
-        self._is_ending = self._is_failing = False
+        self._is_ending = self.cannot_accept = False
         self.signal: int | None = None
+        self._failing_since: float | None = None
 
     def run(self, ready: Callable[[], object] = bool) -> None:
         """
@@ -136,7 +143,7 @@ class HttpWorker:
         """Start the shutdown. Signal handlers can call this method."""
         if not self._is_ending:
             self._is_ending = True
-            exit_after(self._grace + _EXIT_MARGIN_S)
+            exit_after(self._grace + _EXIT_MARGIN_S, int(self.cannot_accept))
             self._loop.call_soon_threadsafe(self._end_event.set)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
@@ -161,6 +168,7 @@ class HttpWorker:
         """Accept connections from now on."""
         if not self._is_ending:
             self._loop.add_reader(listening, self._accept, listening)
+            self._accept(listening)  # notices that accepting works again even if no client connects
 
     def _accept(self, listening: socket.socket) -> bool:
         """
@@ -172,13 +180,14 @@ class HttpWorker:
         try:
             accepted, _ = listening.accept()
         except BlockingIOError:
+            self._failing_since = None
             return False
         except ConnectionError:  # the client is gone already
             return True
         except OSError as error:
             self._accept_later(error, listening)
             return False
-        self._is_failing = False
+        self._failing_since = None
         accepted.settimeout(0)
         limit_unsent(accepted)
         task = self._loop.create_task(self._connect(accepted))
@@ -187,12 +196,17 @@ class HttpWorker:
         return True
 
     def _accept_later(self, error: OSError, listening: socket.socket) -> None:
-        """Pause accepting connections, because descriptors or memory are short."""
+        """Pause accepting connections, or shut down if accepting has been failing for too long."""
         if self._is_ending:
             return
-        if not self._is_failing:
-            self._is_failing = True
-            say(f"connections wait because they cannot be accepted: {error.strerror or error}")
+        now, why = self._loop.time(), error.strerror or str(error)
+        if self._failing_since is None:
+            self._failing_since = now
+            say(f"connections wait because they cannot be accepted: {why}")
+        elif now - self._failing_since > _ACCEPT_TIMEOUT_S:
+            say(f"this process exits because it can no longer accept connections: {why}")
+            self.cannot_accept = True
+            self.end()
         self._loop.remove_reader(listening)
         self._loop.call_later(_SWEEP_EVERY_S, self._accept_from, listening)
 

@@ -1,7 +1,8 @@
 """
 `promptkit serve` with a minimal application in place of the real one, to test the code around it.
 
-As a script, it takes connection limits as JSON, then the arguments of `promptkit`.
+As a script, it takes settings as JSON (connection limits, and `deaf_s`: how long the server can fail to
+accept connections), then the arguments of `promptkit`.
 """
 
 import asyncio
@@ -156,6 +157,7 @@ def main(settings, *arguments):
         from promptkit.transports.http.connection import ConnectionLimits
 
         worker._SWEEP_EVERY_S = 0.2  # so that limits of less than a second are enforced
+        worker._ACCEPT_TIMEOUT_S = limits.pop("deaf_s", 0.6)
         serve_http._connection_limits = lambda _options: ConnectionLimits(**limits)
     sys.argv[1:] = arguments
     return command()

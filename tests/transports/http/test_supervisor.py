@@ -6,7 +6,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -88,6 +88,9 @@ def test_worker_that_exits_is_replaced(serve):
     server.wait_for(rf"\(process {last}\) ended; starting a new worker")
 
 
+NO_FILES = "Too many open files"
+
+
 def limit_open_files():
     """Limit the number of open files of a process."""
     import resource
@@ -95,9 +98,43 @@ def limit_open_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
 
 
+def test_worker_that_cannot_accept_connections_is_replaced(serve):
+    """The worker exits with the reason, and pending connections are answered by another worker."""
+    options = ["--http", "0", "--workers", "2", "--grace", "1", "--no-watch"]
+    server = serve(*options, limits={"connections": 20}, preexec_fn=limit_open_files)
+    workers_of(server, 2)
+    deaf_pid = server.get("/greedy")["pid"]
+    with ExitStack() as stack:
+        connections = [stack.enter_context(server.connect()) for _ in range(10)]
+        for connection in connections:
+            connection.request()
+        server.wait_for(f"this process exits because it can no longer accept connections: {NO_FILES}")
+        server.wait_for(rf"\(process {deaf_pid}\) exited with code 1; starting a new worker")
+        assert {connection.reply().status for connection in connections} == {200}
+
+    assert deaf_pid not in workers_of(server, 2)
+
+
+def test_server_that_cannot_accept_connections_exits(serve):
+    """A single process exits with an error, so that its supervisor can restart it."""
+    server = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=limit_open_files)
+    with ExitStack() as stack:
+        server.get("/greedy")
+        with suppress(ConnectionRefusedError):
+            for _ in range(5):
+                stack.enter_context(server.connect())
+
+        assert server.process.wait(PATIENCE) == 1
+    assert server.stderr().splitlines()[-1].endswith(f"it can no longer accept connections: {NO_FILES}")
+
+
 def test_worker_recovers_from_a_lack_of_file_descriptors(serve):
     """Pending connections are answered once descriptors are available again."""
-    limits = {"connections": 20, "keep_alive": 0.2}
+    limits = {
+        "connections": 20,
+        "keep_alive": 0.2,
+        "deaf_s": PATIENCE,
+    }  # the worker does not exit before that
     server = serve("--http", "0", limits=limits, preexec_fn=limit_open_files)
     with ExitStack() as stack:
         connections = [stack.enter_context(server.connect()) for _ in range(2)]

@@ -1,11 +1,16 @@
 """How a worker shuts down and answers pending requests, and which problems do not shut it down."""
 
 import asyncio
+import errno
 import signal
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
+
+from promptkit.transports.http.connection import ConnectionLimits
+from promptkit.transports.http.worker import HttpWorker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals end processes there at once")
 
@@ -166,3 +171,64 @@ def test_second_signal_stops_the_server_immediately(serve):
         code, seconds = server.stop(signal.SIGINT)
 
     assert (code, seconds < 5) == (-signal.SIGINT, True)
+
+
+class ScarceFiles:
+    """A listener that cannot accept connections while files are scarce, with its event loop."""
+
+    def __init__(self):
+        self.are_scarce = True
+        self.now = 0.0
+        self.due = []
+        self.loop = SimpleNamespace(
+            time=lambda: self.now,
+            add_reader=lambda *_: None,
+            remove_reader=lambda _: None,
+            call_later=lambda _, *call: self.due.append(call),
+            call_soon_threadsafe=lambda _: None,
+        )
+
+    def accept(self):
+        """Report that no connection is pending, or raise an error while files are scarce."""
+        if self.are_scarce:
+            raise OSError(errno.EMFILE, "Too many open files")
+        raise BlockingIOError
+
+    def worker(self, monkeypatch):
+        """Return a worker that accepts connections."""
+        monkeypatch.setattr("promptkit.transports.http.worker.exit_after", lambda *_: None)
+        worker = HttpWorker(None, [], limits=ConnectionLimits(), grace=1.0)
+        worker._loop = self.loop
+        worker._end_event = SimpleNamespace(set=bool)
+        return worker
+
+    def wait(self, seconds):
+        """Run the scheduled calls, once a second."""
+        for _ in range(seconds):
+            self.now += 1.0
+            due, self.due = self.due, []
+            for function, *args in due:
+                function(*args)
+
+
+class TestLackOfFiles:
+    def test_worker_without_file_descriptors_exits(self, monkeypatch):
+        """A worker that cannot accept connections for some seconds exits."""
+        files = ScarceFiles()
+        worker = files.worker(monkeypatch)
+        worker._accept(files)
+        files.wait(20)
+
+        assert worker.cannot_accept
+
+    def test_recovered_worker_does_not_exit(self, monkeypatch):
+        """A worker that can accept connections again does not exit, even if no client connects."""
+        files = ScarceFiles()
+        worker = files.worker(monkeypatch)
+        worker._accept(files)
+        files.are_scarce = False
+        files.wait(100)
+        files.are_scarce = True
+        worker._accept(files)
+
+        assert not worker.cannot_accept
