@@ -23,8 +23,8 @@ from msgspec import Struct
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import AnswerError, InvalidAnswerPart
 from promptkit.types.caching import cached_by_type
+from promptkit.types.conversion_reasons import reason_of
 from promptkit.types.descriptions import expected_of
-from promptkit.types.error_messages import reason_of
 from promptkit.types.errors import MAX_ERRORS, ConversionError
 from promptkit.types.parsing import unreadable_json_error
 from promptkit.types.scalar_parsers import Read

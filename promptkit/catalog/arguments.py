@@ -11,8 +11,8 @@ from promptkit.catalog.completion import Completer
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument
 from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg
+from promptkit.types.conversion_reasons import invalid_value, reason_of, shortened
 from promptkit.types.descriptions import default_clause, example_clause, join_description
-from promptkit.types.error_messages import invalid_value, reason_of, shortened
 from promptkit.types.errors import ABSENT, MAX_ERRORS, ConversionError
 from promptkit.types.kinds import is_bytes, is_constrained, is_list, is_nullable, plain
 from promptkit.types.scalar_parsers import Read, has_more_values

@@ -30,7 +30,7 @@ from promptkit.lints.linter import Checks
 from promptkit.lints.prompts import lint_instructions
 from promptkit.lints.skills import LISTING_TOKENS, lint_listing
 from promptkit.server.identity import find_project_file, find_server_info
-from promptkit.transports.auth.token_file import TokenFile
+from promptkit.transports.auth.token_file_verifier import TokenFile
 from promptkit.transports.secret_files import InvalidSecretsError
 from promptkit.transports.state_keys import read_key_file
 

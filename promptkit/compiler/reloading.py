@@ -27,16 +27,16 @@ from promptkit.loader.targets import (
     targets_of,
     with_path,
 )
-from promptkit.loader.watching import DEBOUNCE, WatchedFiles, changes_in, find_files
+from promptkit.loader.watching import (
+    DEBOUNCE,
+    LOOK_EVERY_S,
+    POLL_EVERY_S,
+    WatchedFiles,
+    changes_in,
+    find_files,
+)
 from promptkit.memory import return_free_memory
 from promptkit.standard_error import say
-
-#: Interval in seconds between two checks of all files if they cannot be watched.
-_POLL_EVERY_S: Final = 1.0
-
-#: Interval in seconds between two checks of watched files. Some changes, such as those made by another
-#: computer, are only noticed by these checks.
-_LOOK_EVERY_S: Final = 5.0
 
 #: The number of old versions of the recipes that a server keeps if it is never idle. Freeing them blocks all
 #: requests (for half a second with 2,000 files).
@@ -173,7 +173,7 @@ class Reloader:
                 self._stop.wait(DEBOUNCE.every / 1000)
 
     def _poll(self) -> None:
-        while not self._stop.wait(_POLL_EVERY_S):
+        while not self._stop.wait(POLL_EVERY_S):
             if not self._is_settled or self._has_changed():
                 self._reload()
             self._free_if_idle()
@@ -199,7 +199,7 @@ class Reloader:
             return True
         if self._is_watching and time.monotonic() < self._next_look:
             return False
-        self._next_look = time.monotonic() + _LOOK_EVERY_S
+        self._next_look = time.monotonic() + LOOK_EVERY_S
         return self._has_changed()
 
     def _watch_target(self, target: str) -> str:

@@ -19,8 +19,8 @@ from promptkit.errors.rules import Rule
 from promptkit.language.annotations import Arg
 from promptkit.language.context import Context
 from promptkit.language.validation import describe
+from promptkit.types.conversion_reasons import short, shortened
 from promptkit.types.descriptions import default_clause, example_clause, join_description
-from promptkit.types.error_messages import short, shortened
 from promptkit.types.functions import FORWARD
 from promptkit.types.kinds import fits, is_list, is_literal, plain, type_name
 from promptkit.types.parsing import reader_of

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.declarations.markdown_front_matter import MarkdownError
+from promptkit.declarations.markdown_yaml import MarkdownError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import MediaError, ResultError
 from promptkit.errors.rules import Rule

@@ -17,7 +17,7 @@ import attrs
 
 from promptkit.catalog.cases import Case
 from promptkit.declarations.markdown_body import Body, BodyError, parse_body, read_text
-from promptkit.declarations.markdown_front_matter import Field, MarkdownError, read_fields
+from promptkit.declarations.markdown_yaml import Field, MarkdownError, read_fields
 from promptkit.declarations.options import Options, icons_of, name_slug
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.diagnostics import Diagnostic, Location, Report
@@ -27,7 +27,7 @@ from promptkit.errors.suggestions import nearest
 from promptkit.language.annotations import NO_DEFAULT, Arg, Tool
 from promptkit.language.files import split_front_matter
 from promptkit.language.messages import Workflow
-from promptkit.types.error_messages import reason_of
+from promptkit.types.conversion_reasons import reason_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.parsing import reader_of
 

@@ -27,7 +27,7 @@ from promptkit.declarations.skill_markdown import check_fields, format_skill
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, template_of
 from promptkit.files.reading import HashedBytes
-from promptkit.types.error_messages import short
+from promptkit.types.conversion_reasons import short
 from promptkit.types.unstructuring import can_be_sent, text_of
 from promptkit.workspace.paths import UNAVAILABLE
 

@@ -16,7 +16,7 @@ from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 from promptkit.language.validation import Role
 from promptkit.server.direct_calls import explain_failure
-from promptkit.types.error_messages import short
+from promptkit.types.conversion_reasons import short
 from promptkit.types.kinds import plain
 
 __all__ = ["Placeholder", "PromptTemplate", "TemplateError", "TemplateTurn", "template_of"]

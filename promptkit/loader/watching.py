@@ -28,6 +28,13 @@ _TEMPORARY_NAME: Final = "4913"
 #: Interval in milliseconds between two checks where the system does not report changes.
 _POLL_EVERY_MS: Final = 300
 
+#: Interval in seconds between two checks of watched files. Some changes, such as those made by another
+#: computer, are only noticed by these checks.
+LOOK_EVERY_S: Final = 5.0
+
+#: Interval in seconds between two checks of all files if they cannot be watched.
+POLL_EVERY_S: Final = 1.0
+
 
 class WatchedFiles(Struct, frozen=True):
     """

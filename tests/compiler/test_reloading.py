@@ -902,7 +902,7 @@ class TestWatching:
 
     def test_a_change_without_a_notification_is_found(self, watch_recipes, monkeypatch):
         """A change without a notification, as on a shared folder, is found by a periodic check."""
-        monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
+        monkeypatch.setattr("promptkit.compiler.reloading.LOOK_EVERY_S", 0.05)
         rounds = reloading.changes_in
         monkeypatch.setattr(reloading, "changes_in", lambda *args: (set() for _ in rounds(*args)))
         author = watch_recipes(greet=greet("one"))
@@ -919,7 +919,7 @@ class TestWatching:
             yield
 
         monkeypatch.setattr("promptkit.compiler.reloading.changes_in", raise_limit_error)
-        monkeypatch.setattr("promptkit.compiler.reloading._POLL_EVERY_S", 0.05)
+        monkeypatch.setattr("promptkit.compiler.reloading.POLL_EVERY_S", 0.05)
         author = make_author(greet=greet("one"))
         author.start()
         author.write("greet.py", greet("two"))

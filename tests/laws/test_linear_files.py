@@ -19,7 +19,7 @@ from promptkit.clients.slash_commands.gemini import read_gemini_command
 from promptkit.clients.slash_commands.recipe_source import generate_markdown, generate_python, needs_python
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.compiler.compilation import compile as compile_recipes
-from promptkit.declarations.markdown_front_matter import MarkdownError, read_fields
+from promptkit.declarations.markdown_yaml import MarkdownError, read_fields
 from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
 from promptkit.files.edits import FileEditError
 

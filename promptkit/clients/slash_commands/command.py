@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import attrs
 
-from promptkit.declarations.markdown_front_matter import Field, MarkdownError, read_fields
+from promptkit.declarations.markdown_yaml import Field, MarkdownError, read_fields
 from promptkit.declarations.options import name_slug
 from promptkit.language.files import split_front_matter
 from promptkit.loader.discovery import is_recipe, may_enter

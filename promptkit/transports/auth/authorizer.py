@@ -25,7 +25,7 @@ from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, Reply, Req
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailableError
 from promptkit.server.server import SharedServer
 from promptkit.standard_error import say
-from promptkit.transports.auth.token_file import TokenFile, is_token
+from promptkit.transports.auth.token_file_verifier import TokenFile, is_token
 from promptkit.transports.auth.urls import secure_url
 
 #: The path of a resource's metadata. The path of the resource is appended to it.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.principals import Principal, VerifierUnavailableError
 from promptkit.transports.auth.authorizer import Authorizer, BearerScheme
-from promptkit.transports.auth.token_file import TOKENS_VALID_S, TokenFile, read_tokens
+from promptkit.transports.auth.token_file_verifier import TOKENS_VALID_S, TokenFile, read_tokens
 from promptkit.transports.secret_files import InvalidSecretsError
 from tests.posting import head
 
