@@ -41,7 +41,7 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
 
     Raises:
         ArgumentSyntaxError: If a word has no ``=``, a key is repeated, a value is not text, or a file
-            cannot be read.
+            or standard input cannot be read.
     """
     values: dict[str, str] = {}
     for word in words:
@@ -50,6 +50,8 @@ def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> 
         _require(equals, f"{description} is not an argument: write KEY=VALUE, or KEY=@FILE")
         _require(key not in values, f"{key!r} is given twice")
         values[key] = value
+    is_read_once = [*values.values()].count("@-") < 2
+    _require(is_read_once, "only one argument can be read from standard input: pass KEY=@FILE for the others")
     return {key: _read_value(arguments, key, value, folder) for key, value in values.items()}
 
 

@@ -849,6 +849,7 @@ class TestStandardInput:
     @pytest.mark.parametrize(
         ("words", "names"),
         [
+            (["text=@-", "data=@-"], ["only one argument", "standard input", "KEY=@FILE"]),
             (["text=@-"], ["'text'", "standard input is not UTF-8"]),
             (["text=@blob"], ["'text'", "'blob' is not UTF-8"]),
             (["data=@nowhere"], ["'data'", "'nowhere'", "No such file"]),
