@@ -148,7 +148,9 @@ def decode_message(line: bytes, limits: Limits) -> Message:
     is_ascii = line.isascii()
     if not is_ascii and not _is_utf8(line):
         error = error or ParseError("the message is not UTF-8")
-    message = _decode_line(line, error)
+    message = None if error else _decode_common(line)
+    if message is None:
+        message = _decode_line(line, error)
     message.size = len(line) * (1 if is_ascii else 4)
     return message
 
@@ -178,8 +180,18 @@ def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
     return None
 
 
+def _decode_common(line: bytes) -> Message | None:
+    """Decode a valid request or notification; return None for any other line."""
+    try:
+        common = _decode_common_members(line)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    params = common.params if common.params != _NULL else _NO_PARAMS
+    return Message(common.id, common.method, params, is_notification=common.id is UNSET)
+
+
 def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
-    """Decode a line. If there is an *error*, only the id is needed."""
+    """Decode any other line. If there is an *error*, only the id is needed."""
     try:
         return _decode_json(line, error)
     except RecursionError:
@@ -200,8 +212,6 @@ def _decode_line(line: bytes, error: JsonRpcError | None) -> Message:
 
 def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
     """Decode JSON; raise `msgspec.DecodeError` or `RecursionError` for other text."""
-    if error is None and (message := _decode_common(line)) is not None:
-        return message
     if line.lstrip().startswith(b"["):
         if error is None:
             return Message(elements=msgspec.json.decode(line, type=list[Raw]))
@@ -213,16 +223,6 @@ def _decode_json(line: bytes, error: JsonRpcError | None) -> Message:
         _decode_any(line)  # validation stopped early, so the rest may not be JSON
         return Message(error=error or InvalidRequest("a message must be a JSON object"))
     return _read_members(members, error)
-
-
-def _decode_common(line: bytes) -> Message | None:
-    """Decode a valid request or notification; return None for any other JSON."""
-    try:
-        common = _decode_common_members(line)
-    except msgspec.ValidationError:
-        return None
-    params = common.params if common.params != _NULL else _NO_PARAMS
-    return Message(common.id, common.method, params, is_notification=common.id is UNSET)
 
 
 def _read_members(members: _Members, error: JsonRpcError | None) -> Message:
