@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.shards import BatchWriter
-from promptkit.cli import main
 from tests.batch.conftest import requests_in
 
 pytestmark = [
@@ -226,19 +225,6 @@ class TestOutputFolder:
         assert batch("triage", "t.csv").code == 1
         assert (folder / "out" / FIRST).exists()
         assert list((folder / "other").iterdir()) == []
-
-    def test_deleted_current_folder(self, folder, monkeypatch, capsys):
-        """A deleted current folder yields a one-line error."""
-        deleted = folder / "gone"
-        deleted.mkdir()
-        monkeypatch.chdir(deleted)
-        deleted.rmdir()
-        arguments = ["batch", "triage", str(table), "--for", "openai-chat", "--model", "m"]
-
-        code = main([*arguments, "--target", str(folder / "recipes")])
-
-        assert code in (1, 2)
-        assert capsys.readouterr().err.count("\n") == 1
 
 
 class TestCheckpoints:

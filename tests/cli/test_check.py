@@ -712,7 +712,7 @@ class TestResources:
     def test_time_limit(self, recipes, folder, capsys, monkeypatch):
         """A resource that exceeds its time limit is an error."""
         recipes(shelf=RESOURCES.replace('raise PromptError("not today")', "time.sleep(30)"))
-        monkeypatch.setattr("promptkit.server.direct_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
+        monkeypatch.setattr("promptkit.server.timeouts.Limits", lambda: SimpleNamespace(timeout=0.05))
 
         diagnostics = check(capsys, "--render")[1]["diagnostics"]
 

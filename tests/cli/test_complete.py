@@ -220,7 +220,7 @@ def test_invalid_unicode(capsys):
 
 def test_time_limit(monkeypatch, capsys):
     """A completer has the time limit of a server."""
-    monkeypatch.setattr("promptkit.server.direct_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
+    monkeypatch.setattr("promptkit.server.timeouts.Limits", lambda: SimpleNamespace(timeout=0.05))
 
     location = Path("recipes", "shelf.py")
 

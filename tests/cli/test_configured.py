@@ -115,7 +115,7 @@ class TestTarget:
 
         assert (code, out) == (2, "")
         assert err.startswith("promptkit: cannot load 'mien': ")
-        assert "did you mean 'mine/'?" in err
+        assert "there are recipes in 'mine/'" in err
         assert str(folder / "pyproject.toml") in err
 
 
