@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Final, get_args
 
 from promptkit.errors.suggestions import nearest
-from promptkit.types.caching import cached_by_type
 from promptkit.types.enum_sources import meanings_of
 from promptkit.types.errors import ConversionError
 from promptkit.types.scalar_parsers import Read
@@ -33,7 +32,6 @@ def meaning_of(choice: Any) -> str:
     return meanings_of(type(choice)).get(choice.name or "", "") if isinstance(choice, Enum) else ""
 
 
-@cached_by_type
 def enum_reader(annotation: type[Enum]) -> Reader | None:
     """Return a reader of the values and names of an enumeration; None if it has no members."""
     return _reader((member, _names_of(member)) for member in annotation) if len(annotation) else None
@@ -62,7 +60,6 @@ def enum_converter(annotation: type[Enum]) -> Read:
     return convert
 
 
-@cached_by_type
 def literal_reader(annotation: Any) -> Reader:
     """
     Return a reader of a ``Literal``. None is not one of its values: null means that the argument is missing.
