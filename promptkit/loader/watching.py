@@ -1,12 +1,20 @@
-"""Watches the files that recipes depend on, and records their state."""
+"""
+Watches the files that recipes depend on, and records their state.
+
+Uses the Rust backend of watchfiles. The package itself is not imported, because it loads multiprocessing,
+logging and 2 MiB of code that is not needed.
+"""
 
 import os
+import sys
 import time
 from collections.abc import Generator, Iterable, Mapping
+from importlib.machinery import PathFinder
+from importlib.util import find_spec, module_from_spec
 from math import inf
 from pathlib import Path
 from threading import Event
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -21,9 +29,17 @@ from promptkit.loader.discovery import (
 )
 from promptkit.loader.targets import root_for_links
 
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
+
 #: Temporary files of editors, which are ignored. Vim creates 4913 to test whether a folder is writable.
 _TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
 _TEMPORARY_NAME: Final = "4913"
+
+_BACKEND: Final = "watchfiles._rust_notify"
+
+#: Results of the backend when the watch has ended.
+_ENDED: Final = ("stop", "signal")
 
 #: Interval in milliseconds between two checks where the system does not report changes.
 _POLL_EVERY_MS: Final = 300
@@ -199,21 +215,42 @@ def changes_in(folders: Iterable[str], stop: Event, debounce: Debounce = DEBOUNC
         OSError: If the system cannot watch the folders.
 
     See Also:
-        https://watchfiles.helpmanual.io/api/watch/
+        https://watchfiles.helpmanual.io/api/rust_backend/
     """
-    from watchfiles import watch  # slow to import, and not needed before the first reply
-
-    rounds = watch(
-        *folders,
-        watch_filter=None,
-        debounce=debounce.at_most,
-        step=debounce.quiet,
-        stop_event=stop,
-        rust_timeout=debounce.every,
-        yield_on_timeout=True,
-        raise_interrupt=False,
+    watcher = _backend()(
+        list(folders),
+        debug=False,
+        force_polling=_must_poll(),
         poll_delay_ms=_POLL_EVERY_MS,
         recursive=False,
+        ignore_permission_denied=False,
     )
-    for changes in rounds:
-        yield {path for _, path in changes}
+    # The backend returns after the first step without changes.
+    arguments = debounce.at_most, debounce.quiet, debounce.every, stop
+    with watcher:
+        while (result := watcher.watch(*arguments)) not in _ENDED:
+            yield set() if isinstance(result, str) else {path for _, path in result}
+
+
+def _backend() -> "type[RustNotify]":
+    module: Any = sys.modules.get(_BACKEND)
+    if module is None:
+        package = find_spec("watchfiles")
+        spec = PathFinder.find_spec(_BACKEND, package.submodule_search_locations if package else [])
+        if spec is None or spec.loader is None:
+            msg = f"No module named {_BACKEND!r}"
+            raise ModuleNotFoundError(msg, name=_BACKEND)
+        # Registered under its name, because a process can load it only once, and authors may import it.
+        sys.modules[_BACKEND] = module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+    backend: type[RustNotify] = module.RustNotify
+    return backend
+
+
+def _must_poll() -> bool:
+    """Return whether to poll the files, as watchfiles decides it from the environment and the platform."""
+    import platform  # slow to import, and not needed before the first reply
+
+    if setting := os.environ.get("WATCHFILES_FORCE_POLLING"):
+        return setting.lower() not in {"false", "disable", "disabled"}
+    return "microsoft-standard" in platform.uname().release.lower()  # WSL does not report changes

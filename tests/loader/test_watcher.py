@@ -1,11 +1,16 @@
-"""Watching folders for changed files."""
+"""Watching folders with the backend of watchfiles only, with the same results as the package."""
 
+import platform
+import subprocess
+import sys
 import time
 from threading import Event, Thread
 
 import pytest
 from msgspec.structs import replace
+from watchfiles import main
 
+from promptkit.loader import watching
 from promptkit.loader.watching import Debounce, changes_in
 
 TIMES = Debounce(quiet=10, every=50)
@@ -103,6 +108,21 @@ def test_missing_folder_raises_an_error(tmp_path):
         next(changes_in([str(tmp_path / "gone")], Event(), TIMES))
 
 
+@pytest.mark.parametrize("setting", [None, "", "true", "1", "false", "Disable", "disabled"])
+@pytest.mark.parametrize("release", ["6.1.0", "5.15.0-Microsoft-Standard-WSL2"])
+def test_files_are_polled_where_watchfiles_would(setting, release, monkeypatch):
+    """Polling is used where watchfiles would use it, because shared folders send no events."""
+    uname_module = main.platform if hasattr(main, "platform") else platform
+    monkeypatch.setattr(
+        uname_module, "uname", lambda: uname_module.uname_result("Linux", "", release, "", "")
+    )
+    monkeypatch.delenv("WATCHFILES_FORCE_POLLING", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("WATCHFILES_FORCE_POLLING", setting)
+
+    assert watching._must_poll() is main._default_force_polling(None)
+
+
 def test_polling_reports_the_same_changes(tmp_path, monkeypatch):
     """Polling reports changes like the backend's events do."""
     monkeypatch.setenv("WATCHFILES_FORCE_POLLING", "true")
@@ -113,3 +133,30 @@ def test_polling_reports_the_same_changes(tmp_path, monkeypatch):
     (tmp_path / "a.py").write_text("one")
 
     assert str(tmp_path / "a.py") in wait_for_paths(changes)
+
+
+def test_watchfiles_package_is_not_imported(tmp_path):
+    """The watchfiles package, which takes 2 MiB, is not imported, but shares its backend."""
+    program = f"""
+import sys
+import time
+from threading import Event, Thread
+from promptkit.loader import watching
+
+next(watching.changes_in([{str(tmp_path)!r}], Event(), watching.Debounce(quiet=10, every=50)))
+print(sorted({{"watchfiles", "anyio", "logging", "multiprocessing"}} & sys.modules.keys()))
+import watchfiles
+print(watchfiles.main.RustNotify is watching._backend())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.splitlines() == ["[]", "True"]
+
+
+def test_error_names_the_missing_backend(monkeypatch):
+    """The error names the missing backend."""
+    monkeypatch.delitem(sys.modules, "watchfiles._rust_notify")
+    monkeypatch.setattr(watching, "find_spec", lambda _: None)
+
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'watchfiles\._rust_notify'"):
+        watching._backend()
