@@ -11,11 +11,11 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from math import inf
-from threading import Timer
+from threading import Lock, Thread, Timer
 from typing import Any, Final
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -192,7 +192,8 @@ class Issuer:
         self._keys = KeySet([])
         self._fetched_at = self._last_attempt = -inf
         self._has_failed = False
-        self._thread = ThreadPoolExecutor(1, "promptkit-issuer")  # all event loops share it
+        self._pending: Future[None] | None = None
+        self._lock = Lock()
 
     async def decode(self, token: str) -> jwt.Token:
         """
@@ -224,15 +225,24 @@ class Issuer:
         return self._clock() - self._fetched_at
 
     async def _refresh(self) -> None:
-        """Fetch the keys, unless the last attempt was a moment ago, and wait for a fetch that is running."""
-        fetched = asyncio.get_running_loop().run_in_executor(self._thread, self._load)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(fetched, _WAIT_S)
+        """
+        Fetch the keys, unless the last attempt was a moment ago, and wait for a fetch that is running.
 
-    def _load(self) -> None:
-        if self._clock() - self._last_attempt < COOL_DOWN_S:
-            return
-        self._last_attempt = self._clock()
+        Requests on all event loops share one fetch.
+        """
+        with self._lock:
+            if self._pending is None and self._clock() - self._last_attempt >= COOL_DOWN_S:
+                self._last_attempt = self._clock()
+                pending: Future[None] = Future()
+                pending.set_running_or_notify_cancel()  # a client that disconnects must not cancel it
+                Thread(target=self._load, args=[pending], name="promptkit-issuer", daemon=True).start()
+                self._pending = pending
+            current = self._pending
+        if current is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(current), _WAIT_S)
+
+    def _load(self, pending: "Future[None]") -> None:
         try:
             self._keys = self._fetch_keys()
             self._fetched_at, self._has_failed = self._clock(), False
@@ -241,6 +251,10 @@ class Issuer:
             say(
                 f"the keys of {self.url} cannot be fetched: {error}; the next attempt is in {COOL_DOWN_S:g} s"
             )
+        finally:
+            with self._lock:
+                self._pending = None
+            pending.set_result(None)
 
     def _fetch_keys(self) -> KeySet:
         url = self._discover_keys_url()

@@ -597,8 +597,9 @@ class TestRequestsToTheIssuer:
         verifier = JwtVerifier(keys, RESOURCE)
         with pytest.raises(VerifierUnavailableError):
             asyncio.run(verifier.verify(issuer.token(RESOURCE)))
+        running = keys._pending
         released.set()
-        keys._thread.submit(bool).result(20)  # after the fetch
+        running.result(20)
         assert asyncio.run(verifier.verify(issuer.token(RESOURCE))).subject == "ada"
 
 
