@@ -112,6 +112,13 @@ def _add_arrow_columns(table: Any, columns: _Columns) -> Any:
     return table
 
 
+def prepend_text_column(batch: Any, name: str, values: list[str | None]) -> Any:
+    """Return a record batch of Arrow with a column of text before the others."""
+    arrow = sys.modules["pyarrow"]
+    columns = [arrow.array(values, arrow.string()), *batch.columns]
+    return arrow.RecordBatch.from_arrays(columns, [name, *batch.schema.names])
+
+
 def _polars_rows(table: Any, names: list[str]) -> _Rows:
     frame = table if hasattr(table, "iter_rows") else table.struct.unnest()
     return frame.select(names).rows(named=True)  # type: ignore[no-any-return]  # a list of mappings

@@ -10,7 +10,14 @@ import msgspec
 from msgspec.structs import replace
 
 from promptkit.batch.columns import Columns, RowError
-from promptkit.batch.dataframes import MESSAGES, columns_of, rows_of, to_supported_table, with_columns
+from promptkit.batch.dataframes import (
+    MESSAGES,
+    columns_of,
+    prepend_text_column,
+    rows_of,
+    to_supported_table,
+    with_columns,
+)
 from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
@@ -138,12 +145,13 @@ class Renderer:
             ColumnError: If the key column or the column of a required parameter is missing, or if a column is
                 probably misspelt.
         """
+        names = [self.column, _ERROR_COLUMN]
         for batch in batches:
-            rendered = with_columns(batch, self._render_table(batch))
+            rendered = with_columns(batch, self._render_table(batch)).select(names)
             if self.key is not None:
                 keys = [None if key is None else str(key) for key in batch.column(self.key).to_pylist()]
-                rendered = with_columns(rendered, {self.key: keys})
-            yield rendered.select([*([] if self.key is None else [self.key]), self.column, _ERROR_COLUMN])
+                rendered = prepend_text_column(rendered, self.key, keys)
+            yield rendered
 
     def _render_table(self, table: Any) -> dict[str, list[Any]]:
         matched, renderings, errors = self.matched, list[Any](), list[str | None]()
@@ -219,17 +227,21 @@ class Renderer:
         Encode the body of a request as JSON, in a `msgspec.Raw`.
 
         Raises:
-            RowError: If the vendor does not support the content.
+            RowError: If the vendor does not support the content or the row's answer type.
 
             UnicodeEncodeError: If the text contains an unpaired surrogate.
 
-            UnsupportedAnswerError: If the vendor does not support the answer type.
+            UnsupportedAnswerError: If the vendor does not support the answer type that the prompt declares.
         """
         try:
             if isinstance(rendering, str):
                 head, tail = self._text_body
                 return msgspec.Raw(head + msgspec.json.encode(rendering)[1:-1] + tail)
             return msgspec.Raw(self._encode_body(rendering))
+        except UnsupportedAnswerError as error:
+            if self.prompt.options.answer is not None:  # every row has this error
+                raise
+            raise RowError.of(str(error)) from None
         except ExportError as error:
             raise RowError.of(error.reason) from None
 

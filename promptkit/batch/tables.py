@@ -205,6 +205,9 @@ def _chunks_of(rows: Iterable[_Position]) -> Iterator[Chunk]:
 
 
 def _open_text_table(path: str, suffix: str, delimiter: str | None, stack: ExitStack) -> Table:
+    if path == "-" and sys.stdin is None:
+        msg = "there are no rows: standard input is closed"
+        raise RowsError(msg)
     file = cast("BufferedReader", sys.stdin.buffer) if path == "-" else stack.enter_context(open_input(path))
     size = None if path == "-" else _size_of(file)
     beginning = file.peek(1).removeprefix(codecs.BOM_UTF8)

@@ -63,7 +63,7 @@ def samples(  # noqa: PLR0913 (each is an option, most of them those of `Rendere
 
         ColumnError: If the key column or a column for a parameter is missing.
 
-        KeyError: If a row has no value for the correct answer or the ``id``.
+        KeyError: If a row lacks the column *target* or *key*.
 
         ModuleNotFoundError: If inspect_ai is not installed.
 

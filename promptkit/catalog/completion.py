@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from promptkit.errors.exceptions import ResultError
+from promptkit.language.bounds import TooLongError, read_all, read_all_async
 from promptkit.types.choices import member_text
 from promptkit.types.functions import FORWARD, copy_mutable_defaults, is_any_async, run_async
 
@@ -136,7 +137,11 @@ def _texts(values: object, source_label: str, hint: str) -> tuple[str, ...]:
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         msg = f"{source_label} {type(values).__name__}, not a list of values: {hint}"
         raise ResultError(msg)
-    texts = (_text(value) for value in values if value is not None)
+    try:
+        items = read_all(values, f"{source_label} ")
+    except TooLongError as error:
+        raise ResultError(str(error)) from None
+    texts = (_text(value) for value in items if value is not None)
     # The order of a set differs between processes.
     return tuple(sorted(texts) if isinstance(values, set | frozenset) else texts)
 
@@ -233,7 +238,10 @@ class Completer(Struct, frozen=True):
         if self.is_async and isinstance(result, Awaitable):
             result = await result
         if self.is_async and isinstance(result, AsyncIterable):
-            result = [value async for value in result]
+            try:
+                result = await read_all_async(result, f"{_label_of(self.source)} returned ")
+            except TooLongError as error:
+                raise ResultError(str(error)) from None
         return self._completion(result, before, last)
 
     def _split(self, typed: str) -> tuple[str, str]:

@@ -111,6 +111,9 @@ class _Batch:
             options.error("name the model with --model: every request needs it")
         if options.rows == "-" and any(word.endswith("=@-") for word in options.set):
             options.error("standard input contains the rows: pass another file to --set")
+        for option, pairs in (("--map", options.map), ("--field", options.field)):
+            if len(dict(pairs)) < len(pairs):
+                options.error(f"{option} is given twice for one name")
         try:
             line_format.check_fields(dict(options.field))
         except ValueError as error:

@@ -47,6 +47,8 @@ def run(options: Namespace, output: Output) -> int:
     except (ArgumentSyntaxError, ArgumentsError) as error:
         reported = add_known_arguments(error, arguments) if isinstance(error, ArgumentsError) else error
         return fail(redactor_of_words(arguments, options.arguments).redacted(str(reported)), Exit.USAGE)
+    if options.argument in chosen:
+        return fail(f"{options.argument!r} is the argument to complete: write only its text", Exit.USAGE)
     typed = options.typed or ""
     outcome = call_within_limit(partial(catalog.complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)

@@ -60,12 +60,12 @@ _WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 
 _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
-#: GitHub accepts at most 65,536 characters in a comment. Limits for the text, one change and one title.
+#: Limits for the characters of the summary, of one change and of one title, because few people read more.
 _MAX_CHARACTERS: Final = 60_000
 _MAX_CHANGE_CHARACTERS: Final = 8_000
 _MAX_TITLE: Final = 500
 
-#: Maximum number of prompts that a comment lists as not compared.
+#: Maximum number of prompts that the summary lists as not compared.
 _MAX_NAMED: Final = 20
 
 #: Maximum size of a file with a server's answer, in bytes.
@@ -306,7 +306,7 @@ def as_markdown(
     heading: str, summary: str, changes: Changes, command: str, skipped: Sequence[str] = ()
 ) -> str:
     """
-    Return changes as Markdown that is short enough for a comment on GitHub.
+    Return changes as Markdown for the summary of a workflow.
 
     All prompt text is formatted as code, so that it contains no links, images, mentions or HTML.
 

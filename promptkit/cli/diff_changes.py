@@ -217,7 +217,7 @@ def _item_changes(owner: str, old: ItemState | None, new: ItemState | None) -> I
 
 def find_uncomparable(old: Answer, new: Answer) -> list[str]:
     """
-    Return the prompts and resources of both sides without a call that has a text to compare.
+    Return the prompts and resources that both sides have, but for which there is no text to compare.
 
     Args:
         old:

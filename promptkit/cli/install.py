@@ -337,7 +337,7 @@ def _change_skills(options: Namespace, configurations: list[ConfigurationFile], 
                 RECORD,
                 client=configuration.client,
             )
-            if change.is_needed or not options.all:
+            if change.is_needed or change.shared or not options.all:
                 _apply_skills(change, configuration, options, output)
                 has_skills = True
         except FolderChangeError as error:

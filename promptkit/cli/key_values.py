@@ -205,6 +205,7 @@ def _accepts(argument: Argument, matches: Callable[[Any], bool]) -> bool:
 def _read(key: str, name: str, folder: Path, source: str) -> bytes:
     max_size, is_input = Limits().line, name == "-"
     too_much = f"{key!r} cannot be read from {source}: it has more than {max_size:,} bytes"
+    _require(not is_input or sys.stdin is not None, f"{key!r} cannot be read: standard input is closed")
     try:
         if not is_input:
             return read_named_file(folder / name, max_size)

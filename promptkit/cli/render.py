@@ -400,12 +400,11 @@ def _promptfoo_arguments(context: str, arguments: Arguments) -> dict[str, Any]:
         ArgumentSyntaxError: If *context* is not this JSON.
     """
     try:
-        variables = json.loads(context)["vars"]
-        names = variables.keys()
+        variables = json.loads(context)["vars"].items()
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         msg = "--promptfoo needs the JSON that promptfoo appends to the command: put the option last"
         raise ArgumentSyntaxError(msg) from None
-    return {name: variables[name] for name in arguments.by_name.keys() & names}
+    return {name: value for name, value in variables if name in arguments.by_name}
 
 
 def _format_promptfoo(workflow: Workflow, encoding: str, *, lossy: bool) -> str:

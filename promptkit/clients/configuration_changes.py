@@ -32,9 +32,6 @@ class EntryChange(Struct, frozen=True):
         name:
             The server's name in the configuration.
 
-        before:
-            The current entry, if any.
-
         entry:
             The new entry; None to remove it.
 
@@ -46,7 +43,6 @@ class EntryChange(Struct, frozen=True):
     contents: FileContents
     after: str
     name: str
-    before: _Entry
     entry: _Entry
     is_client_found: bool
 
@@ -107,7 +103,7 @@ def plan_change(
         _check_ours(file, name, current, url)
     entry = server(current).entry(file.settings, current) if server else None
     after = contents.text if _contains(current, entry) else table.with_entry(name, entry)
-    return EntryChange(file, contents, after, name, current, entry, file.is_client_found)
+    return EntryChange(file, contents, after, name, entry, file.is_client_found)
 
 
 def unified_diff(old: list[str], new: list[str], before: str, after: str) -> Iterator[str]:

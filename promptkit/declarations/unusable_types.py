@@ -1,5 +1,6 @@
 """Types of parameters that no client can fill: the part that is unusable, and a replacement."""
 
+import re
 from collections import abc
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -21,6 +22,9 @@ from promptkit.types.kinds import (
     type_name,
 )
 from promptkit.types.parsing import reader_of
+
+#: Matches msgspec's error for a constraint that a type does not support. Its other errors name no constraint.
+_UNSUPPORTED: Final = re.compile(r"Can only set `(\w+)` on ")
 
 _GENERAL: Final = (
     "use a type that can be written as text or JSON, or register this one with promptkit.register_type"
@@ -83,8 +87,10 @@ def find_unsupported_constraint(annotation: Any) -> tuple[str, str] | None:
         return None
     try:
         msgspec.json.Decoder(annotation)
-    except TypeError as error:  # such as: Can only set `ge` on a numeric type
-        name = str(error).split("`")[1]
+    except TypeError as error:
+        notes = [repr(note) for note in annotation.__metadata__ if isinstance(note, msgspec.Meta)]
+        unsupported = _UNSUPPORTED.match(str(error))
+        name = unsupported[1] if unsupported else ", ".join(notes)
     else:
         return None
     if is_union(kind):

@@ -13,6 +13,7 @@ from operator import index
 from typing import Any, Final, Literal, Protocol, TypeAlias, get_args, overload
 
 from promptkit.fragments.invisible import strip_invisible
+from promptkit.language.bounds import read_all
 from promptkit.language.messages import Workflow
 from promptkit.language.placeholders import TextWithPlaceholders, append_indented
 from promptkit.language.text import (
@@ -53,6 +54,8 @@ def unpack_only_part(parts: Sequence[object], label: str) -> Sequence[object]:
 
     Raises:
         TypeError: If the iterable is a set, which has no order.
+
+        ValueError: If the iterable is endless.
     """
     if len(parts) != 1 or not isinstance(part := parts[0], Iterable):
         return parts
@@ -72,11 +75,18 @@ def nonblank_parts(parts: Iterable[object], label: str) -> list[str | Text]:
 
 
 def checked_sequence(value: object, label: str) -> Sequence[Any]:
-    """Return *value* as a sequence. Raises TypeError if *value* is a single string, or has no order."""
+    """
+    Return *value* as a sequence.
+
+    Raises:
+        TypeError: If *value* is a single string, or has no order.
+
+        ValueError: If *value* is endless.
+    """
     if isinstance(value, str | bytes | Mapping | set | frozenset) or not isinstance(value, Iterable):
         msg = f"{label}: expected a list, not {type(value).__name__}; write [...], or sorted(...) for a set"
         raise TypeError(msg)
-    return value if isinstance(value, list | tuple) else list(value)
+    return read_all(value, f"{label}: ")
 
 
 class Template(Protocol):
@@ -205,7 +215,7 @@ def lines(*parts: Part | Iterable[Part]) -> Text:
     Raises:
         TypeError: If a part is not text (the message names the part), or if the iterable is a set.
 
-        ValueError: If the annotations of `Text` values differ.
+        ValueError: If the annotations of `Text` values differ, or the iterable is endless.
     """
     texts = nonblank_parts(unpack_only_part(parts, "lines(...)"), "lines(...)")
     return with_annotations(texts, "\n".join(map(str, texts)))
@@ -230,7 +240,7 @@ def blocks(*parts: Part | Iterable[Part]) -> Text:
     Raises:
         TypeError: If a part is not text (the message names the part), or if the iterable is a set.
 
-        ValueError: If the annotations of `Text` values differ.
+        ValueError: If the annotations of `Text` values differ, or the iterable is endless.
     """
     texts = nonblank_parts(unpack_only_part(parts, "blocks(...)"), "blocks(...)")
     return with_annotations(texts, "\n\n".join(map(str, texts)))
@@ -269,7 +279,7 @@ def inline(
     Raises:
         TypeError: If an item has a different type (the message names the item), or if the iterable is a set.
 
-        ValueError: If the annotations of `Text` values differ.
+        ValueError: If the annotations of `Text` values differ, or the iterable is endless.
     """
     values = unpack_only_part(items, "inline(...)")
     texts = [

@@ -1,11 +1,14 @@
 """
-Limits on reading the results of prompts, which may be endless: reading stops when a reply would be too large.
+Limits on reading authors' iterators, which may be endless: reading stops when a reply would be too large.
 """
 
-from typing import Any, Final
+from collections.abc import AsyncIterable, Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 from promptkit.language.content import Content
 from promptkit.language.text import Text
+
+T = TypeVar("T")
 
 #: Default size limit of a reply, in bytes. It also applies without a server, so that an oversized prompt
 #: fails in its tests as it would for a client, instead of exhausting memory.
@@ -23,18 +26,22 @@ class TooLongError(ValueError):
 
 class Bound:
     """
-    A byte counter for the items of a prompt's result.
+    A byte counter for items read from an author's iterators.
 
     Args:
         limit:
             The size limit of a reply, in bytes.
+
+        prefix:
+            The start of the error message, which names the source of the items.
     """
 
-    __slots__ = ("_items", "_limit", "_remaining")
+    __slots__ = ("_items", "_limit", "_prefix", "_remaining")
 
-    def __init__(self, limit: int = MAX_REPLY_BYTES) -> None:
+    def __init__(self, limit: int = MAX_REPLY_BYTES, prefix: str = "") -> None:
         self._limit = self._remaining = limit
         self._items = 0
+        self._prefix = prefix
 
     def count(self, item: Any) -> None:
         """
@@ -46,7 +53,10 @@ class Bound:
         self._items += 1
         self._remaining -= _OVERHEAD + _size(item)
         if self._remaining < 0:
-            msg = f"more than {self._limit:,} bytes, in {self._items:,} items: make it finite, or return less"
+            msg = (
+                f"{self._prefix}more than {self._limit:,} bytes, in {self._items:,} items: "
+                "make it finite, or return less"
+            )
             raise TooLongError(msg)
 
 
@@ -59,3 +69,27 @@ def _size(item: Any) -> int:
         return len(item) if isinstance(item, str | bytes) else 0
     data = getattr(content, "data", None) or getattr(content, "blob", None) or b""
     return len(data) + sum(map(len, content.texts))
+
+
+def read_all(values: Iterable[T], prefix: str = "") -> Sequence[T]:
+    """
+    Return all items of an author's iterable; a list or tuple is returned unchanged.
+
+    Raises `TooLongError` if the items of any other iterable do not fit into a reply.
+    """
+    if isinstance(values, list | tuple):
+        return values
+    bound, items = Bound(prefix=prefix), list[T]()
+    for value in values:
+        bound.count(value)
+        items.append(value)
+    return items
+
+
+async def read_all_async(values: AsyncIterable[T], prefix: str = "") -> Sequence[T]:
+    """Return all items of an author's asynchronous iterable; see `read_all`."""
+    bound, items = Bound(prefix=prefix), list[T]()
+    async for value in values:
+        bound.count(value)
+        items.append(value)
+    return items

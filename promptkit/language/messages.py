@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
 import attrs
 
 from promptkit.language.blocks import to_block
+from promptkit.language.bounds import read_all
 from promptkit.language.content import Content, note_repr
 from promptkit.language.media import Showable
 from promptkit.language.text import Text
@@ -132,7 +133,7 @@ def _messages(messages: Iterable[Message]) -> tuple[Message, ...]:
     if not isinstance(messages, Iterable):
         msg = f"Workflow() takes a list of messages, not {describe(messages)}: create it with user(...)"
         raise TypeError(msg)
-    items = tuple(messages)
+    items = tuple(read_all(messages, "Workflow(...) got "))
     for position, message in enumerate(items):
         if not isinstance(message, Message):
             msg = (
@@ -218,7 +219,7 @@ class Workflow(Sequence[Message]):
         turns: list[Message] = []
         systems: list[Text] = []
         points: list[CachePosition] = []
-        for number, message in enumerate(messages, 1):
+        for number, message in enumerate(read_all(messages, "Workflow.from_messages(...) got "), 1):
             role, parts = read_message(message, f"message {number}")
             for content, is_cached in parts:
                 if role != "system":

@@ -187,7 +187,7 @@ class Scope:
     def value(self, node: ast.expr | None) -> Any:
         """Return the value of a dotted name of the module, or None."""
         match node:
-            case ast.Name(id=name) if name not in self.variables:
+            case ast.Name(id=name) if name not in self.local:
                 return self.module.get(name, getattr(builtins, name, None))
             case ast.Attribute(value=owner, attr=attribute):
                 module = self.value(owner)

@@ -215,8 +215,8 @@ def diagnose_unserved(files: DiscoveredFiles, loaded: Sequence[LoadedFile]) -> l
             The files of the folder.
 
         loaded:
-            The declarations of the recipes. A file whose name is not a recipe's is not reported if a recipe
-            has imported it, because its prompts are then served.
+            The declarations of the recipes. A file that is not a recipe because of its name is not reported
+            if a recipe has imported it, because its prompts are then served.
     """
     diagnostics = {
         path: _import_failed(Path(path), f"cannot be read: {reason}") for path, reason in files.unreadable

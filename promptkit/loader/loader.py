@@ -68,8 +68,8 @@ def load_skills(folder: str, root: Path) -> tuple[LoadedFile, set[str]]:
         locations, entered = paths_below(folder)
         read.update(locations.values(), entered)
         if SKILL_FILE not in locations:  # in another case, or removed in the meantime
-            msg = f"its main file is not called {SKILL_FILE!r}"
-            raise SkillError(msg, f"rename it to {SKILL_FILE}")  # noqa: TRY301 (reported below)
+            msg = f"it has no file called exactly {SKILL_FILE!r}"
+            raise SkillError(msg, "add it, or rename the file in another case")  # noqa: TRY301 (reported below)
         files = read_files(locations, main_file.parent)
     except SkillError as error:
         report = Report(f"skill {main_file.parent.name!r}", Location(str(main_file)))

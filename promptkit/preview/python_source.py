@@ -115,8 +115,7 @@ def _format_call(begin: str, pairs: list[str]) -> list[str]:
     line = f"{begin}{', '.join(pairs)}}})"
     if len(line) <= _WIDTH:
         return [line]
-    indent = " " * (len(begin) - len(begin.lstrip()))
-    return [begin, *(f"{indent}    {pair}," for pair in pairs), f"{indent}}})"]
+    return [begin, *(f"    {pair}," for pair in pairs), "})"]
 
 
 class CaseNotSavedError(PromptkitError):

@@ -290,16 +290,6 @@ def image_uri(path: str, data: bytes) -> str:
     return f"data:{mime};base64,{b64encode(data).decode()}"
 
 
-def read_icon(path: str | os.PathLike[str]) -> Icon:
-    """
-    Return an icon from a file.
-
-    Raises:
-        ValueError: If the file cannot be read, is too large, or is not an image.
-    """
-    return Icon(image_uri(os.fspath(path), _read_file(path, _MAX_ICON)))
-
-
 def read_instructions(path: str | os.PathLike[str]) -> str:
     """
     Return instructions from a file.

@@ -45,13 +45,27 @@ def describe_number(noun: str, limits: Constraints) -> str:
 
 
 def number_example(example: float, limits: Constraints) -> float:
-    """Return a number within the bounds, *example* if there are none."""
-    if limits.gt is not None and limits.lt is not None and isinstance(example, float):
+    """Return a number that meets the constraints; an integer if *example* is an integer."""
+    if limits.multiple_of is not None or isinstance(example, int):
+        return _multiple_within(limits.multiple_of or 1, limits)
+    if limits.gt is not None and limits.lt is not None:
         return (limits.gt + limits.lt) / 2
     above = None if limits.gt is None else limits.gt + 1
     below = None if limits.lt is None else limits.lt - 1
-    candidates = (limits.ge, limits.le, above, below, limits.multiple_of)
-    return next((number for number in candidates if number is not None), example)
+    return next((bound for bound in (limits.ge, limits.le, above, below) if bound is not None), example)
+
+
+def _multiple_within(step: float, limits: Constraints) -> float:
+    """
+    Return the smallest multiple of *step* within the bounds; the largest if there is only an upper bound.
+    """
+    if limits.ge is not None:
+        return -(-limits.ge // step) * step
+    if limits.gt is not None:
+        return (limits.gt // step + 1) * step
+    if limits.le is not None:
+        return limits.le // step * step
+    return step if limits.lt is None else -(-limits.lt // step + 1) * step
 
 
 def describe_text(limits: Constraints) -> str:

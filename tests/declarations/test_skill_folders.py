@@ -233,7 +233,7 @@ def test_skill_md_in_the_wrong_case_is_reported(put, name):
     put(f"a/{name}", format_skill("a"))
     put("a/scripts/run.py", "raise RuntimeError")
 
-    assert "its main file is not called 'SKILL.md'" in find_diagnostic(put.folder).message
+    assert "it has no file called exactly 'SKILL.md'" in find_diagnostic(put.folder).message
 
 
 @pytest.mark.parametrize("name", ["SKILL.md~", "#SKILL.md#", ".SKILL.md.swp"])
@@ -285,9 +285,7 @@ def test_a_skill_file_that_disappears_briefly(put, monkeypatch):
         reloader.close()
 
     assert without_file.skills == before.skills
-    assert ["is not called 'SKILL.md'" in diagnostic.message for diagnostic in without_file.diagnostics] == [
-        True
-    ]
+    assert ["exactly 'SKILL.md'" in diagnostic.message for diagnostic in without_file.diagnostics] == [True]
     assert after.diagnostics == ()
     assert b"Do it now." in after.skills[0].files[0].content.data
 

@@ -1,5 +1,6 @@
 import enum
 import inspect
+import itertools
 import json
 import pickle
 import re
@@ -345,6 +346,12 @@ class TestIterables:
     def test_a_string_is_a_part(self, join):
         """A string or a `Text` is a part, and not an iterable of characters."""
         assert join("ab") == join(Text("ab")) == Text("ab")
+
+    @pytest.mark.parametrize("join", [lines, blocks, inline])
+    def test_an_endless_iterable_is_rejected(self, join):
+        """An endless iterable is rejected instead of filling the memory."""
+        with pytest.raises(ValueError, match="make it finite"):
+            join("x" * 1_000_000 for _ in itertools.count())
 
     def test_annotations_are_kept(self):
         """The annotations of the items are kept."""

@@ -1,7 +1,8 @@
 """Limits on reading an author's iterators to the size of a reply."""
 
+import asyncio
 import re
-from itertools import repeat
+from itertools import count, repeat
 from types import SimpleNamespace
 
 import pytest
@@ -19,7 +20,10 @@ from promptkit import (
     system,
     user,
 )
-from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError
+from promptkit.catalog.completion import Completer
+from promptkit.errors import ResultError
+from promptkit.fragments import bullets, numbered, table
+from promptkit.language.bounds import MAX_REPLY_BYTES, TooLongError, read_all
 from promptkit.language.results import convert_result
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
@@ -110,14 +114,59 @@ class TestEndlessResults:
             convert_result([Image(png)] * 1000, 500 * len(png))
 
 
-def test_endless_skill_is_reported():
-    """An endless skill is reported."""
+class TestIterables:
+    def test_finite_iterator_is_read_completely(self):
+        """A finite iterator is read completely; a list is returned as it is."""
+        items = ["a", "b"]
 
-    @skill(description="Endless.")
-    def endless():
-        return repeat(LARGE)
+        assert read_all(items) is items
+        assert read_all(iter(items)) == read_all({"a": 1, "b": 2}) == items
 
-    compiled, (diagnostic,) = endless.compile()
+    @pytest.mark.parametrize(
+        ("call", "prefix"),
+        [
+            (lambda: bullets(repeat(LARGE)), r"bullets\(items\): "),
+            (lambda: numbered(repeat(LARGE)), r"numbered\(items\): "),
+            (lambda: table(repeat([LARGE, LARGE])), r"table\(rows\): "),
+            (lambda: table([repeat(LARGE)]), r"table\(rows\): row 1: "),
+            (lambda: table([["a"]], header=repeat(LARGE)), r"table\(header\): "),
+            (lambda: Workflow(repeat(*user(LARGE))), r"Workflow\(\.\.\.\) got "),
+        ],
+        ids=["bullets", "numbered", "table", "row", "header", "Workflow"],
+    )
+    def test_error_names_the_argument(self, call, prefix):
+        """Functions that read an iterator reject an endless one with an error that names the argument."""
+        with pytest.raises(ValueError, match=f"^{prefix}{MESSAGE}"):
+            call()
 
-    assert compiled is None
-    assert re.search(f"did not return text: {MESSAGE}", diagnostic.message)
+    def test_endless_skill_is_reported(self):
+        """An endless skill is reported."""
+
+        @skill(description="Endless.")
+        def endless():
+            return repeat(LARGE)
+
+        compiled, (diagnostic,) = endless.compile()
+
+        assert compiled is None
+        assert re.search(f"did not return text: {MESSAGE}", diagnostic.message)
+
+    def test_endless_completion_is_rejected(self):
+        """An endless completion function, synchronous or not, raises an error."""
+
+        def generate():
+            yield from repeat(LARGE)
+
+        async def generate_async():
+            for number in count():
+                yield f"{number} {LARGE}"
+
+        async def return_endless():
+            return repeat(LARGE)
+
+        for function in (generate, generate_async, return_endless):
+            message = f"^complete function '{function.__name__}' returned {MESSAGE}"
+            with pytest.raises(ResultError, match=message):
+                Completer(function).complete("x")
+            with pytest.raises(ResultError, match=message):
+                asyncio.run(Completer(function).complete_async("x"))

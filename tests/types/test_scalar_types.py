@@ -247,6 +247,10 @@ class TestEveryRecord:
     @pytest.mark.parametrize(
         "bounds",
         [
+            {"ge": 10, "multiple_of": 7},
+            {"gt": 7, "multiple_of": 7},
+            {"le": 10, "multiple_of": 7},
+            {"lt": 7, "multiple_of": 7},
             {"multiple_of": 7},
             {"gt": -3, "lt": 0},
             {"gt": 2},
@@ -257,7 +261,7 @@ class TestEveryRecord:
     )
     @pytest.mark.parametrize("kind", [int, float])
     def test_the_example_satisfies_constraints(self, kind, bounds):
-        """The example of a number satisfies its bounds, or is the step if there are none."""
+        """The example of a number satisfies its constraints."""
         annotation = Annotated[kind, Meta(**bounds)]
 
         example = SCALARS[kind].example_of(constrained(annotation)[1])

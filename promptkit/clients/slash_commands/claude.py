@@ -125,11 +125,16 @@ class _ClaudeText:
     def _declared_names(self) -> list[str]:
         """Return the argument names that the file declares."""
         field = self.file.fields.get("arguments")
-        match field and field.value:
-            case str(text):
-                return text.split()
-            case list(items):
-                return [str(item.value) for item in items]
+        if field is None:
+            return []
+        value = field.value
+        names = value.split() if isinstance(value, str) else []
+        if isinstance(value, list):
+            names = [str(item.value) for item in value]
+        if names and all(re.fullmatch(r"[A-Za-z_]\w*", name) for name in names):
+            return names
+        reason = "the field 'arguments' is not imported: it does not list names"
+        self.losses.append(Loss(reason, field.location.line))
         return []
 
     def parts(self) -> tuple[Part, ...]:

@@ -64,8 +64,9 @@ def read_vscode_prompt(name: str, text: str) -> SlashCommand:
             losses.append(Loss(reason, lines.at(token.start())))
             continue
         variable = token["input"].strip()
-        if variable not in parameters:
-            parameter = free.reserve(identifier(variable) or "argument")
+        known = parameters.get(variable)
+        if known is None or not known.description:
+            parameter = free.reserve(identifier(variable) or "argument") if known is None else known.name
             parameters[variable] = CommandParameter(parameter, token["hint"] or None, default=None)
         spans.append((*token.span(), [ArgumentPart(parameters[variable].name)]))
     folders, _, _ = name.rpartition("/")

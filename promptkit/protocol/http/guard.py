@@ -86,7 +86,7 @@ class Guard:
 
     def check(self, head: Head) -> HttpResponse | None:
         """Return the response, such as an error, if the head alone determines it; otherwise None."""
-        if (response := self._check_caller(head)) is not None:
+        if (response := self._check_head(head)) is not None:
             return response
         if (document := self._documents.get(head.path)) is not None:
             reply = HttpResponse(200, document, (JSON_BODY, (b"cache-control", b"max-age=300"), _VARY))
@@ -105,10 +105,10 @@ class Guard:
         """
         Return the error response to a request for a page other than the endpoint, or None.
         """
-        return self._check_caller(head) or _check_read_only(head)
+        return self._check_head(head) or _check_read_only(head)
 
-    def _check_caller(self, head: Head) -> HttpResponse | None:
-        """Return the error response to a head that is too large, or has a disallowed host or origin."""
+    def _check_head(self, head: Head) -> HttpResponse | None:
+        """Return the error response to a head that is too large, or names a disallowed host or origin."""
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             limits = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return reject(431, InvalidRequest(f"the head of a request has at most {limits}"))
