@@ -1,6 +1,5 @@
 """The results of a batch, in any order, joined with its rows."""
 
-import re
 import sqlite3
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ import msgspec
 from promptkit.batch.columns import check_key, key_text
 from promptkit.batch.shards import REJECTED
 from promptkit.batch.tables import RowsError, Table, explain_read_errors, row_of
+from promptkit.batch.vendor_formats import row_number_of
 from promptkit.batch.workers import Rejection
 from promptkit.files.folder import Folder
 from promptkit.files.reading import open_regular_file
@@ -240,14 +240,14 @@ def _parse_result(line: bytes, file: str, position: int) -> tuple[dict[str, Any]
 
 
 def _row_number(identifier: str, file: str) -> str:
-    match = re.fullmatch(r"(\d+)-[0-9a-f]{16}", identifier)
-    if match is None:
+    number = row_number_of(identifier)
+    if number is None:
         msg = (
             f"{file!r} has the identifier {identifier!r}, which is not a row number: specify the key "
             "column with --key"
         )
         raise RowsError(msg)
-    return match[1]
+    return number
 
 
 def answer_of(result: Mapping[str, Any]) -> tuple[str | None, str | None]:

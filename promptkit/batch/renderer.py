@@ -18,7 +18,7 @@ from promptkit.batch.dataframes import (
     to_supported_table,
     with_columns,
 )
-from promptkit.batch.line_formats import LINE_FORMATS
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.catalog.redaction import Redactor
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError, PromptError, ResultError

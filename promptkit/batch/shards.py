@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO, Final, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
-from promptkit.batch.line_formats import LineFormat
+from promptkit.batch.vendor_formats import LineFormat
 from promptkit.batch.workers import Rejection, RenderedChunk
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.files.folder import Folder, FolderLockedError

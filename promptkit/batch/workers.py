@@ -22,12 +22,9 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.batch.columns import Columns, RowError, key_text
-from promptkit.batch.line_formats import LINE_FORMATS, LineFormat
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.tables import Chunk, Row, row_of
-
-#: The size of a digest in an identifier, in bytes.
-_DIGEST_SIZE: Final = 8
+from promptkit.batch.vendor_formats import LINE_FORMATS, LineFormat, numbered_identifier
 
 #: Characters that some readers, unlike JSON, treat as line endings, with their escapes.
 _LINE_SEPARATORS: Final = {end.encode(): f"\\u{ord(end):04x}".encode() for end in "\x85\u2028\u2029"}
@@ -141,7 +138,7 @@ class ChunkRenderer:
                 if self.renderer.key is not None:
                     keys.append((line, identifier))
         data = b"".join(lines)
-        digest = blake2b(data, digest_size=_DIGEST_SIZE)
+        digest = blake2b(data, digest_size=8)
         digest.update(repr(rejected).encode())
         return RenderedChunk(
             chunk.last,
@@ -171,7 +168,7 @@ class ChunkRenderer:
         key, name = self.renderer.key, self.renderer.prompt.options.name
         if key is None:
             content = msgspec.json.encode((name, arguments), enc_hook=repr, order="sorted")
-            return f"{number}-{blake2b(content, digest_size=_DIGEST_SIZE).hexdigest()}"
+            return numbered_identifier(number, content)
         identifier = "" if row.get(key) is None else str(row[key])
         if re.fullmatch(form.identifier_pattern, identifier) is None:
             msg = (

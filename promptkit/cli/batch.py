@@ -16,7 +16,6 @@ from promptkit import compiler
 from promptkit.answers import parse_answer
 from promptkit.batch.columns import MAX_LISTED, ColumnError, list_names
 from promptkit.batch.joining import join_results, open_results
-from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.renderer import Renderer
 from promptkit.batch.shards import (
     CHECKPOINT,
@@ -27,12 +26,13 @@ from promptkit.batch.shards import (
     open_batch,
 )
 from promptkit.batch.tables import RowsError, Table, open_table
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.batch.workers import ChunkRenderer, start_workers
 from promptkit.cli import Exit
-from promptkit.cli.diagnostics import console_on, counted, fail, print_error
+from promptkit.cli.diagnostics import counted, fail, print_error
 from promptkit.cli.key_values import ArgumentSyntaxError, read_arguments
 from promptkit.cli.loading import explain_absence, load_recipes
-from promptkit.cli.output import Output
+from promptkit.cli.output import Output, console_on
 from promptkit.declarations.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentsError
 from promptkit.exports import UnsupportedAnswerError

@@ -11,14 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from promptkit.cli.output import Output, escape_commands, width_of
+from promptkit.cli.output import Output, console_on, escape_commands, width_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.standard_error import say, stderr_stream
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.text import Text
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
@@ -63,18 +62,6 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         for diagnostic in diagnostics:
             head, hint = _lines(diagnostic)
             print(escape_commands(f"{''.join(head)}\n{hint}"), file=stream)
-
-
-def console_on(stream: TextIO, width: int | None) -> "Console":
-    """
-    Return a console that prints in colour if *stream* is a terminal.
-
-    ``NO_COLOR`` and ``FORCE_COLOR`` override that, see https://no-color.org and https://force-color.org.
-    """
-    from rich.console import Console
-
-    plain = bool(os.environ.get("NO_COLOR"))  # rich itself would still print bold and dim
-    return Console(file=stream, color_system=None if plain else "auto", highlight=False, width=width)
 
 
 def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:

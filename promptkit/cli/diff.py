@@ -15,7 +15,7 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.calls import saved_calls
-from promptkit.cli.diagnostics import console_on, counted, fail, print_annotation, print_error
+from promptkit.cli.diagnostics import counted, fail, print_annotation, print_error
 from promptkit.cli.diff_changes import (
     Changes,
     Difference,
@@ -37,7 +37,7 @@ from promptkit.cli.diff_sides import (
     key_of,
 )
 from promptkit.cli.loading import open_named_server
-from promptkit.cli.output import Output
+from promptkit.cli.output import Output, console_on
 from promptkit.cli.repository import Repository, RevisionError
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.folder import Folder

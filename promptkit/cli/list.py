@@ -14,9 +14,9 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.calls import LOWERING, case_texts
-from promptkit.cli.diagnostics import console_on, counted
+from promptkit.cli.diagnostics import counted
 from promptkit.cli.loading import load_catalog, open_named_server, report_catalog_errors
-from promptkit.cli.output import Output
+from promptkit.cli.output import Output, console_on
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.annotations import NO_DEFAULT
 from promptkit.protocol.capabilities import ServerInfo

@@ -12,10 +12,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, UnsupportedOperation
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.standard_error import stderr_stream
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: The minimum width in columns. A narrower terminal wraps the lines itself.
 _MIN_WIDTH: Final = 20
@@ -155,6 +158,18 @@ def width_of(stream: TextIO | FileIO) -> int:
     except (ValueError, OSError):  # not a terminal, or COLUMNS is not a number
         columns = 0
     return max(columns or 80, _MIN_WIDTH)
+
+
+def console_on(stream: TextIO, width: int | None) -> "Console":
+    """
+    Return a console that prints in colour if *stream* is a terminal.
+
+    ``NO_COLOR`` and ``FORCE_COLOR`` override that, see https://no-color.org and https://force-color.org.
+    """
+    from rich.console import Console
+
+    plain = bool(os.environ.get("NO_COLOR"))  # rich itself would still print bold and dim
+    return Console(file=stream, color_system=None if plain else "auto", highlight=False, width=width)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from packaging.version import Version
 
 from promptkit.compiler.configuration import Configuration
 from promptkit.declarations.skill_files import is_omitted, paths_below
-from promptkit.declarations.skill_markdown import SkillError
+from promptkit.declarations.skill_frontmatter import SkillError
 from promptkit.errors.distribution import DISTRIBUTION
 from promptkit.errors.exceptions import PromptkitError, shortened
 from promptkit.files.folder import Folder

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, describe_yaml_error, find_special
+from promptkit.declarations.skill_frontmatter import MAX_FRONT_MATTER, describe_yaml_error, find_special
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import shortened
 from promptkit.errors.rules import Rule

@@ -12,7 +12,7 @@ from msgspec import Struct
 from promptkit.catalog.cases import SkillCase
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill, SkillFile, skill_uri
 from promptkit.declarations.base import SavedCases
-from promptkit.declarations.skill_markdown import (
+from promptkit.declarations.skill_frontmatter import (
     FrontmatterError,
     SkillError,
     check_fields,

@@ -15,7 +15,7 @@ from promptkit.declarations.base import Decorated, caller
 from promptkit.declarations.options import check_scopes
 from promptkit.declarations.signature import plain_function, read_summary
 from promptkit.declarations.skill_files import compile_skill, paths_below, read_files
-from promptkit.declarations.skill_markdown import SkillError, format_skill
+from promptkit.declarations.skill_frontmatter import SkillError, format_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.rules import Rule
 from promptkit.files.reading import HashedBytes

@@ -23,7 +23,7 @@ from msgspec import Struct
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
-from promptkit.declarations.skill_markdown import check_fields, format_skill
+from promptkit.declarations.skill_frontmatter import check_fields, format_skill
 from promptkit.errors.exceptions import ArgumentsError, PromptkitError
 from promptkit.exports.templates import Placeholder, PromptTemplate, TemplateError, template_of
 from promptkit.files.reading import HashedBytes

@@ -18,7 +18,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.catalog.uri_templates import URITemplate, expand_template
 from promptkit.declarations.skill_files import MAX_BYTES, MAX_FILES, compile_skill
-from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
+from promptkit.declarations.skill_frontmatter import FrontmatterError, read_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.distribution import install_command
 from promptkit.errors.exceptions import PromptError, ResultError, shortened

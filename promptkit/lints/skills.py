@@ -15,7 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.ranking import Ranking
 from promptkit.catalog.skills import SKILL_FILE, CompiledSkill
 from promptkit.declarations.skill_files import lines_of_fields
-from promptkit.declarations.skill_markdown import check_fields, read_as_yaml_1_1
+from promptkit.declarations.skill_frontmatter import check_fields, read_as_yaml_1_1
 from promptkit.errors.diagnostics import Diagnostic, Location, Owner, Report
 from promptkit.errors.rules import Rule
 from promptkit.fragments.budget import estimate_tokens

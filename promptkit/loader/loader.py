@@ -20,7 +20,7 @@ from msgspec import Struct
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.declarations.base import Decorated, declarations
 from promptkit.declarations.skill_files import SkillFolder, paths_below, read_files
-from promptkit.declarations.skill_markdown import SkillError
+from promptkit.declarations.skill_frontmatter import SkillError
 from promptkit.errors.diagnostics import Location, Report
 from promptkit.errors.exceptions import LoadError
 from promptkit.files.reading import HashedBytes

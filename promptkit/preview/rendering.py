@@ -19,7 +19,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import NO_SAMPLE, CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.declarations.skill_markdown import read_skill
+from promptkit.declarations.skill_frontmatter import read_skill
 from promptkit.errors.diagnostics import Diagnostic, Report
 from promptkit.errors.exceptions import ArgumentsError, InvalidArgument, PromptError, UnknownResourceError
 from promptkit.errors.tracebacks import format_exception

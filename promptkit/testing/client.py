@@ -20,7 +20,7 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.skill_access import SkillForm
 from promptkit.catalog.skills import SKILL_FILE
 from promptkit.compiler.compilation import Target, require_complete
-from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
+from promptkit.declarations.skill_frontmatter import FrontmatterError, read_skill
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.language.annotations import parse_scopes
 from promptkit.language.content import Content

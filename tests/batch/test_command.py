@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from promptkit.batch.line_formats import LINE_FORMATS
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from tests.batch.conftest import rejected_in, requests_in
 
 DEEP = "[" * 900 + "]" * 900

@@ -7,8 +7,8 @@ import socket
 import pytest
 from msgspec.structs import replace
 
-from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.shards import BatchWriter
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from tests.batch.conftest import requests_in
 
 pytestmark = [

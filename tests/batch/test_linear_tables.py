@@ -8,9 +8,9 @@ import pytest
 
 from promptkit.batch.columns import RowError
 from promptkit.batch.joining import join_results, open_results
-from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.shards import Checkpoint, open_batch
 from promptkit.batch.tables import open_table, row_of
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.files.folder import Folder
 
 

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from promptkit.batch.line_formats import LINE_FORMATS
 from promptkit.batch.shards import BatchWriter, open_batch
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.files.folder import Folder
 from tests.batch.conftest import requests_in
 

@@ -10,7 +10,7 @@ from pydantic_core import SchemaValidator
 
 from promptkit import cache_point, prompt, system, user
 from promptkit.batch import Renderer
-from promptkit.batch.line_formats import LINE_FORMATS
+from promptkit.batch.vendor_formats import LINE_FORMATS
 from promptkit.exports import REQUESTS
 from promptkit.language.messages import make_workflow
 from tests.exports.test_requests import Review

@@ -5,7 +5,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.declarations.skill_markdown import FrontmatterError, check_fields, format_skill, read_skill
+from promptkit.declarations.skill_frontmatter import FrontmatterError, check_fields, format_skill, read_skill
 
 #: Text that YAML can encode: no lone surrogates.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)

@@ -20,7 +20,7 @@ from promptkit.clients.slash_commands.recipe_source import generate_markdown, ge
 from promptkit.clients.slash_commands.vscode import read_vscode_prompt
 from promptkit.compiler.compilation import compile as compile_recipes
 from promptkit.declarations.markdown_yaml import MarkdownError, read_fields
-from promptkit.declarations.skill_markdown import FrontmatterError, read_skill
+from promptkit.declarations.skill_frontmatter import FrontmatterError, read_skill
 from promptkit.files.edits import FileEditError
 
 pytestmark = pytest.mark.timeout(120)

@@ -18,7 +18,7 @@ from promptkit.clients.slash_commands.command import (
     one_line,
 )
 from promptkit.declarations.markdown_body import PLACEHOLDER, escape_text
-from promptkit.declarations.skill_markdown import MAX_FRONT_MATTER, encode_text
+from promptkit.declarations.skill_frontmatter import MAX_FRONT_MATTER, encode_text
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.placeholders import placeholders_in
 

@@ -1,6 +1,8 @@
-"""The formats of vendors' batch files: the body of each request, its line, and the limits of a file."""
+"""The formats of vendors' batch files: the body, line and identifier of each request, and limits of files."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
+from hashlib import blake2b
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -20,6 +22,9 @@ _MB: Final = 1_000_000
 
 #: The maximum length of an answer in tokens, which Anthropic requires.
 _MAX_TOKENS: Final = 4096
+
+#: The size of the digest in an identifier with a row number, in bytes.
+_DIGEST_SIZE: Final = 8
 
 #: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters-anthropic-claude-messages.html
 _BEDROCK_VERSION: Final = "bedrock-2023-05-31"
@@ -74,6 +79,17 @@ class LineFormat(Struct, frozen=True):
             if name in self.prompt_fields:
                 msg = f"{name!r} is the prompt's own field: change the prompt instead"
                 raise ValueError(msg)
+
+
+def numbered_identifier(number: int, content: bytes) -> str:
+    """Return the identifier of a row without a key: its number and a digest of its *content*."""
+    return f"{number}-{blake2b(content, digest_size=_DIGEST_SIZE).hexdigest()}"
+
+
+def row_number_of(identifier: str) -> str | None:
+    """Return the number in an identifier that `numbered_identifier` has returned; None for any other one."""
+    match = re.fullmatch(rf"(\d+)-[0-9a-f]{{{2 * _DIGEST_SIZE}}}", identifier)
+    return None if match is None else match[1]
 
 
 def _openai(url: str, request: Callable[..., dict[str, Any]], *prompt_fields: str) -> LineFormat:
