@@ -265,11 +265,8 @@ def _present_files(
             raise _conflict_error(folder, path, "was not written by promptkit")
     present = set[str]()
     for path in known:
-        status = folder.status(path)
-        if status is None:
+        if folder.status(path) is None:
             continue
-        if stat.S_ISDIR(status.st_mode):
-            raise _conflict_error(folder, path, "is a folder where a file is written")
         digest = folder.digest(path, MAX_BYTES)
         allowed = {written.get(path), wanted[path].digest if path in wanted else None}
         if digest is None or digest not in allowed:

@@ -238,14 +238,15 @@ def test_schemas_are_valid(annotation):
 LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...], Sequence[int]}
 OF_TEXT = {str, Annotated[str, msgspec.Meta(min_length=2)], list[str], frozenset[str]}
 OF_PYDANTIC = {Order, dict[str, Order]}
-IN_PLACES = {tuple[int, str], Pair, Row, dict[str, dict[int, list[Pair]]]}
+#: Types whose schemas do not describe all errors: items in their order, and messages with one block each.
+BEYOND_SCHEMAS = {list[Message], tuple[int, str], Pair, Row, dict[str, dict[int, list[Pair]]]}
 
 
 def is_beyond_schemas(annotation, value):
     """
-    Return whether only the reader can detect an error: in the order of a tuple, or in the bytes of an image.
+    Return whether only the reader can detect an error, as in the order of a tuple or the bytes of an image.
     """
-    return annotation in IN_PLACES or (annotation is Image and value != "")
+    return annotation in BEYOND_SCHEMAS or (annotation is Image and value != "")
 
 
 def is_lenient(annotation, value):

@@ -46,7 +46,7 @@ def test_screenshots_are_created(browser, tmp_path):
 
     assert result.returncode == 0, result.stderr
     sizes = {file.name: imagesize.get(file) for file in tmp_path.iterdir()}
-    assert len(sizes) == 6
+    assert len(sizes) == 5
     assert sizes == {file.name: imagesize.get(file) for file in FIGURES.glob("preview-*.png")}
     for file in (*tmp_path.iterdir(), *FIGURES.glob("preview-*.png")):
         assert file.stat().st_size < 200_000
