@@ -60,7 +60,7 @@ _WORDS: Final = {" ": ("", ""), "-": ("[-", "-]"), "+": ("{+", "+}")}
 
 _STYLES: Final = {"breaking": "bold red", "harmless": "green", "-": "red", "+": "green", "@": "cyan"}
 
-#: Limits for the characters of the summary, of one change and of one title, because few people read more.
+#: Maximum number of characters in the summary, in one change and in one title, to keep the summary readable.
 _MAX_CHARACTERS: Final = 60_000
 _MAX_CHANGE_CHARACTERS: Final = 8_000
 _MAX_TITLE: Final = 500
