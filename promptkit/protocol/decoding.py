@@ -144,14 +144,13 @@ def decode_message(line: bytes, limits: Limits) -> Message:
     if isinstance(line, OverlongLine):
         return Message(leading_id(line), error=_overlong_error(line, limits))
     error = _find_excess(line, limits)
-    line = line.removeprefix(BOM_UTF8)  # some clients start their stream with it
     is_ascii = line.isascii()
     if not is_ascii and not _is_utf8(line):
         error = error or ParseError("the message is not UTF-8")
     message = None if error else _decode_common(line)
     if message is None:
-        message = _decode_line(line, error)
-    message.size = len(line) * (1 if is_ascii else 4)
+        message = _decode_line(line.removeprefix(BOM_UTF8), error)  # some clients start their stream with it
+    message.size = len(line) if is_ascii else 4 * len(line)
     return message
 
 
@@ -164,12 +163,13 @@ def _overlong_error(line: OverlongLine, limits: Limits) -> JsonRpcError:
 def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
     """Return the error for a message that is nested too deeply or has too many values, or None."""
     # Cheap upper bounds first: a level takes two brackets, and a value one byte.
-    if len(line) <= min(2 * limits.depth, limits.values):
+    size = len(line)
+    if size <= 2 * limits.depth and size <= limits.values:
         return None
     # These counts include brackets and commas within strings.
     brackets = line.count(b"{") + line.count(b"[")
     if brackets <= limits.depth and (
-        len(line) <= limits.values or line.count(b",") + brackets <= limits.values
+        size <= limits.values or line.count(b",") + brackets <= limits.values
     ):
         return None
     for depth, values in measure_json(line):

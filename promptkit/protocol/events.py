@@ -126,8 +126,8 @@ class Request(Struct, gc=False):
         """Return the bytes to send for *reply*; ``b""`` if a batch or a channel takes the reply."""
         if self.batch is not None:
             reply = self.batch.fit(self.id, reply)
-        callbacks, self.callbacks = self.callbacks, []  # the callbacks may refer to the request
-        for call in callbacks:
+        while self.callbacks:  # they may refer to the request
+            call = self.callbacks.pop(0)
             try:
                 call(reply)
             except Exception as error:  # noqa: BLE001 (the client is answered anyway)

@@ -68,6 +68,10 @@ Observe: TypeAlias = Callable[[Request, Reply], object]
 _decode_params: Final = msgspec.json.Decoder(wire.Params).decode
 
 
+#: The methods that a session answers itself.
+_ANSWERED_BY_SESSION: Final = frozenset({"ping", "initialize", "server/discover"})
+
+
 class LineBuffer:
     """
     Splits incoming bytes into lines.
@@ -313,12 +317,8 @@ class Session:
         except UNREADABLE as error:
             raise _request_error(name, method, message.params, error) from None
         revision, client, capabilities = self._find_sender(name, method, params.meta, batch)
-        if name == "ping":
-            return encode_result(request_id, b"{}")
-        if isinstance(params, wire.InitializeParams):
-            return encode_result(request_id, self._initialize(params))
-        if name == "server/discover":
-            return encode_result(request_id, self._discover(revision))
+        if name in _ANSWERED_BY_SESSION:
+            return encode_result(request_id, self._result(params, name, revision))
         request = Request(
             request_id, name, params, revision, client, capabilities, channel, batch, large=large
         )
@@ -364,6 +364,12 @@ class Session:
             "open a session first, or name the revision in every request"
         )
         raise InvalidParams(msg, {"missing": missing})
+
+    def _result(self, params: wire.Params, name: str, revision: Revision) -> bytes:
+        """Return the encoded result of a request that the session answers itself."""
+        if isinstance(params, wire.InitializeParams):
+            return self._initialize(params)
+        return self._discover(revision) if name == "server/discover" else b"{}"
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
         """Negotiate a revision, which a second handshake can change, and return the encoded result."""

@@ -312,7 +312,8 @@ class Dispatcher:
             is_new = key not in self._open
             if is_new:
                 self._open[key] = pending
-                self._clock.next_deadline = min(self._clock.next_deadline, pending.deadline)
+                if pending.deadline < self._clock.next_deadline:
+                    self._clock.next_deadline = pending.deadline
                 must_wait = not self.is_loaded or (
                     len(self._aside) >= self._limits.renders and request.method in _RENDERS
                 )
@@ -338,26 +339,28 @@ class Dispatcher:
         if self._clock.is_resting and self._next_events is not None:
             self._clock.wake()
         reply = reply_to(pending, handler, self._limits.reply)
-        started = pending.slow_call_started
-        if started is not None and time.monotonic() - started < _FAST_S:
-            pending.snapshot.slow.discard(pending.key)  # only the first call is slow, or the machine was busy
         with self._lock:
             state.current = None
             is_leading = self._leader_state is state
-            is_winner = reply is not None and not pending.is_answered
-            if is_winner:
+            if pending.is_answered:
+                reply = None
+            elif reply is not None:
                 self._close_request(pending)
                 self._sending += not is_leading
         if not is_leading:
-            self._finish_aside(pending, reply if is_winner else None)
+            self._finish_aside(pending, reply)
             return False
-        if is_winner and reply is not None:
-            self._stop(pending)
+        if reply is not None:
+            if pending.stop is not None:
+                self._stop(pending)
             self._add(pending.request.answer(reply))
         return True
 
     def _finish_aside(self, pending: PendingRequest, reply: Reply | None) -> None:
         """Send the reply to a request whose thread is no longer the leader."""
+        started = pending.slow_call_started
+        if started is not None and time.monotonic() - started < _FAST_S:
+            pending.snapshot.slow.discard(pending.key)  # only the first call is slow, or the machine was busy
         try:
             if reply is not None:
                 self._stop(pending)
