@@ -168,9 +168,7 @@ def _find_excess(line: bytes, limits: Limits) -> JsonRpcError | None:
         return None
     # These counts include brackets and commas within strings.
     brackets = line.count(b"{") + line.count(b"[")
-    if brackets <= limits.depth and (
-        size <= limits.values or line.count(b",") + brackets <= limits.values
-    ):
+    if brackets <= limits.depth and (size <= limits.values or line.count(b",") + brackets <= limits.values):
         return None
     for depth, values in measure_json(line):
         if depth > limits.depth:

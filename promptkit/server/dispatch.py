@@ -312,7 +312,7 @@ class Dispatcher:
             is_new = key not in self._open
             if is_new:
                 self._open[key] = pending
-                if pending.deadline < self._clock.next_deadline:
+                if pending.deadline < self._clock.next_deadline:  # noqa: PLR1730 (a call takes longer)
                     self._clock.next_deadline = pending.deadline
                 must_wait = not self.is_loaded or (
                     len(self._aside) >= self._limits.renders and request.method in _RENDERS
