@@ -98,15 +98,15 @@ class TestTcp:
         with pytest.raises(ListenError) as error:
             listen("127.0.0.1", port, workers)
         assert str(error.value) == (
-            f"cannot listen at 127.0.0.1, port {port}: another server already listens there: "
+            f"cannot listen on 127.0.0.1, port {port}: another server is already listening there: "
             "stop it, or use another port"
         )
 
     @pytest.mark.parametrize(
         ("host", "reason"),
         [
-            ("203.0.113.7", "cannot listen at 203.0.113.7, port 0: Cannot assign requested address"),
-            ("no-such-host.invalid", "cannot listen at 'no-such-host.invalid': "),
+            ("203.0.113.7", "cannot listen on 203.0.113.7, port 0: Cannot assign requested address"),
+            ("no-such-host.invalid", "cannot listen on 'no-such-host.invalid': "),
         ],
     )
     def test_address_of_another_machine_is_rejected(self, listen, host, reason):
@@ -121,9 +121,9 @@ class TestTcp:
         (first,) = listen("127.0.0.1", 0)
         port = first.socket_of(0).getsockname()[1]
         addresses = [(socket.AF_INET, address) for address in ("127.0.0.1", *other_addresses)]
-        monkeypatch.setattr("promptkit.transports.http.sockets._addresses", lambda *_: addresses)
+        monkeypatch.setattr("promptkit.transports.http.sockets._resolve_addresses", lambda *_: addresses)
 
-        with pytest.raises(ListenError, match="another server already listens there"):
+        with pytest.raises(ListenError, match="another server is already listening there"):
             listen("prompts.example", port)
 
     @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ class TestUnix:
         with pytest.raises(ListenError) as error:
             listen_unix(str(path))
         assert str(error.value) == (
-            f"cannot listen at {str(path)!r}: another server already listens there: stop it, or use "
+            f"cannot listen on {str(path)!r}: another server is already listening there: stop it, or use "
             "another path"
         )
         with socket.socket(socket.AF_UNIX) as client:
@@ -193,7 +193,7 @@ class TestUnix:
         with pytest.raises(ListenError) as error:
             listen_unix(str(path))
         assert str(error.value) == (
-            f"cannot listen at {str(path)!r}: "
+            f"cannot listen on {str(path)!r}: "
             "the path is a file that is not a socket: remove it, or use another path"
         )
         assert path.read_text() == "mine"
@@ -201,7 +201,7 @@ class TestUnix:
     @pytest.mark.parametrize("path", ["", "x" * 200, "no/such/folder/socket"])
     def test_invalid_path_is_rejected(self, path):
         """The error for an invalid path names the reason."""
-        with pytest.raises(ListenError, match="cannot listen at"):
+        with pytest.raises(ListenError, match="cannot listen on"):
             listen_unix(path)
 
     def test_socket_file_of_a_successor_is_kept(self, tmp_path):
@@ -295,7 +295,7 @@ class TestPermissions:
         with pytest.raises(ListenError) as error:
             listen_unix(str(path), group="no-such-group")
         assert str(error.value) == (
-            f"cannot listen at {str(path)!r}: there is no group 'no-such-group': "
+            f"cannot listen on {str(path)!r}: there is no group 'no-such-group': "
             "use a group that `getent group` lists, or its number"
         )
         assert not path.exists()
@@ -313,7 +313,7 @@ class TestPermissions:
             assert outcomes == [
                 f"0o660 {GROUP}",
                 (
-                    f"cannot listen at '{folder}/socket': "
+                    f"cannot listen on '{folder}/socket': "
                     f"the server's user cannot assign it to the group '{OTHER_GROUP}': "
                     "add the user to the group (systemd: SupplementaryGroups=), or start the server as root"
                 ),
@@ -332,7 +332,7 @@ class TestPermissions:
             path.symlink_to(secret)
 
         monkeypatch.setattr(socket.socket, "listen", listen_and_replace)
-        with pytest.raises(ListenError, match="cannot listen at"):
+        with pytest.raises(ListenError, match="cannot listen on"):
             listen_unix(str(path), 0o666)
         assert mode_and_group(secret)[0] == 0o600
 
@@ -367,7 +367,7 @@ class TestInherited:
             listen_inherited(file.fileno())
         with pytest.raises(ListenError, match="descriptor 999 is not a socket"):
             listen_inherited(999)
-        with socket.socket() as not_listening, pytest.raises(ListenError, match="does not listen"):
+        with socket.socket() as not_listening, pytest.raises(ListenError, match="not a listening socket"):
             listen_inherited(os.dup(not_listening.fileno()))
 
     @pytest.mark.parametrize(
