@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from promptkit.errors.suggestions import nearest
 
-# If the configuration names clients, every command imports this module, so it must import little.
+# If the configuration names clients, every command imports this module, so it must import few other modules.
 
 #: Kinds of content.
 Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
@@ -24,10 +24,10 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     """
     The paths of a client's configuration files, and the format of the servers in them.
 
-    Paths contain placeholders for folders: ``{home}``, ``{project}``, ``{config}`` for the platform's folder
-    of settings, and folders that environment variables can override. Values of an entry can be placeholders:
-    the ``{name}`` of the server, the ``{program}`` and the list of its ``{arguments}``, both of these as the
-    list ``{command}``, or the ``{url}`` of the server.
+    Paths contain placeholders for folders: ``{home}``, ``{project}``, ``{config}`` for the platform's
+    settings folder, and folders that environment variables can override. The values in an entry can be
+    placeholders: the server's ``{name}``, its ``{program}``, the list of the program's ``{arguments}``, the
+    program and its arguments as one list ``{command}``, or the server's ``{url}``.
 
     Args:
         user:
@@ -40,45 +40,48 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
             The template of an entry for a server that the client starts.
 
         url:
-            The template of an entry for a server over HTTP; None if the client does not support such servers.
+            The template of an entry for a server over HTTP, or None if the client does not support such
+            servers.
 
         project:
-            The project's configuration files, in order of preference; none if there is no project scope.
+            The project's configuration files, in order of preference. Empty if the client has no project
+            scope.
 
         windows:
-            The value of `user` on Windows, if different.
+            The value of *user* on Windows, if it is different there.
 
         format:
             The format of the files.
 
         instead_of_url:
-            A hint shown if *url* is None.
+            A hint for the user if *url* is None.
 
         token:
-            The settings of an entry with a URL that send a bearer token from an environment variable, with
-            ``{token_env}`` for the variable's name; empty if the client cannot send values of variables.
+            The settings with which an entry with a URL sends a bearer token from an environment variable.
+            ``{token_env}`` is the variable's name. Empty if the client cannot insert variables into headers.
 
         header_hint:
-            If *token* is empty, the reason and a hint for the user.
+            The reason why *token* is empty, and a hint for the user.
 
         programs:
             The names of the client's programs on the ``PATH``.
 
         home:
-            A folder that exists if the client is installed; by default the folder of the `user` file.
+            A folder that exists if the client is installed. By default, this is the folder of the *user*
+            file.
 
         also_servers:
-            The keys of an alternative table of servers, which is used if it exists.
+            The keys that lead to an alternative table of servers, which is used if it exists.
 
         skills:
-            The folders of skills, by scope; empty if the client does not read skills from folders.
+            The skill folders, keyed by scope. Empty if the client does not read skills from folders.
 
         env:
-            The key in an entry for environment variables of a server that the client starts.
+            The key in an entry for the environment variables of a server that the client starts.
 
         project_folder:
-            How the configuration refers to the project's folder: with a variable of the client, or with a dot
-            if the client starts servers in that folder.
+            How the configuration refers to the project's folder: by a variable of the client, or by a dot if
+            the client starts servers in that folder.
     """
 
     user: tuple[str, ...]
@@ -114,7 +117,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             Whether the client supports prompts at all.
 
         most_arguments:
-            The maximum number of arguments, because the client hides prompts with more; None if unlimited.
+            The maximum number of arguments, or None for no limit. The client hides prompts with more.
 
         unsupported:
             The kinds of content that the client does not deliver.
@@ -136,36 +139,36 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             Whether each argument receives one word of the text that the user types.
 
         keeps_rest:
-            With `cuts_at_blanks`, whether the last argument receives all remaining words, which are lost
-            otherwise.
+            If *cuts_at_blanks* is True, whether the last argument receives all remaining words, which are
+            otherwise lost.
 
         fills_in_text:
-            Whether the client sends ``$1`` for the first argument, ``$2`` for the second and so on, and puts
-            the user's words into the text that it receives.
+            Whether the client sends ``$1`` for the first argument, ``$2`` for the second and so on, and then
+            inserts the user's words into the text that it receives.
 
         asks_for_all:
             Whether the client also asks for arguments that have defaults.
 
         own_names:
-            Reserved names of arguments, which the client does not pass to prompts.
+            The names of arguments that the client reserves, and does not pass to prompts.
 
         command:
-            What users type for a prompt, with ``{server}`` and ``{prompt}`` for the names; empty if this is
-            unknown, or if users choose prompts from a menu.
+            What users type to run a prompt, with ``{server}`` and ``{prompt}`` in place of the names. Empty
+            if this is unknown, or if users choose prompts from a menu.
 
         own_commands:
-            Names of the client's own commands, which users cannot type for a skill, nor for a prompt if
-            *command* does not contain the server.
+            The names of the client's own commands. A skill with such a name cannot be run, and neither can a
+            prompt, unless *command* contains the server's name.
 
         client_info:
             The names with which the client introduces itself to servers.
 
         refuses_missing:
-            Whether the client itself rejects a prompt with missing required arguments, instead of asking the
-            user for the arguments.
+            Whether the client itself rejects a prompt if required arguments are missing, instead of asking
+            the user for them.
 
         configuration:
-            How promptkit adds servers to the client; None if users must do so themselves.
+            How promptkit adds servers to the client, or None if users must do so themselves.
     """
 
     title: str
@@ -189,12 +192,12 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def hides_prompts(self) -> bool:
-        """Whether the client's own commands hide prompts of the same name."""
+        """Whether the client's own commands hide prompts with the same names."""
         return bool(self.own_commands and self.command) and "{server}" not in self.command
 
     @property
     def limitations(self) -> tuple[str, ...]:
-        """The limitations for prompts, each a phrase with the client as its subject: ``hides prompts``."""
+        """The limitations for prompts, as phrases whose subject is the client, such as ``hides prompts``."""
         if not self.has_prompts:
             return ("does not support prompts: it uses the tools that --tools adds",)
         limit, names = self.most_arguments, ", ".join(map(repr, self.own_names))
@@ -214,12 +217,12 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         return tuple(text for text, is_true in applies.items() if is_true)
 
 
-#: All clients, by the name that commands accept, in alphabetical order.
+#: All clients in alphabetical order, keyed by the names that commands accept.
 CLIENTS: Final[Mapping[str, ClientProfile]] = MappingProxyType(
     msgspec.toml.decode(get_data(__name__, "profiles.toml") or b"", type=dict[str, ClientProfile])
 )
 
-#: The clients that promptkit can be added to.
+#: The configurations of the clients to which promptkit can add servers, keyed by client name.
 INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(
     {name: client.configuration for name, client in CLIENTS.items() if client.configuration is not None}
 )
@@ -227,7 +230,7 @@ INSTALLABLE: Final[Mapping[str, ClientConfiguration]] = MappingProxyType(
 
 class UnknownClientError(ValueError):
     """
-    A client is unknown.
+    The name of a client is unknown.
 
     Args:
         name:
@@ -244,7 +247,7 @@ class UnknownClientError(ValueError):
 
 
 def find_client(client_info_name: str) -> ClientProfile | None:
-    """Return the profile of the client that introduces itself by this name, or None if it is unknown."""
+    """Return the profile of the client that introduces itself with this name, or None if it is unknown."""
     return next((profile for profile in CLIENTS.values() if client_info_name in profile.client_info), None)
 
 
@@ -254,10 +257,10 @@ def get_client(name: str, known: Collection[str] | None = None) -> ClientProfile
 
     Args:
         name:
-            The name that commands accept.
+            The client's name, as commands accept it.
 
         known:
-            The valid names; all of `CLIENTS` by default.
+            The valid names. By default, these are all names in `CLIENTS`.
 
     Raises:
         UnknownClientError: If *name* is not valid.
