@@ -309,7 +309,7 @@ class Elicitation:
         """Return whether the client has a session, in which it can be sent a question."""
         if request.channel is None:
             return self._session.subscriptions.session
-        return bool(request.channel.session_id) and request.channel.takes_stream
+        return bool(request.channel.session_id) and request.channel.accepts_stream
 
 
 def _make_question(

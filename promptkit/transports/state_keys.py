@@ -26,7 +26,7 @@ VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
 _CONSEQUENCE: Final = "the keys from the last successful read stay in use until this is fixed"
 
 #: A command that prints a new key.
-MAKE_A_KEY: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MIN_KEY_BYTES}))"'
+NEW_KEY_COMMAND: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MIN_KEY_BYTES}))"'
 
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 
@@ -50,11 +50,11 @@ def parse_keys(text: str) -> tuple[bytes, ...]:
             key = _decode(word)
             if len(key) < MIN_KEY_BYTES:
                 problem = f"a key must be at least {MIN_KEY_BYTES} bytes long, in base64 or hexadecimal"
-                msg = f"line {number}: {problem}; to generate one, run: {MAKE_A_KEY}"
+                msg = f"line {number}: {problem}; to generate one, run: {NEW_KEY_COMMAND}"
                 raise InvalidSecretsError(msg)
             keys.append(key)
     if not keys:
-        msg = f"there are no keys; to generate one, run: {MAKE_A_KEY}"
+        msg = f"there are no keys; to generate one, run: {NEW_KEY_COMMAND}"
         raise InvalidSecretsError(msg)
     return tuple(keys)
 

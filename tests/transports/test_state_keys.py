@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.key_ring import KeyRing
 from promptkit.transports.secret_files import InvalidSecretsError
-from promptkit.transports.state_keys import MAKE_A_KEY, own_key, parse_keys, read_key_file, state_keys
+from promptkit.transports.state_keys import NEW_KEY_COMMAND, own_key, parse_keys, read_key_file, state_keys
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes exist on POSIX only")
 as_root = pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can change owners")
@@ -55,7 +55,7 @@ class TestParsing:
 
     def test_suggested_command_prints_a_valid_key(self):
         """The command that error messages suggest prints a key of 32 bytes."""
-        _, *arguments = shlex.split(MAKE_A_KEY)
+        _, *arguments = shlex.split(NEW_KEY_COMMAND)
         completed = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
 
         (key,) = parse_keys(completed.stdout)
@@ -73,7 +73,7 @@ class TestParsing:
 class TestInvalidKeys:
     def test_file_without_keys_is_rejected(self):
         """A file without keys is an error; no random key replaces it."""
-        expected = f"there are no keys; to generate one, run: {MAKE_A_KEY}"
+        expected = f"there are no keys; to generate one, run: {NEW_KEY_COMMAND}"
 
         assert {error_of(text) for text in ("", "\n", " , ,", "# later\n")} == {expected}
 
@@ -82,7 +82,7 @@ class TestInvalidKeys:
         """The error names the line."""
         assert error_of(f"# keys\n{FIRST.hex()}\n{word}\n") == (
             "line 3: a key must be at least 32 bytes long, in base64 or hexadecimal; "
-            f"to generate one, run: {MAKE_A_KEY}"
+            f"to generate one, run: {NEW_KEY_COMMAND}"
         )
 
     @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ class TestInvalidKeys:
             errors = [error, error.__context__]
         words = [word.strip() for line in text.split("\n") for word in line.split(",")]
 
-        output = repr(errors).replace(MAKE_A_KEY, "")
+        output = repr(errors).replace(NEW_KEY_COMMAND, "")
         assert not any(word in output for word in words if len(word) > 9)
 
 
@@ -193,7 +193,7 @@ class TestKeyFile:
         with pytest.raises(InvalidSecretsError) as error:
             read_key_file(path)
 
-        hint = f"; to generate one, run: {MAKE_A_KEY}"
+        hint = f"; to generate one, run: {NEW_KEY_COMMAND}"
         assert str(error.value).removesuffix(hint) == f"{path}: {reason}"
 
     def test_unreadable_file_is_rejected(self, tmp_path):

@@ -123,7 +123,7 @@ class HttpChannel:
         return read_session_id(self.head)
 
     @property
-    def takes_stream(self) -> bool:
+    def accepts_stream(self) -> bool:
         """Whether the client accepts a stream of events that ends with the reply."""
         _, events = accepts(self.head.get(b"accept") or b"*/*")
         return events
@@ -150,7 +150,7 @@ class HttpChannel:
         """
         Return a function that sends lines before the reply, or `discard` if the client accepts only a reply.
         """
-        return self._deliver if self.takes_stream else discard
+        return self._deliver if self.accepts_stream else discard
 
     def respond(self, reply: Reply | HttpResponse) -> None:
         """Send the final reply or response."""

@@ -107,7 +107,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             raise ValueError(msg)
 
 
-def public_names(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def public_hosts_and_origins(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     Return the hosts and the origins to allow for a server's public URL. Without a URL, both are empty.
 

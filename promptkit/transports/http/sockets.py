@@ -106,13 +106,13 @@ class Listener:
         """Whether only processes on this machine can connect."""
         return not _is_ip(self._sockets[0]) or ip_address(self._sockets[0].getsockname()[0]).is_loopback
 
-    def socket_of(self, worker: int) -> socket.socket:
+    def socket_for(self, worker: int) -> socket.socket:
         """Return the socket for a worker. Workers are numbered from 0."""
         return self._sockets[worker % len(self._sockets)]
 
     def claim(self, worker: int) -> socket.socket:
         """Return the socket for a worker, and close the sockets for other workers in this process."""
-        claimed = self.socket_of(worker)
+        claimed = self.socket_for(worker)
         for listening in self._sockets:
             if listening is not claimed:
                 listening.close()
@@ -155,7 +155,7 @@ def listen_tcp(host: str, port: int, workers: int = 1) -> list[Listener]:
         except OSError as error:
             failures.append(error)
         else:
-            port = listeners[0].socket_of(0).getsockname()[1]
+            port = listeners[0].socket_for(0).getsockname()[1]
     used = [error for error in failures if error.errno == errno.EADDRINUSE]
     if used or not listeners:
         for listener in listeners:

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from promptkit.server.threads import DaemonThread
 from promptkit.standard_error import finish, say
-from promptkit.transports.http.worker import die_of
+from promptkit.transports.http.worker import die_by_signal
 
 #: The requested size of a socket's buffer, which also limits the size of a message, in bytes.
 _BUFFER_BYTES = 1 << 20
@@ -217,7 +217,7 @@ class Supervisor:
                 time.sleep(_POLL_EVERY_S)
                 self._reap()
             if len(self._signals) > 1:
-                die_of(self._signals[-1])
+                die_by_signal(self._signals[-1])
 
         def _are_running(self) -> bool:
             return any(slot.pid for slot in self._slots)

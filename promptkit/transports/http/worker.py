@@ -148,7 +148,7 @@ class HttpWorker:
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._is_ending and self._lifeline is None:  # a second signal terminates the process immediately
-            die_of(number)
+            die_by_signal(number)
         self.signal = self.signal or number
         self.end()
 
@@ -250,7 +250,7 @@ class HttpWorker:
             await asyncio.sleep(_POLL_EVERY_S)
 
 
-def die_of(number: int) -> None:
+def die_by_signal(number: int) -> None:
     """Terminate this process by sending it a signal, as if the signal had no handler."""
     finish()
     end_all()

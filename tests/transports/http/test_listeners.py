@@ -56,7 +56,7 @@ class TestTcp:
     def test_port_0_is_replaced_in_the_url(self, listen):
         """With port 0, the URL contains the port that the system chose."""
         (listener,) = listen("127.0.0.1", 0)
-        port = listener.socket_of(0).getsockname()[1]
+        port = listener.socket_for(0).getsockname()[1]
 
         assert port > 0
         assert listener.url == f"http://127.0.0.1:{port}"
@@ -65,7 +65,7 @@ class TestTcp:
     def test_ipv6(self, listen):
         """The URL has the IPv6 address in brackets, and the listener accepts no IPv4 connections."""
         (listener,) = listen("::1", 0)
-        port = listener.socket_of(0).getsockname()[1]
+        port = listener.socket_for(0).getsockname()[1]
 
         assert listener.url == f"http://[::1]:{port}"
         assert listener.is_local
@@ -77,15 +77,15 @@ class TestTcp:
         listeners = listen("localhost", 0)
 
         assert all(listener.is_local for listener in listeners)
-        assert len({listener.socket_of(0).getsockname()[1] for listener in listeners}) == 1
+        assert len({listener.socket_for(0).getsockname()[1] for listener in listeners}) == 1
 
     @unix_only
     def test_each_worker_has_a_socket(self, listen):
         """The sockets of workers share a port."""
         (listener,) = listen("127.0.0.1", 0, 3)
 
-        assert len({listener.socket_of(number) for number in range(3)}) == 3
-        assert len({listener.socket_of(number).getsockname() for number in range(3)}) == 1
+        assert len({listener.socket_for(number) for number in range(3)}) == 3
+        assert len({listener.socket_for(number).getsockname() for number in range(3)}) == 1
 
     @pytest.mark.parametrize("workers", [1, 2])
     @pytest.mark.parametrize("before", [1, 2])
@@ -93,7 +93,7 @@ class TestTcp:
     def test_used_port_is_rejected(self, listen, before, workers):
         """Two servers never share a port by mistake, even with several workers."""
         (first,) = listen("127.0.0.1", 0, before)
-        port = first.socket_of(0).getsockname()[1]
+        port = first.socket_for(0).getsockname()[1]
 
         with pytest.raises(ListenError) as error:
             listen("127.0.0.1", port, workers)
@@ -119,7 +119,7 @@ class TestTcp:
     def test_used_address_is_reported_first(self, listen, monkeypatch, other_addresses):
         """If one address of a host name is in use, the error reports it, whatever the other addresses are."""
         (first,) = listen("127.0.0.1", 0)
-        port = first.socket_of(0).getsockname()[1]
+        port = first.socket_for(0).getsockname()[1]
         addresses = [(socket.AF_INET, address) for address in ("127.0.0.1", *other_addresses)]
         monkeypatch.setattr("promptkit.transports.http.sockets._resolve_addresses", lambda *_: addresses)
 
@@ -143,8 +143,8 @@ class TestTcp:
         (listener,) = listen("127.0.0.1", 0, 2)
         claimed = listener.claim(1)
 
-        assert claimed is listener.socket_of(1)
-        assert [listener.socket_of(number).fileno() >= 0 for number in range(2)] == [False, True]
+        assert claimed is listener.socket_for(1)
+        assert [listener.socket_for(number).fileno() >= 0 for number in range(2)] == [False, True]
 
 
 @unix_only
