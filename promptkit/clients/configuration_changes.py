@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from promptkit.clients.configuration_files import ConfigurationFile, ServerTable
-from promptkit.clients.servers import InstalledServer, is_ours, url_in
+from promptkit.clients.servers import InstalledServer, url_in, was_added_by_promptkit
 from promptkit.errors.suggestions import common_length
 from promptkit.files.edits import FileContents, ForeignEntryError, replace_file
 
@@ -127,7 +127,7 @@ def _span(start: int, length: int) -> str:
 
 
 def _check_ours(file: ConfigurationFile, name: str, entry: Any, url: str | None) -> None:
-    if is_ours(file.settings, entry, url):
+    if was_added_by_promptkit(file.settings, entry, url):
         return
     reason = "was not added by promptkit: choose another --name"
     if other_url := url_in(file.settings, entry):

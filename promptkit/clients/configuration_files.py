@@ -210,7 +210,7 @@ class ServerTable:
         return {**{key: value for key, value in current.items() if key not in stale}, **entry}
 
     def _servers_path(self) -> tuple[str, ...]:
-        alternative = self._settings.also_servers
+        alternative = self._settings.alternative_servers
         table = _value_at(self._data, alternative) if alternative else None
         # `servers` can also be the name of a server. The values in its entry are not all tables.
         is_table = isinstance(table, dict) and all(isinstance(value, dict) for value in table.values())

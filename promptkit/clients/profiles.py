@@ -70,7 +70,7 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
             A folder that exists if the client is installed. By default, this is the folder of the *user*
             file.
 
-        also_servers:
+        alternative_servers:
             The keys that lead to an alternative table of servers, which is used if it exists.
 
         skills:
@@ -99,7 +99,7 @@ class ClientConfiguration(Struct, frozen=True, forbid_unknown_fields=True):
     )
     programs: tuple[str, ...] = ()
     home: str = ""
-    also_servers: tuple[str, ...] = ()
+    alternative_servers: tuple[str, ...] = ()
     skills: Mapping[Literal["user", "project"], str] = MappingProxyType({})
     env: str = "env"
     project_folder: str = "."
@@ -116,7 +116,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         has_prompts:
             Whether the client supports prompts at all.
 
-        most_arguments:
+        max_arguments:
             The maximum number of arguments, or None for no limit. The client hides prompts with more.
 
         unsupported:
@@ -149,7 +149,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         asks_for_all:
             Whether the client also asks for arguments that have defaults.
 
-        own_names:
+        reserved_names:
             The names of arguments that the client reserves, and does not pass to prompts.
 
         command:
@@ -163,7 +163,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         client_info:
             The names with which the client introduces itself to servers.
 
-        refuses_missing:
+        rejects_missing:
             Whether the client itself rejects a prompt if required arguments are missing, instead of asking
             the user for them.
 
@@ -173,7 +173,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
 
     title: str
     has_prompts: bool = True
-    most_arguments: int | None = None
+    max_arguments: int | None = None
     unsupported: tuple[Kind, ...] = ()
     effect: str = "omits"
     sends_first_only: bool = False
@@ -183,11 +183,11 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
     keeps_rest: bool = False
     fills_in_text: bool = False
     asks_for_all: bool = False
-    own_names: tuple[str, ...] = ()
+    reserved_names: tuple[str, ...] = ()
     command: str = ""
     own_commands: tuple[str, ...] = ()
     client_info: tuple[str, ...] = ()
-    refuses_missing: bool = False
+    rejects_missing: bool = False
     configuration: ClientConfiguration | None = None
 
     @property
@@ -200,7 +200,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
         """The limitations for prompts, as phrases whose subject is the client, such as ``hides prompts``."""
         if not self.has_prompts:
             return ("does not support prompts: it uses the tools that --tools adds",)
-        limit, names = self.most_arguments, ", ".join(map(repr, self.own_names))
+        limit, names = self.max_arguments, ", ".join(map(repr, self.reserved_names))
         applies = {
             f"hides prompts with more than {limit} argument{'' if limit == 1 else 's'}": limit is not None,
             f"{self.effect} {', '.join(f'{kind}s' for kind in self.unsupported)}": bool(self.unsupported),
@@ -212,7 +212,7 @@ class ClientProfile(Struct, frozen=True, forbid_unknown_fields=True):
             "gives each argument one word, and drops the rest": self.cuts_at_blanks and not self.keeps_rest,
             "never fills in optional arguments": self.fills_in_text,
             "also asks for arguments with defaults": self.asks_for_all,
-            f"does not pass on arguments named {names}": bool(self.own_names),
+            f"does not pass on arguments named {names}": bool(self.reserved_names),
         }
         return tuple(text for text, is_true in applies.items() if is_true)
 

@@ -154,7 +154,7 @@ def url_in(settings: ClientConfiguration, entry: Any) -> str | None:
     return url if isinstance(url, str) else None
 
 
-def is_ours(settings: ClientConfiguration, entry: Any, url: str | None = None) -> bool:
+def was_added_by_promptkit(settings: ClientConfiguration, entry: Any, url: str | None = None) -> bool:
     """
     Return whether an entry was written by promptkit.
 
@@ -162,10 +162,10 @@ def is_ours(settings: ClientConfiguration, entry: Any, url: str | None = None) -
     """
     if (entry_url := url_in(settings, entry)) is not None:
         return entry_url == url
-    return served_in(settings, entry) is not None
+    return serve_arguments_in(settings, entry) is not None
 
 
-def served_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
+def serve_arguments_in(settings: ClientConfiguration, entry: Any) -> list[str] | None:
     """Return the arguments of ``serve`` in an entry, or None if the entry does not run ``serve``."""
     match command_in(settings, entry) or []:
         case [_, "-m", "promptkit", "serve", *words]:

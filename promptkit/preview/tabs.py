@@ -347,7 +347,7 @@ def build_client_view(name: str, rendering: Rendering) -> ClientView:
         rendering:
             The prompt, rendered with the values that a user typed.
     """
-    client, max_arguments = get_client(name), get_client(name).most_arguments
+    client, max_arguments = get_client(name), get_client(name).max_arguments
     if not client.has_prompts or (
         max_arguments is not None and len(rendering.prompt.arguments.ordered) > max_arguments
     ):
