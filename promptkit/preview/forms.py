@@ -30,7 +30,7 @@ from promptkit.types.kinds import is_enumerable, is_list, members_of, plain
 from promptkit.types.parsing import reader_of
 from promptkit.types.unstructuring import can_be_sent, text_as_entered, text_of
 
-#: Controls that show the possible values, and therefore need no hint.
+#: Controls that show the possible values, and therefore do not need a hint.
 _SELF_EXPLANATORY: Final = frozenset({"radios", "select", "file"})
 
 #: Controls that contain the digest of a value instead of the value.
@@ -66,7 +66,7 @@ class Choice:
             Whether the choice is selected.
 
         represents:
-            The value that the choice represents, even if the browser sends no value for it.
+            The value that the choice represents, even if the browser does not send a value for it.
     """
 
     value: str
@@ -152,7 +152,7 @@ class Field:
             Whether the field has a value. Its errors are then shown immediately.
 
         is_unknown:
-            Whether the prompt has no such argument.
+            Whether the prompt does not have this argument.
     """
 
     name: str

@@ -234,7 +234,7 @@ def _build_responses(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Bl
     if rendering.skip_reason:
         return (), f"Not rendered: {rendering.skip_reason}."
     if not rendering.argument_errors:
-        return (), "This prompt failed: clients receive an error and no messages."
+        return (), "This prompt failed: clients receive an error instead of messages."
     errors = ArgumentsError(prompt.name, rendering.argument_errors)
     error_data = msgspec.json.decode(encode_error(1, errors).line)["error"]
     error_block = _build_json_block("prompts/get error", redact(error_data))

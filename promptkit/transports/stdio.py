@@ -78,7 +78,7 @@ class StdioPipes:
 
     @property
     def has_hung_up(self) -> bool:
-        """Whether the client is gone or a signal asked the process to exit. Checking this reads no input."""
+        """Whether the client is gone or a signal asked the process to exit. This check reads no input."""
         if self.ended.is_set() or self.is_orphaned or sys.platform == "win32":
             return self.ended.is_set() or self.is_orphaned
         poll = select.poll()
@@ -86,7 +86,7 @@ class StdioPipes:
         return bool(poll.poll(0))
 
     def read(self) -> bytes:
-        """Wait for the next bytes and return them; return ``b""`` at the end of the input."""
+        """Wait for the next bytes and return them, or ``b""`` at the end (a `CutOff` after a signal)."""
         try:
             data = os.read(self.reading, _CHUNK_BYTES)
         except OSError:  # the pipe is broken, or the terminal has hung up

@@ -148,7 +148,7 @@ class TestWire:
         content = build_tab("wire", render_prompt(failing, text="no"), "recipes")
 
         assert [block.title for block in content.blocks] == ["prompts/list entry"]
-        assert content.notes == ("This prompt failed: clients receive an error and no messages.",)
+        assert content.notes == ("This prompt failed: clients receive an error instead of messages.",)
 
 
 #: A recipe whose vendor request uses every feature: system text, cache points and an answer type.

@@ -226,7 +226,7 @@ class Issuer:
 
     async def _refresh(self) -> None:
         """
-        Fetch the keys, unless the last attempt was too recent. Wait for a fetch that is already running.
+        Fetch the keys, unless the last attempt was too recent, and wait for any fetch that is running.
 
         Requests on all event loops share one fetch.
         """

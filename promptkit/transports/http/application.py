@@ -312,7 +312,7 @@ class Application:
             await send({"type": "http.response.body", "body": _events(reply.line)})
 
     async def _must_end(self, channel: HttpChannel) -> bool:
-        """Return whether a stream must end, because its token is not valid anymore or has other scopes."""
+        """Return whether a stream must end, because its token is no longer valid or now has other scopes."""
         if self._authorizer is None or channel.principal is None:
             return False
         listens = any(request.method in _STREAMS for request in channel.requests)
@@ -358,7 +358,7 @@ class Application:
         return HttpResponse(200, text, (_PLAIN, _PRIVATE))
 
     def _pending_requests(self) -> PendingRequests:
-        """Return the collection of pending requests on the running event loop."""
+        """Return the `PendingRequests` of the running event loop, creating the object if needed."""
         loop, pending = asyncio.get_running_loop(), self._open
         if pending is None or pending.loop is not loop:
             self.start()

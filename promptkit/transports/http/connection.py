@@ -309,7 +309,7 @@ class HttpConnection(asyncio.Protocol):
         self, application: ASGIApplication, connections: Connections, loop: asyncio.AbstractEventLoop
     ) -> None:
         self.loop = loop
-        self.drained: asyncio.Event | None = None  # set once the client has read; None if nothing is unread
+        self.drained: asyncio.Event | None = None  # set once the client has read all data; None if it has
         self._application = application
         self.connections = connections
         self._limits = connections.limits
